@@ -1,0 +1,1 @@
+"""The speed of tracejit beside its peers, measured in one run: `python -m benchmarks --help`."""

@@ -1,0 +1,180 @@
+"""One figure of one framework, measured in this process, which was started for nothing else. Prints it as the last line.
+
+Only what the measured framework loads anyway is imported before the clock starts.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+
+def load(framework: str) -> None:
+    if framework != "numpy":
+        __import__(framework)
+
+
+def compile_with(framework: str, source: str, name: str):
+    """The function `name` of `source`, jitted. `np` in it is `jax.numpy` for JAX."""
+    scope = {"np": np}
+    if framework == "jax":
+        import jax
+
+        scope["np"] = jax.numpy
+    # A file that can be read back, as a user's function has: error messages and Numba look for the source.
+    import linecache
+
+    file = f"<{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), scope)
+    function = scope[name]
+    match framework:
+        case "numpy":
+            return function
+        case "jax":
+            return jax.jit(function)
+        case "numba":
+            import numba
+
+            return numba.njit(function)
+        case "tracejit":
+            import tracejit
+
+            return tracejit.jit(function)
+    raise SystemExit(f"unknown framework {framework}")
+
+
+BLACK_SCHOLES = """
+def normal_cdf(x):
+    t = 1 / (1 + 0.2316419 * np.abs(x))
+    tail = 0.3989422804014327 * np.exp(-0.5 * x * x)
+    tail = tail * t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    return np.where(x < 0, tail, 1 - tail)
+
+def black_scholes(s, k, t, r, v):
+    spread = v * np.sqrt(t)
+    d1 = (np.log(s / k) + (r + v * v / 2) * t) / spread
+    return s * normal_cdf(d1) - k * np.exp(-r * t) * normal_cdf(d1 - spread)
+"""
+
+
+# Numba compiles a loop over scalars several times faster than array expressions, so that is what it is given.
+NUMBA_BLACK_SCHOLES = """
+import math
+import numba
+
+@numba.njit
+def normal_cdf(x):
+    t = 1 / (1 + 0.2316419 * abs(x))
+    tail = 0.3989422804014327 * math.exp(-0.5 * x * x)
+    tail = tail * t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    return tail if x < 0 else 1 - tail
+
+def black_scholes(s, k, t, r, v):
+    out = np.empty_like(s)
+    for i in range(s.size):
+        spread = v[i] * math.sqrt(t[i])
+        d1 = (math.log(s[i] / k[i]) + (r[i] + v[i] * v[i] / 2) * t[i]) / spread
+        out[i] = s[i] * normal_cdf(d1) - k[i] * math.exp(-r[i] * t[i]) * normal_cdf(d1 - spread)
+    return out
+"""
+
+
+def numba_straight_line(source: str) -> str:
+    """The straight line inside a loop over the elements."""
+    head, *lines, last = source.replace("np.abs", "abs").replace("np.minimum", "min").rstrip().splitlines()
+    body = ["    " + line for line in lines]
+    result = last.removeprefix("    return ")
+    start = ["    out = np.empty_like(left)", "    for i in range(left.size):", "        a = left[i]", "        b = right[i]"]
+    return "\n".join([head.replace("a, b", "left, right"), *start, *body, f"        out[i] = {result}", "    return out", ""])
+
+
+def straight_line(operations: int) -> str:
+    """A function of that many operations, one a line, none of which can be left out; the values stay small."""
+    rng = np.random.default_rng(1)
+    lines = ["def straight(a, b):", "    x0 = a + b"]
+    for i in range(1, operations):
+        last, earlier = i - 1, max(0, i - 2 - int(rng.integers(0, 6)))
+        match int(rng.integers(0, 5)):
+            case 0:
+                lines.append(f"    x{i} = x{last} * {rng.uniform(0.3, 0.7):.6f}")
+            case 1:
+                lines.append(f"    x{i} = x{last} + a")
+            case 2:
+                lines.append(f"    x{i} = b - x{last}")
+            case 3:
+                lines.append(f"    x{i} = np.abs(x{last})")
+            case _:
+                lines.append(f"    x{i} = np.minimum(x{last}, x{earlier})")
+    return "\n".join([*lines, f"    return x{operations - 1}", ""])
+
+
+def wait(result):
+    return result.block_until_ready() if hasattr(result, "block_until_ready") else result
+
+
+def options(n: int):
+    rng = np.random.default_rng(3)
+    return [rng.uniform(low, high, n) for low, high in [(50, 150), (50, 150), (0.1, 2), (0.0, 0.05), (0.1, 0.6)]]
+
+
+def check(got, want) -> None:
+    if not np.allclose(np.asarray(got), want, rtol=1e-9, atol=1e-9):
+        raise SystemExit("wrong result")
+
+
+def first_call(framework: str, source: str, name: str, args: list, plain: str | None = None) -> float:
+    """CPU milliseconds from the decorator to the first result, checked against `plain`, or the same source, run by NumPy."""
+    started = time.process_time()
+    function = compile_with(framework, source, name)
+    got = wait(function(*args))
+    spent = (time.process_time() - started) * 1e3
+    check(got, compile_with("numpy", plain or source, name)(*args))
+    return spent
+
+
+def later_size(framework: str, source: str, which: int) -> float:
+    """CPU milliseconds of the first call at the `which`-th size."""
+    function = compile_with(framework, source, "black_scholes")
+    sizes = [10_000, 12_345, 9_001][:which]
+    for n in sizes[:-1]:
+        wait(function(*options(n)))
+    args = options(sizes[-1])
+    started = time.process_time()
+    got = wait(function(*args))
+    spent = (time.process_time() - started) * 1e3
+    check(got, compile_with("numpy", BLACK_SCHOLES, "black_scholes")(*args))
+    return spent
+
+
+def peak_megabytes() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def figure(framework: str, program: str) -> float:
+    started = time.process_time()
+    load(framework)
+    if program == "import":
+        return (time.process_time() - started) * 1e3
+    priced = NUMBA_BLACK_SCHOLES if framework == "numba" else BLACK_SCHOLES
+    match program:
+        case "x_plus_1":
+            return first_call(framework, "def x_plus_1(x):\n    return x + 1\n", "x_plus_1", [np.arange(10.0)])
+        case "black_scholes":
+            return first_call(framework, priced, "black_scholes", options(10_000), BLACK_SCHOLES)
+        case "straight_2000" | "straight_10000":
+            source = straight_line(int(program.removeprefix("straight_")))
+            spelled = numba_straight_line(source) if framework == "numba" else source
+            return first_call(framework, spelled, "straight", [np.linspace(-1, 1, 1000), np.linspace(0, 1, 1000)], source)
+        case "second_size" | "third_size":
+            return later_size(framework, priced, 2 if program == "second_size" else 3)
+        case "peak":
+            first_call(framework, priced, "black_scholes", options(10_000), BLACK_SCHOLES)
+            return peak_megabytes()
+    raise SystemExit(f"unknown program {program}")
+
+
+if __name__ == "__main__":
+    print(figure(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,215 @@
+"""Loops and branches under grad, vmap, jit and each other: against finite differences, loops over elements, and the eager run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import lax
+from tracejit.support.errors import UnsupportedError
+
+
+def recurrence(x: Any) -> Any:
+    """A scan over rows with a carry and outputs."""
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        new = np.tanh(carry * 0.7 + row)
+        return new, new * row
+
+    last, outs = lax.scan(step, x[0] * 0.5, x)
+    return np.sum(last**2) + np.sum(outs)
+
+
+def backwards(x: Any) -> Any:
+    last, outs = lax.scan(lambda c, r: (np.sin(c + r), c * r), np.zeros(x.shape[1]), x, reverse=True)
+    return np.sum(last) + np.sum(outs * x)
+
+
+def counted(x: Any) -> Any:
+    """A counted loop that reads what surrounds it and its own index."""
+    return np.sum(lax.fori_loop(0, 4, lambda i, c: c * np.cos(x) + x * (i + 1.0), x))
+
+
+def numbers(x: Any) -> Any:
+    """A loop over scalars: part of one kernel."""
+    return np.sum(x) * lax.fori_loop(0, 5, lambda i, c: np.sin(c) + 0.1 * c * i, x[0, 1])
+
+
+def filled(x: Any) -> Any:
+    """A loop that fills an array in place."""
+    out = np.zeros_like(x)
+    for i in tj.range(1, x.shape[0]):
+        out[i] = out[i - 1] * 0.5 + np.sin(x[i]) * x[i - 1]
+    return np.sum(out**2)
+
+
+def branched(x: Any) -> Any:
+    return lax.cond(x[0, 0] > 0, lambda y: np.sum(np.sin(y) * y), lambda y: np.sum(y**3), x)
+
+
+def nested(x: Any) -> Any:
+    """A branch in a loop in a loop."""
+
+    def inner(i: Any, c: Any) -> Any:
+        return lax.cond(np.sum(c) > 0, lambda a: np.sin(a) + x[0], lambda a: a * 0.9 - x[1], c)
+
+    return np.sum(lax.fori_loop(0, 3, lambda i, c: lax.fori_loop(0, 2, inner, c * 1.1), x[1]))
+
+
+def switched(x: Any) -> Any:
+    which = np.argmax(x[0])
+    return np.sum(lax.switch(which, [np.sin, np.cos, lambda y: y * y], x))
+
+
+def mapped(x: Any) -> Any:
+    return np.sum(lax.map(lambda row: np.sum(np.exp(row)) * row, x))
+
+
+PROGRAMS = [recurrence, backwards, counted, numbers, filled, branched, nested, switched, mapped]
+POINTS = [np.random.default_rng(k).uniform(-1, 1, (4, 3)) for k in range(4)]
+
+
+def difference(f: Callable[..., Any], x: Any, t: Any, h: float = 1e-6) -> Any:
+    return (np.asarray(f(x + h * t)) - np.asarray(f(x - h * t))) / (2 * h)
+
+
+def near(got: Any, want: Any, tolerance: float = 1e-11) -> None:
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients(f: Callable[..., Any]):
+    for x in POINTS[:2]:
+        t = POINTS[3]
+        gradient = tj.grad(f)(x)
+        near(np.sum(gradient * t), difference(f, x, t), 1e-6)
+        near(tj.jvp(f, (x,), (t,))[1], np.sum(gradient * t))
+        near(tj.jit(tj.grad(f))(x), gradient)
+        near(tj.grad(tj.jit(f))(x), gradient)
+        near(tj.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_vmap(f: Callable[..., Any]):
+    xs = np.stack(POINTS)
+    want = np.array([f(x) for x in POINTS])
+    near(tj.vmap(f)(xs), want)
+    near(tj.jit(tj.vmap(f))(xs), want)
+    near(tj.vmap(f, in_axes=2)(np.moveaxis(xs, 0, 2)), want)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients_of_each_element(f: Callable[..., Any]):
+    xs = np.stack(POINTS)
+    want = np.stack([tj.grad(f)(x) for x in POINTS])
+    near(tj.vmap(tj.grad(f))(xs), want)
+    near(tj.jit(tj.vmap(tj.grad(f)))(xs), want)
+
+
+@pytest.mark.parametrize("f", [p for p in PROGRAMS if p not in (branched, nested, switched)])
+def test_gradient_of_a_mapped_loop(f: Callable[..., Any]):
+    xs = np.stack(POINTS)
+    want = np.stack([tj.grad(f)(x) for x in POINTS])
+    near(tj.grad(lambda ys: np.sum(tj.vmap(f)(ys)))(xs), want)
+    near(tj.jit(tj.grad(lambda ys: np.sum(tj.vmap(f)(ys))))(xs), want)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_second_derivatives(f: Callable[..., Any]):
+    x, t = POINTS[0], POINTS[3]
+    want = difference(tj.grad(f), x, t)
+    hessian = tj.hessian(f)(x)
+    near(np.tensordot(hessian, t, 2), want, 1e-5)
+    near(tj.jit(tj.hessian(f))(x), hessian, 1e-10)
+    near(tj.grad(lambda y: np.sum(tj.grad(f)(y) * t))(x), np.tensordot(hessian, t, 2), 1e-10)
+
+
+def newton(a: Any) -> Any:
+    """The square root by iteration to convergence: how often is not known."""
+    return lax.while_loop(lambda c: np.abs(c * c - a) > 1e-12, lambda c: 0.5 * (c + a / c), a)
+
+
+def test_a_while_loop_has_forward_mode_only():
+    near(tj.jvp(newton, (2.0,), (1.0,))[1], 0.5 / np.sqrt(2.0), 1e-9)
+    near(tj.jit(lambda a: tj.jvp(newton, (a,), (1.0,))[1])(2.0), 0.5 / np.sqrt(2.0), 1e-9)
+    with pytest.raises(UnsupportedError, match="no reverse-mode derivative"):
+        tj.grad(newton)(2.0)
+
+
+def test_mapped_while_loops_end_each_on_its_own():
+    a = np.array([2.0, 9.0, 1e6, 0.25])
+    near(tj.vmap(newton)(a), np.sqrt(a))
+    near(tj.jit(tj.vmap(newton))(a), np.sqrt(a))
+    near(tj.vmap(lambda b: tj.jvp(newton, (b,), (1.0,))[1])(a), 0.5 / np.sqrt(a), 1e-9)
+
+
+def test_a_long_loop_stays_a_loop_under_grad():
+    def f(x: Any) -> Any:
+        out = np.zeros_like(x)
+        for i in tj.range(500):
+            out += np.sin(x + i) * 0.01
+        return np.sum(out)
+
+    text = tj.jit(tj.grad(f)).lower(np.ones(3)).text("jaxpr")
+    assert "loop[" in text
+    assert len(text.splitlines()) < 60
+    near(tj.jit(tj.grad(f))(np.ones(3)), np.sum(np.cos(np.ones(3)[:, None] + np.arange(500)) * 0.01, axis=1), 1e-12)
+
+
+def test_integer_carries_and_captured_values():
+    w = np.array([0.5, -0.25])
+
+    def f(x: Any) -> Any:
+        def step(carry: Any, row: Any) -> tuple[Any, Any]:
+            count, total = carry
+            return (count + 1, total + row * w * count), count
+
+        (_, total), counts = lax.scan(step, (0, x * 0.0), np.arange(6.0).reshape(3, 2))
+        return np.sum(total * x) + np.sum(counts)
+
+    x = np.array([1.0, 2.0])
+    t = np.array([0.3, -0.7])
+    near(np.sum(tj.grad(f)(x) * t), difference(f, x, t), 1e-7)
+    near(tj.jit(tj.grad(f))(x), tj.grad(f)(x))
+
+
+def test_leaving_a_traced_loop_early_is_refused():
+    def broken(x: Any) -> Any:
+        out = np.zeros(3)
+        for _ in tj.range(5):
+            for _ in tj.range(2):
+                out += x
+                break
+        return out
+
+    def returned(x: Any) -> Any:
+        for _ in tj.range(5):
+            return x + 1.0
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(broken(x), 5 * x)  # outside of a trace it is Python's range
+    for f, line in ((broken, "break"), (returned, "return x + 1.0")):
+        for run in (tj.jit(f), tj.jit(tj.vmap(f, in_axes=None, axis_size=2))):
+            with pytest.raises(TypeError, match="is left early") as error:
+                run(x)
+            assert line in str(error.value)
+
+
+def test_an_exception_in_a_traced_loop_is_the_users_own():
+    def f(x: Any) -> Any:
+        for _ in tj.range(5):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tj.jit(f)(np.ones(3))
+    assert tj.grad(np.sum)(np.ones(2)).tolist() == [1.0, 1.0]
+
+    def g(x: Any) -> Any:
+        for _ in tj.range(5):
+            x += np.ones(7)
+        return x
+
+    with pytest.raises(ValueError, match="broadcast"):
+        tj.jit(g)(np.ones(3))

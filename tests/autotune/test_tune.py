@@ -1,0 +1,151 @@
+"""`tj.tune`: what it finds is kept, and used by later compilations."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.autotune.database import Database
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.schedule import Schedule, Vector, name_loops
+from tracejit.support.errors import UnsupportedError, UserError
+
+
+def work(x: Any) -> Any:
+    return np.sin(np.exp(x)) * 2 + x
+
+
+X = np.linspace(-1, 1, 60_000).reshape(300, 200).astype("f4")
+
+
+def poor(kernel: Kernel) -> Schedule:
+    """Two lanes, one thread."""
+    return Schedule((Vector(list(name_loops(kernel.body).values())[-1], 2, 1),))
+
+
+def schedule_of(f: Any, *args: Any) -> str:
+    return f.lower(*args).text("schedule").split(": ", 1)[1]
+
+
+def test_a_better_schedule_is_kept_and_used_by_later_compilations(database: Path):
+    f = tj.jit(work)
+    before, code = f(X), f.lower(X).text("asm")
+    report = tj.tune(f, seconds=6, default=poor)(X)
+    (outcome,) = report.outcomes
+    assert report.improved == 1
+    assert outcome.chosen_seconds < 0.8 * outcome.default_seconds
+    if outcome.chosen != Schedule():
+        assert "times as fast" in str(report)
+    kept = {e.schedule for e in Database(database).entries()}
+    # The heuristic's own schedule needs no entry.
+    assert schedule_of(tj.jit(work), X) == str(outcome.chosen)
+    assert kept == ({outcome.chosen} if str(outcome.chosen) != heuristic_text(X) else set())
+    np.testing.assert_array_equal(f(X), before)
+    assert (f.lower(X).text("asm") != code) == bool(kept)
+
+
+def heuristic_text(x: np.ndarray) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRACEJIT_TUNE_DB", "")
+        return schedule_of(tj.jit(work), x)
+
+
+def test_an_entry_changes_what_a_jitted_function_runs(database: Path):
+    """The way from the file to machine code, whatever a search would find on this machine."""
+    from tracejit.autotune.database import Entry
+
+    f = tj.jit(work)
+    expected, before = f(X), f.lower(X).text("asm")
+    report = tj.tune(f, seconds=0.5)(X)
+    (key,) = report.keys
+    Database(database).update([Entry(key, Schedule((Vector("L0", 2, 3),)), 1.0, 2.0)])
+    f.clear_cache()
+    np.testing.assert_array_equal(f(X), expected)
+    assert schedule_of(f, X) == "vector L0 2 3"
+    assert f.lower(X).text("asm") != before
+    assert schedule_of(f, X[:100]) != "vector L0 2 3"  # other extents are another kernel
+
+
+def test_an_earlier_winner_that_no_longer_wins_is_forgotten(database: Path, monkeypatch: pytest.MonkeyPatch):
+    from tracejit.autotune import search as search_module
+    from tracejit.autotune.database import Entry
+
+    f = tj.jit(work)
+    (key,) = tj.tune(f, seconds=0.3)(X).keys
+    Database(database).update([Entry(key, Schedule((Vector("L0", 2, 1),)), 1.0, 2.0)])
+    monkeypatch.setattr(search_module, "candidates", lambda kernel, target, default: [default])
+    report = tj.tune(f, seconds=2)(X)
+    assert report.improved == 0
+    assert report.outcomes[0].considered == 2  # the earlier winner was tried
+    assert len(Database(database)) == 0
+
+
+def test_nothing_is_kept_where_no_database_is_wanted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRACEJIT_TUNE_DB", "")
+    report = tj.tune(work, seconds=0.3)(X)
+    assert report.database is None
+    assert "not kept" in str(report)
+
+
+def test_arguments_are_left_alone(database: Path):
+    def change(x: Any) -> Any:
+        x += 1
+        return x * 2
+
+    x = np.zeros(100)
+    report = tj.tune(tj.jit(change), seconds=0.5)(x)
+    assert report.outcomes
+    np.testing.assert_array_equal(x, 0)
+
+
+def test_every_kernel_of_a_program_with_loops_is_tuned_once(database: Path):
+    def iterate(x: Any) -> Any:
+        x = x * 1.0
+        for _ in tj.range(50):
+            x[...] = np.cos(x) + np.sum(x, axis=0, keepdims=True) * 1e-3
+        return x / np.max(x)
+
+    f = tj.jit(iterate)
+    x = np.linspace(0, 1, 2000).reshape(100, 20)
+    expected = f(x)
+    report = tj.tune(f, seconds=3)(x)
+    assert len(report.outcomes) == len(set(report.keys)) >= 2
+    np.testing.assert_allclose(f(x), expected, rtol=1e-12)
+
+
+def test_symbolic_code_is_tuned_when_asked(database: Path):
+    f = tj.jit(work, dynamic_shapes=True)
+    (symbolic,) = tj.tune(f, seconds=0.5)(X).keys
+    (fixed,) = tj.tune(f, seconds=0.5, dynamic_shapes=False)(X).keys
+    assert symbolic != fixed
+    assert tj.tune(f, seconds=0.5)(X[:7]).keys == [symbolic]
+
+
+@pytest.mark.opencl
+def test_functions_are_tuned_on_opencl(database: Path, opencl_cache: None, record_backend: Any):
+    record_backend("opencl")
+    f = tj.jit(work, backend="opencl")
+    expected = f(X)
+    report = tj.tune(f, seconds=4)(X)
+    assert report.outcomes[0].distinct > 1
+    np.testing.assert_array_equal(f(X), expected)
+
+
+def test_what_cannot_be_tuned_is_refused(database: Path):
+    with pytest.raises(UnsupportedError, match="interprets kernels"):
+        tj.tune(work, backend="reference")(X)
+    with pytest.raises(UserError, match="wants a function, not int"):
+        tj.tune(3)  # type: ignore[arg-type]
+
+
+def test_the_report_reads_well(database: Path):
+    text = str(tj.tune(work, seconds=1)(X))
+    first, second, default, chosen, *_, last = text.splitlines()
+    assert first.startswith("tuned 1 kernels in ")
+    assert "schedules" in second
+    assert "different programs" in second
+    assert default.startswith("  default ")
+    assert chosen.startswith(("  chosen ", "  the default stays"))
+    assert last == f"kept in {database}"

@@ -1,0 +1,255 @@
+"""Kernels as C text: what the printer writes, and what it refuses."""
+
+import textwrap
+
+import pytest
+
+from tracejit.backends.c_like import Argument, Printed, print_kernels
+from tracejit.backends.c_scalar import Intrinsics
+from tracejit.backends.grid import bind_grid
+from tracejit.backends.opencl import target
+from tracejit.ir.scalar import OPS
+from tracejit.ir.text import parse_kernel
+from tracejit.support.errors import UnsupportedError
+
+FULL = target.Capabilities()
+
+
+def printed(text: str, table: Intrinsics | None = None, capabilities: target.Capabilities = FULL) -> Printed:
+    kernels = [(a.kernel, a.work_group) for a in bind_grid(parse_kernel(text)).launches]
+    return print_kernels(kernels, target.dialect(capabilities), table or target.intrinsics(capabilities))
+
+
+def kernels(text: str, capabilities: target.Capabilities = FULL) -> str:
+    """The text without header and helpers."""
+    source = printed(text, capabilities=capabilities).source
+    return source[source.index("__kernel") :]
+
+
+AXPY = """
+kernel axpy(a: f32[] C, x: f32[n, 8] strided, out: f32[n, 8] C out) dims(n) {
+  %a = load a[]
+  for %i in 0..n { for %j in 0..8 { %x = load x[%i, %j]; %y = mul %a %x; store out[%i, %j] = %y } }
+}"""
+
+
+def test_a_kernel_prints_as_one_readable_function():
+    head, rest = kernels(AXPY).split("\n", 1)
+    assert head == (
+        "__kernel void kernel_axpy(__global const float* in_0, __global const float* in_1, const long in_1_offset, "
+        "const long in_1_stride0, const long in_1_stride1, __global float* out_2, const long n_n) {"
+    )
+    assert rest == textwrap.dedent(
+        """\
+          const float v1 = in_0[0];
+          const long i2 = (long)get_global_id(0);
+          if (i2 < (8L * n_n)) {
+            const uint v3 = (uint)i2;
+            const uint v4 = (uint)(v3 % (uint)8);
+            const uint v5 = (uint)(v3 / (uint)8);
+            const long v6 = (long)v4;
+            const long v7 = (long)v5;
+            const float v8 = *(__global const float*)((__global const char*)in_1 + in_1_offset + v7 * in_1_stride0 + v6 * in_1_stride1);
+            const float v9 = v1 * v8;
+            out_2[(v7) * 8L + v6] = v9;
+          }
+        }
+        """
+    )
+
+
+def test_arguments_are_listed_in_the_order_of_the_parameters():
+    (entry,) = printed(AXPY).entries
+    assert entry.name == "kernel_axpy"
+    assert entry.arguments == (
+        Argument("buffer", "a"),
+        Argument("buffer", "x"),
+        Argument("offset", "x"),
+        Argument("stride", "x", 0),
+        Argument("stride", "x", 1),
+        Argument("buffer", "out"),
+        Argument("dim", "n"),
+    )
+
+
+def test_carries_are_variables_that_change_all_at_once():
+    text = """
+    kernel fib(out: i64[20] C out) {
+      for %i in 0..20 {
+        %a, %b = for %j in 0..%i carry(%p = 0, %q = 1) { %s = add %p %q; yield %q %s }
+        %c, %d = while carry(%x = %a, %y = 3:u8) { %t = gt %x 5; test %t } do { %z = shr %x 1; %w = add %y 255:u8; yield %z %w }
+        %e = eq %d 0:u8
+        %o = if %e { yield %c } else { %n = neg %c; yield %n }
+        store out[%i] = %o
+      }
+    }"""
+    assert kernels(text) == textwrap.dedent(
+        """\
+        __kernel void kernel_fib(__global long* out_0) {
+          const long i1 = (long)get_global_id(0);
+          if (i1 < 20L) {
+            long c2 = 0L;
+            long c3 = 1L;
+            for (long i4 = 0L; i4 < i1; i4 += 1L) {
+              const long v5 = (long)((ulong)c2 + (ulong)c3);
+              const long t6 = c3;
+              c2 = t6;
+              c3 = v5;
+            }
+            long c7 = c2;
+            uchar c8 = (uchar)3;
+            for (;;) {
+              const bool v9 = c7 > 5L;
+              if (!v9) break;
+              const long v10 = (long)(c7 >> 1L);
+              const uchar v11 = (uchar)((uint)c8 + (uint)(uchar)255);
+              c7 = v10;
+              c8 = v11;
+            }
+            const bool v12 = c8 == (uchar)0;
+            long v13;
+            if (v12) {
+              v13 = c7;
+            } else {
+              const long v14 = (long)(0UL - (ulong)c7);
+              v13 = v14;
+            }
+            out_0[i1] = v13;
+          }
+        }
+        """
+    )
+
+
+def test_kernels_of_one_program_have_distinct_names_that_are_identifiers():
+    kernel = parse_kernel("kernel exp.1(out: i64[] C out) { store out[] = 1 }")
+    program = print_kernels([(kernel, 1), (kernel, 1)], target.dialect(FULL), target.intrinsics(FULL))
+    assert [e.name for e in program.entries] == ["kernel_exp_1", "kernel_exp_1_1"]
+
+
+def test_equal_kernels_give_equal_text():
+    assert printed(AXPY).source == printed(AXPY).source
+
+
+def constant(value: str) -> str:
+    dtype = value.split(":")[1] if ":" in value else "bool"
+    line = kernels(f"kernel f(out: {dtype}[] C out) {{ store out[] = {value} }}").split("\n")[1]
+    return line.removeprefix("  out_0[0] = ").removesuffix(";")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("-9223372036854775808:i64", "(-9223372036854775807L - 1)"),
+        ("18446744073709551615:u64", "18446744073709551615UL"),
+        ("-2147483648:i32", "(-2147483647 - 1)"),
+        ("-128:i8", "(char)(-128)"),
+        ("0.1:f32", "0x1.99999ap-4f"),
+        ("-0.0:f64", "(-0x0p+0)"),
+        ("inf:f32", "as_float(0x7f800000u)"),
+        ("nan:f64", "as_double(0x7ff8000000000000UL)"),
+        ("True", "(uchar)(true)"),
+        ("1e-45:f32", "0x1p-149f"),
+        ("65504.0:f16", "tj_f16_store(0x1.ffcp+15f)"),
+    ],
+)
+def test_constants_are_exact(value: str, text: str):
+    assert constant(value) == text
+
+
+def test_contraction_is_off_in_every_program():
+    assert printed(AXPY).source.startswith("#pragma OPENCL FP_CONTRACT OFF\n")
+
+
+def test_a_mathematical_function_is_written_out_once_from_its_expansion():
+    text = """
+    kernel f(x: f32[4] C, out: f32[4] C out) {
+      for %i in 0..4 { %v = load x[%i]; %a = exp %v; %b = exp %a; %c = log %b; store out[%i] = %c }
+    }"""
+    source = printed(text).source
+    assert source.count("static inline float tj_exp_f32(") == 1
+    assert source.count("tj_exp_f32(") == 3
+    assert "static inline float tj_log_f32(" in source
+    assert " exp(" not in source
+
+
+def test_every_mathematical_function_can_be_printed_for_every_float():
+    for op, spec in OPS.items():
+        for dtype in ("f16", "f32", "f64") if spec.math else ():
+            args = " ".join(["%v"] * spec.arity)
+            text = f"kernel f(x: {dtype}[] C, out: {dtype}[] C out) {{ %v = load x[]; %y = {op} {args}; store out[] = %y }}"
+            assert f"tj_{op}_{dtype}(" in printed(text).source
+
+
+def test_the_dtypes_of_an_expansion_count_as_used():
+    text = "kernel f(x: f32[] C, out: f32[] C out) { %v = load x[]; %y: f64 = convert %v; %z: f32 = convert %y; store out[] = %z }"
+    assert printed(text).uses >= {"f32", "f64"}
+    assert "f64" not in printed(AXPY).uses
+
+
+def test_a_table_may_be_extended_without_changing_the_one_it_came_from():
+    table = target.intrinsics(FULL)
+    mine = table.copy()
+    mine.define("mul.f32", "fast_mul({0}, {1})")
+    assert "fast_mul(v1, v8)" in printed(AXPY, mine).source
+    assert "fast_mul" not in printed(AXPY, table).source
+
+
+def test_an_intrinsic_that_needs_an_unknown_helper_is_refused():
+    with pytest.raises(KeyError, match="needs the helpers half_it"):
+        target.intrinsics(FULL).define("exp.f32", "half_it({0})", "half_it")
+
+
+def test_helpers_are_printed_before_what_calls_them():
+    table = Intrinsics()
+    table.define_helper("c", "C", "b", "a")
+    table.define_helper("b", "B", "a")
+    table.define_helper("a", "A")
+    assert table.closure(["c"]) == ["a", "b", "c"]
+
+
+def test_an_unknown_symbol_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match="OpenCL C has no spelling of sincos; define one in its intrinsics"):
+        printed("kernel f(out: f32[] C out) { %y: f32 = call sincos(1.0:f32); store out[] = %y }")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "capabilities"),
+    [("f16", FULL), ("i8", FULL), ("f64", target.Capabilities(int64_atomics=False))],
+    ids=["f16", "i8", "no int64"],
+)
+def test_an_atomic_that_the_device_lacks_is_refused(dtype: str, capabilities: target.Capabilities):
+    with pytest.raises(UnsupportedError, match=f"no spelling of atomic.add.{dtype}.global"):
+        printed(f"kernel f(out: {dtype}[] C out) {{ atomic add out[] 1:{dtype} }}".replace("1:f", "1.0:f"), capabilities=capabilities)
+
+
+def test_a_thread_loop_with_carries_is_refused():
+    text = """
+    kernel f(out: f32[4] C out) {
+      for %b in 0..4 grid {
+        %s = for %l in 0..32 block carry(%a = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } { %w = add %a 1.0:f32; yield %w }
+        store out[%b] = %s
+      }
+    }"""
+    with pytest.raises(UnsupportedError, match="cannot run a block loop with carries"):
+        printed(text)
+
+
+def test_f32_division_goes_through_f64_where_the_device_does_not_round_it():
+    text = "kernel f(x: f32[] C, out: f32[] C out) { %v = load x[]; %y = div 1.0:f32 %v; store out[] = %y }"
+    assert "(float)((double)0x1p+0f / (double)v1)" in kernels(text, target.Capabilities(correct_divide=False))
+    assert "0x1p+0f / v1" in kernels(text, target.Capabilities(correct_divide=False, fp64=False))
+
+
+def test_full_groups_run_without_a_test_on_processors():
+    text = "kernel f(out: i64[{n}] C out) {{ for %i in 0..{n} {{ store out[%i] = %i }} }}"
+    assert "if" not in kernels(text.format(n=1280))
+    source = kernels(text.format(n=1281), target.Capabilities(software=True))
+    assert "if ((long)get_group_id(0) < 1281L / 128L) {" in source
+    assert "} else if (i1 < 1281L) {" in source
+    assert kernels(text.format(n=1281)).count("out_0[i1]") == 1
+
+
+def test_names_of_symbols_become_distinct_identifiers():
+    text = "kernel f(out: i64[n0, n_1] C out) dims(n0, n_1) { for %i in 0..n0 { for %j in 0..n_1 { store out[%i, %j] = n0 } } }"
+    assert "const long n_n0, const long n_n_5f_1" in kernels(text)

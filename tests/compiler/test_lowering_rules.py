@@ -1,0 +1,126 @@
+"""Lowering rules of backends: an override is executed, on its backend only, where its predicate holds, and can be taken back."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.compiler.lower import lowering_rules, unregister_lowering
+from tracejit.ir.kernel import index_const
+from tracejit.support.errors import UserError
+
+pytestmark = pytest.mark.opencl
+
+BACKENDS = ["cpu", "reference", "opencl"]
+X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 10.0)
+
+
+@pytest.fixture
+def override() -> Iterator[Callable[..., Any]]:
+    """`register_lowering` whose rules are taken back after the test."""
+    made: list[Callable[..., Any]] = []
+
+    def register(primitive: str, **options: Any) -> Callable[..., Any]:
+        def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+            made.append(rule)
+            return tj.register_lowering(primitive, **options)(rule)
+
+        return decorate
+
+    yield register
+    for rule in made:
+        unregister_lowering(rule)
+    assert not {r.rule for r in lowering_rules()} & set(made)
+
+
+def one_more(primitive: Any, b: Any, x: Any, y: Any) -> Any:
+    """A sum that is off by one: the answer shows whether this rule was executed."""
+    return b.map(x.shape, lambda i: b.op("add", b.op("add", x[i], y[i]), b.const(1, x.dtype)))
+
+
+def added(backend: str, x: Any = X, y: Any = Y) -> Any:
+    return tj.jit(lambda x, y: x + y, backend=backend)(x, y)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_override_changes_the_executed_code_of_its_backend_only(backend: str, override: Callable[..., Any]):
+    override("add", backend=backend)(one_more)
+    for other in BACKENDS:
+        np.testing.assert_array_equal(added(other), X + Y + (other == backend))
+
+
+def test_a_rule_taken_back_leaves_the_primitive_s_own():
+    rule = tj.register_lowering("add", backend="cpu")(one_more)
+    assert rule is one_more
+    np.testing.assert_array_equal(added("cpu"), X + Y + 1)
+    unregister_lowering(rule)
+    np.testing.assert_array_equal(added("cpu"), X + Y)
+
+
+def test_the_generated_code_shows_the_override(override: Callable[..., Any]):
+    f = tj.jit(lambda x, y: x + y)
+    before = f.lower(X, Y).text("code")
+    override("add", backend="cpu")(one_more)
+    assert f.lower(X, Y).text("code") != before
+    assert "1.0" in f.lower(X, Y).text("scheduled")
+
+
+def test_the_predicate_chooses_by_dtype_and_shape(override: Callable[..., Any]):
+    override("add", backend="cpu", predicate=lambda add, x, y: x.dtype == np.float32 and x.ndim == 2 and x.shape[1] == 3)(one_more)
+    x, y = X.astype("f4"), Y.astype("f4")
+    np.testing.assert_array_equal(added("cpu", x, y), x + y + 1)
+    np.testing.assert_array_equal(added("cpu"), X + Y)  # float64
+    np.testing.assert_array_equal(added("cpu", x[:, :2].copy(), y[:, :2].copy()), (x + y)[:, :2])
+    np.testing.assert_array_equal(added("cpu", x[0], y[0]), (x + y)[0])
+
+
+def test_the_predicate_sees_the_primitive_s_parameters(override: Callable[..., Any]):
+    @override("reduce_sum", backend="cpu", predicate=lambda p, x: p.axes == (0,))
+    def first_row(p: Any, b: Any, x: Any) -> Any:
+        return b.map(x.shape[1:], lambda i: x[(index_const(0), *i)])
+
+    sums = tj.jit(lambda x: (np.sum(x, axis=0), np.sum(x, axis=1)))
+    columns, rows = sums(X)
+    np.testing.assert_array_equal(columns, X[0])
+    np.testing.assert_array_equal(rows, X.sum(axis=1))
+
+
+def test_the_rule_registered_last_is_asked_first(override: Callable[..., Any]):
+    override("add", backend="cpu")(one_more)
+
+    @override("add", backend="cpu", predicate=lambda add, x, y: x.ndim == 1)
+    def two_more(primitive: Any, b: Any, x: Any, y: Any) -> Any:
+        return b.map(x.shape, lambda i: b.op("add", b.op("add", x[i], y[i]), b.const(2, x.dtype)))
+
+    np.testing.assert_array_equal(added("cpu", X[0], Y[0]), X[0] + Y[0] + 2)
+    np.testing.assert_array_equal(added("cpu"), X + Y + 1)  # the later rule does not want it, the earlier one does
+    assert [r.rule for r in lowering_rules() if r.primitive == "add"] == [two_more, one_more]
+
+
+def test_compiled_functions_keep_their_code_until_the_cache_is_cleared(override: Callable[..., Any]):
+    f = tj.jit(lambda x, y: x + y)
+    np.testing.assert_array_equal(f(X, Y), X + Y)
+    override("add", backend="cpu")(one_more)
+    np.testing.assert_array_equal(f(X, Y), X + Y)
+    f.clear_cache()
+    np.testing.assert_array_equal(f(X, Y), X + Y + 1)
+
+
+def test_overridden_forms_fuse_like_any_other(override: Callable[..., Any]):
+    override("add", backend="cpu")(one_more)
+    f = tj.jit(lambda x, y: np.sum((x + y) * 2.0, axis=1))
+    np.testing.assert_array_equal(f(X, Y), np.sum((X + Y + 1) * 2.0, axis=1))
+    assert len(f.lower(X, Y).program.kernels()) == 1
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(UserError, match=r"no primitive 'addd'; see `python -m tracejit\.primitives`"):
+        tj.register_lowering("addd", backend="cpu")
+    with pytest.raises(UserError, match="no backend 'cpux'; registered are opencl, cpu, reference"):
+        tj.register_lowering("add", backend="cpux")
+
+
+def test_backends_are_listed_by_priority():
+    assert tj.list_backends() == ["opencl", "cpu", "reference"]

@@ -1,0 +1,51 @@
+"""What every test runs under: verification after every pass, no deadline for property tests, and a record of the backends that ran."""
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("TRACEJIT_CHECKS", "1")  # read when tracejit is imported, so set before
+os.environ["TRACEJIT_TUNE_DB"] = ""  # schedules that the user has tuned are not what is tested
+
+import hypothesis
+import pytest
+
+BACKENDS_REPORT = Path(__file__).resolve().parent.parent / "out" / "backends.json"
+
+hypothesis.settings.register_profile("tracejit", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("tracejit")
+
+
+@pytest.fixture
+def record_backend(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Call with the name of a backend whose code this test executes: the run's matrix counts the test's outcome under it."""
+    return lambda name: record_property("backend", name)
+
+
+class BackendMatrix:
+    """Counts outcomes per backend in the process that reports, so that it works under pytest-xdist as well."""
+
+    def __init__(self) -> None:
+        self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.passed:
+            return
+        for name in {value for key, value in report.user_properties if key == "backend"}:
+            self.counts[str(name)][report.outcome] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.counts:
+            return
+        BACKENDS_REPORT.parent.mkdir(exist_ok=True)
+        BACKENDS_REPORT.write_text(json.dumps(self.counts, indent=2, sort_keys=True) + "\n")
+        terminalreporter.section("backends")
+        for name, counts in sorted(self.counts.items()):
+            terminalreporter.line(f"{name:12} " + ", ".join(f"{counts[k]} {k}" for k in ("passed", "failed", "skipped")))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(BackendMatrix(), "tracejit-backends")

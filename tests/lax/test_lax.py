@@ -1,0 +1,166 @@
+"""The lax names against plain NumPy, eagerly, compiled, and with symbolic extents."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import lax
+from tracejit.support.errors import DtypeError, ShapeError
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
+I, J = RNG.integers(-9, 9, (3, 4)), RNG.integers(1, 5, (3, 4)) * RNG.choice([-1, 1], (3, 4))
+HALVES = np.array([0.5, 1.5, 2.5, -0.5, -2.5, 0.49999999999999994, 1e17, -7.2])
+
+
+def interior(x: Any) -> Any:
+    out = np.zeros((6, 7))
+    out[1:4, ::2] = x
+    return out
+
+
+CASES: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] = [
+    (lax.add, np.add, (X, Y)),
+    (lax.sub, np.subtract, (X, Y)),
+    (lambda x: lax.mul(x, 2), lambda x: x * 2, (X,)),
+    (lambda x: lax.sub(1.0, x), lambda x: 1 - x, (X,)),
+    (lax.div, np.divide, (X, Y)),
+    (lax.div, lambda i, j: np.trunc(i / j).astype(int), (I, J)),
+    (lax.rem, np.fmod, (X * 9, Y)),
+    (lax.rem, np.fmod, (I, J)),
+    (lax.rem, np.fmod, (np.array([np.iinfo(np.int64).min, 7, -7]), np.array([3, -4, 4]))),
+    (lax.rem, np.fmod, (I.astype(np.uint8), np.abs(J).astype(np.uint8))),
+    (lax.pow, np.power, (np.abs(X), Y)),
+    (lax.max, np.maximum, (X, Y)),
+    (lax.min, np.minimum, (X, Y)),
+    (lax.neg, np.negative, (X,)),
+    (lax.abs, np.abs, (X,)),
+    (lax.sign, np.sign, (X,)),
+    (lax.floor, np.floor, (X,)),
+    (lax.ceil, np.ceil, (X,)),
+    (lax.round, lambda x: np.array([1, 2, 3, -1, -3, 0, 1e17, -7.0]), (HALVES,)),
+    (lambda x: lax.round(x, 1), np.rint, (HALVES,)),
+    (lax.rsqrt, lambda x: 1 / np.sqrt(x), (np.abs(X),)),
+    (lax.logistic, lambda x: 1 / (1 + np.exp(-x)), (X,)),
+    (lambda x: lax.integer_pow(x, 5), lambda x: x**5, (X,)),
+    (lambda x: lax.integer_pow(x, -3), lambda x: x**-3.0, (X,)),
+    (lambda x: lax.integer_pow(x, 0), np.ones_like, (X,)),
+    (lambda x: lax.integer_pow(x, 4), lambda x: x**4, (I,)),
+    (lax.square, np.square, (X,)),
+    (lax.reciprocal, lambda x: 1 / x, (X,)),
+    (lax.atan2, np.arctan2, (X, Y)),
+    (lax.is_finite, np.isfinite, (np.array([1.0, np.inf, np.nan]),)),
+    (lax.lt, np.less, (X, Y)),
+    (lax.bitwise_not, np.invert, (I,)),
+    (lax.bitwise_xor, np.bitwise_xor, (I, J)),
+    (lax.shift_right_logical, lambda i, j: (i.astype(np.uint64) >> j.astype(np.uint64)).astype(np.int64), (I, np.abs(J))),
+    (lax.shift_right_arithmetic, np.right_shift, (I, np.abs(J))),
+    (
+        lax.shift_right_arithmetic,
+        lambda i, j: (i.view(np.int8) >> j.view(np.int8)).view(np.uint8),
+        (np.array([200, 100], np.uint8), np.array([1, 2], np.uint8)),
+    ),
+    (lax.select, np.where, (X > 0, X, Y)),
+    (lax.select_n, lambda c, x, y: np.where(c, y, x), (X > 0, X, Y)),
+    (lax.select_n, lambda n, *xs: np.choose(n, xs), ((I % 3).astype(np.int32), X, Y, X * 2)),
+    (lambda x: lax.clamp(-1, x, 1.0), lambda x: np.clip(x, -1, 1), (X,)),
+    (lambda x: lax.convert_element_type(x, np.float32), lambda x: x.astype(np.float32), (X,)),
+    (lambda: lax.full((2, 3), 1.5), lambda: np.full((2, 3), 1.5), ()),
+    (lambda x: lax.full_like(x, 7), lambda x: np.full_like(x, 7), (X,)),
+    (lambda: lax.iota(np.int32, 5), lambda: np.arange(5, dtype=np.int32), ()),
+    (lambda: lax.broadcasted_iota(np.float32, (2, 3), 1), lambda: np.broadcast_to(np.arange(3, dtype=np.float32), (2, 3)), ()),
+    (lambda x: lax.broadcast(x, (2,)), lambda x: np.broadcast_to(x, (2, *x.shape)), (X,)),
+    (lambda x: lax.broadcast_in_dim(x, (2, 3, 5, 4), (1, 3)), lambda x: np.broadcast_to(x[:, None], (2, 3, 5, 4)), (X,)),
+    (lambda x: lax.reshape(x, (6, 2)), lambda x: x.reshape(6, 2), (X,)),
+    (lambda x: lax.reshape(x, (12,), (1, 0)), lambda x: x.T.reshape(12), (X,)),
+    (lambda x: lax.collapse(x, 0, 2), np.ravel, (X,)),
+    (lambda x: lax.expand_dims(x, (0, -1)), lambda x: x[None, :, :, None], (X,)),
+    (lambda x: lax.squeeze(lax.expand_dims(x, (1,)), (1,)), lambda x: x, (X,)),
+    (lambda x: lax.transpose(x, (1, 0)), np.transpose, (X,)),
+    (lambda x: lax.rev(x, (0,)), np.flipud, (X,)),
+    (lambda x, y: lax.concatenate([x, y], -1), lambda x, y: np.hstack([x, y]), (X, Y)),
+    (lambda x: lax.pad(x, 0.0, [(1, 2, 0), (0, 0, 1)]), interior, (X,)),
+    (lambda x: lax.pad(x, 0.0, [(-1, 2, 0), (0, -2, 1)]), lambda x: interior(x)[2:, :5][[0, 1, 2, 3]], (X,)),
+    (lambda x: lax.slice(x, (0, 1), (3, 4), (2, 2)), lambda x: x[0:3:2, 1:4:2], (X,)),
+    (lambda x: lax.slice_in_dim(x, 1, None), lambda x: x[1:], (X,)),
+    (lambda x: lax.slice_in_dim(x, 0, -1, 2, axis=1), lambda x: x[:, 0:-1:2], (X,)),
+    (lambda x: lax.index_in_dim(x, -1, keepdims=False), lambda x: x[-1], (X,)),
+    (lambda x: lax.dynamic_slice(x, (1, 7), (2, 2)), lambda x: x[1:3, 2:4], (X,)),
+    (lambda x: lax.dynamic_slice(x, (-1, -2), (1, 2)), lambda x: x[-1:, -2:], (X,)),
+    (lambda x, n: lax.dynamic_slice_in_dim(x, n, 2, axis=1), lambda x, n: x[:, 1:3], (X, np.array(1))),
+    (lambda x, n: lax.dynamic_index_in_dim(x, n, keepdims=False), lambda x, n: x[2], (X, np.array(-1))),
+    (
+        lambda x, y: lax.dynamic_update_slice(x, y[:1, :2], (2, 1)),
+        lambda x, y: np.concatenate([x[:2], np.concatenate([x[2:, :1], y[:1, :2], x[2:, 3:]], 1)]),
+        (X, Y),
+    ),
+    (
+        lambda x, y, n: lax.dynamic_update_index_in_dim(x, y[0], n, 0),
+        lambda x, y, n: np.stack([x[0], x[1], y[0]]),
+        (X, Y, np.array(2, np.int32)),
+    ),
+    (lambda x, y: lax.dot(x, lax.transpose(y, (1, 0))), lambda x, y: x @ y.T, (X, Y)),
+    (lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((0,), (0,)))), lambda x, y: (x * y).sum(1), (X, Y)),
+    (lambda x: lax.reduce_sum(x, (0,)), lambda x: x.sum(0), (X,)),
+    (lambda x: lax.reduce_max(x, (1, 0)), np.max, (X,)),
+    (lambda x: lax.reduce_or(lax.gt(x, 0.0), (1,)), lambda x: (x > 0).any(1), (X,)),
+    (lambda x: lax.reduce_and(lax.gt(x, -9.0), (1,)), lambda x: (x > -9).all(1), (X,)),
+    (lambda x: lax.cumsum(x, 0, reverse=True), lambda x: x[::-1].cumsum(0)[::-1], (X,)),
+    (lambda x: lax.cummax(x, 1), lambda x: np.maximum.accumulate(x, 1), (X,)),
+    (lambda x: lax.argmax(x, -1, np.int32), lambda x: x.argmax(1).astype(np.int32), (X,)),
+    (lambda x: lax.argmin(x, 0), lambda x: x.argmin(0), (X,)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_agrees_with_numpy(number: int):
+    f, reference, args = CASES[number]
+    want = np.asarray(reference(*args))
+    for g in (f, tj.jit(f), tj.jit(dynamic_shapes=True)(lambda *xs: f(*xs))):
+        got = np.asarray(g(*args))
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lax.add(x, 1.0),
+        lambda x: lax.transpose(x, (1, 0)),
+        lambda x: lax.reduce_sum(x, (0,)),
+        lambda x: lax.dynamic_index_in_dim(x, 0),
+        lambda x: lax.concatenate([x, x], 0),
+        lambda x: lax.pad(x, 0.0, [(1, 1, 0), (0, 0, 1)]),
+        lambda x: lax.slice_in_dim(x, 0, -1),
+        lambda x: lax.rev(x, (0, 1)),
+    ],
+)
+def test_no_extent_is_needed(f: Any):
+    g = tj.jit(dynamic_shapes=True)(lambda x: f(x))
+    g(X)
+    assert "n0" in g.explain().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (lambda x: lax.add(x, x.astype(np.float32)), DtypeError, "does not promote"),
+        (lambda x: lax.add(x, np.ones(4)), ShapeError, "differ in shape"),
+        (lambda x: lax.add(x.astype(int), 1.5), DtypeError, "meets an array of int64"),
+        (lambda x: lax.transpose(x, (0, 0)), ShapeError, "not a permutation"),
+        (lambda x: lax.reduce_and(x, (0,)), DtypeError, "takes bool"),
+        (lambda x: lax.slice(x, (0, 0), (4, 4)), ShapeError, "not a slice of axis 0"),
+        (lambda x: lax.squeeze(x, (0,)), ShapeError, "extent 3, not 1"), (lambda x: lax.dot(x, x), ShapeError, "contracted axes differ"),
+        (lambda x: lax.pad(x, 0.0, [(0, 0, 0)]), ShapeError, "1 entries"),
+        (lambda x: lax.reduce_sum(x, (2,)), ShapeError, "axis 2 is out of bounds"),
+        (lambda x: lax.integer_pow(x.astype(int), -1), DtypeError, "no negative power"),
+        (lambda x: lax.sqrt(x.astype(int)), DtypeError, "does not accept"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_fault_and_the_line(f: Any, error: Any, message: str):
+    with pytest.raises(error, match=message) as caught:
+        tj.jit(f)(X)
+    assert "test_lax.py" in str(caught.value)

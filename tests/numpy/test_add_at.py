@@ -1,0 +1,35 @@
+"""np.add.at in traced functions: repeated indices count each time."""
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+def counted(x, index, value):
+    x = x.copy()
+    np.add.at(x, index, value)
+    return x
+
+
+@pytest.mark.parametrize("value", [1.0, np.arange(6.0)])
+def test_index_arrays_count_repetitions(value):
+    index = np.array([0, 3, 3, -1, 3, 0])
+    np.testing.assert_array_equal(tj.jit(counted)(np.ones(5), index, value), counted(np.ones(5), index, value))
+
+
+def test_slices_and_integers_add_in_place():
+    x = np.arange(12.0).reshape(3, 4)
+    for index in (1, (slice(None), 2), slice(0, 2)):
+        np.testing.assert_array_equal(tj.jit(counted)(x, index, 5.0), counted(x, index, 5.0))
+
+
+def test_pairs_of_index_arrays():
+    x, rows, columns = np.zeros((3, 3)), np.array([0, 2, 2, 0]), np.array([1, 1, 1, 1])
+
+    def pairs(x, rows, columns):
+        x = x.copy()
+        np.add.at(x, (rows, columns), 1.0)
+        return x
+
+    np.testing.assert_array_equal(tj.jit(pairs)(x, rows, columns), pairs(x, rows, columns))

@@ -1,0 +1,148 @@
+"""Ufuncs made of others, reductions without NaN, and searches, against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import ShapeError
+
+
+def written(expression: str, *names: str) -> Any:
+    return eval(f"lambda xp, {', '.join(names)}: {expression}", {"np": np})
+
+
+HOLES = np.array([[1.5, np.nan, -2.0, 7.0], [np.nan, np.nan, np.nan, np.nan], [0.0, 3.0, -1.0, np.nan]])
+
+
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum", "nancumprod"])
+@pytest.mark.filterwarnings("ignore")
+def test_reductions_without_nan(agree: Any, name: str):
+    agree(
+        lambda xp, x: (getattr(xp, name)(x, axis=1), getattr(xp, name)(x), getattr(xp, name)(x.astype(np.float32), axis=0)),
+        HOLES,
+        rtol=1e-6,
+    )
+    agree(lambda xp, x: getattr(xp, name)(x, axis=0), np.arange(6).reshape(2, 3), rtol=1e-12, symbolic=False)
+
+
+def test_options_of_reductions_without_nan(agree: Any):
+    x = HOLES[[0, 2]]
+    agree(
+        lambda xp, x: (
+            xp.nanvar(x, axis=1, ddof=1), xp.nanmean(x, axis=1, keepdims=True), xp.nanargmax(x, axis=1), xp.nanargmin(x),
+            xp.nanmax(x, axis=0, keepdims=True),
+        ),
+        x, rtol=1e-12, symbolic=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["arcsinh", "arccosh", "arctanh", "signbit", "isposinf", "isneginf", "conjugate"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_functions_of_one_operand(agree: Any, name: str, dtype: Any):
+    if name == "conjugate":
+        agree(lambda xp, x: np.conjugate(x), np.array([1.0, -2.0], dtype), symbolic=False, protocols=False)
+        return
+    x = np.array([0.0, -0.0, 0.5, -0.5, 1.0, 2.0, 1e-9, 1e30, -3.0, np.inf, -np.inf, np.nan], dtype)
+    agree(lambda xp, x: getattr(xp, name)(x), x, rtol=1e-6 if dtype == np.float32 else 1e-14, symbolic=False)
+
+
+@pytest.mark.parametrize(
+    "dtypes", [(np.float64, np.float64), (np.float32, np.float32), (np.int64, np.int8), (np.uint8, np.uint8), (np.bool_, np.int16)]
+)
+def test_functions_of_two_operands(agree: Any, numbers: Any, dtypes: Any):
+    x, y = numbers(20, dtypes[0]), numbers(20, dtypes[1], seed=1)
+    rtol = 2e-3 if np.logaddexp2(x, y).dtype == np.float16 else 1e-6
+    agree(
+        lambda xp, x, y: (xp.fmod(x, y), xp.float_power(abs(x), y), xp.logaddexp2(x, y), xp.logaddexp(x, y)),
+        x,
+        y,
+        rtol=rtol,
+        symbolic=False,
+    )
+
+
+def test_ldexp(agree: Any):
+    agree(lambda xp, x: xp.ldexp(x, np.array([3, -2, 1023, -1074])), np.array([1.5, -3.0, 1.0, 1.0]), symbolic=False)
+
+
+def test_fmod_at_the_edges(agree: Any):
+    agree(lambda xp, x, y: xp.fmod(x, y), np.array([np.iinfo(np.int64).min, 7, -7, 5]), np.array([3, -4, 4, 0]), symbolic=False)
+    agree(lambda xp, x, y: xp.fmod(x, y), np.array([5.5, -5.5, np.inf, 1.0, 1e300]), np.array([2.0, 2.0, 2.0, np.inf, 3.0]), symbolic=False)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xp.take(x, [0, 2, 1])", "xp.take(x, [[0, 1], [2, -1]], axis=1)", "x.take([1], axis=0)", "xp.take(x, [-9, 9], axis=0, mode='clip')",
+        "xp.take(x, [-3, 5], mode='wrap', axis=0)", "xp.take(x, 1, axis=1)",
+        "xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), axis=1)", "xp.take_along_axis(x, np.array([[1], [0], [2]]), 1)",
+        "xp.take_along_axis(x, np.array([3, 1]), None)", "xp.isin(x, [x[0, 0], 2.0])", "xp.isin(x, x[0], invert=True)",
+        "xp.cumulative_sum(x, axis=1)", "xp.cumulative_sum(x[0], include_initial=True)",
+        "xp.cumulative_prod(x, axis=0, include_initial=True)",
+    ],
+)  # fmt: skip
+def test_taking(agree: Any, numbers: Any, expression: str):
+    if "cumulative" in expression and not hasattr(np, "cumulative_sum"):
+        pytest.skip("numpy.cumulative_sum is new in NumPy 2.1")
+    agree(written(expression, "x"), numbers((3, 4)))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("extent", [0, 1, 2, 5, 8, 33])
+def test_searches(agree: Any, extent: int, side: Any):
+    rng = np.random.default_rng(extent)
+    line = np.sort(rng.integers(0, 12, extent)).astype(float)
+    values = np.array([*rng.integers(-2, 15, 7), np.nan, np.inf, -np.inf, 3.5])
+    agree(
+        lambda xp, a, v: (xp.searchsorted(a, v, side), xp.searchsorted(a, 4.0, side), xp.searchsorted(a, v.reshape(11, 1), side)),
+        line,
+        values,
+    )
+
+
+def test_searches_among_nan_and_integers(agree: Any):
+    agree(
+        lambda xp, a, v: (xp.searchsorted(a, v), xp.searchsorted(a, v, "right")),
+        np.array([1.0, 2.0, np.nan, np.nan]),
+        np.array([np.nan, 5.0, 1.0]),
+    )
+    agree(
+        lambda xp, a, v: (xp.searchsorted(a, v), a.searchsorted(v)),
+        np.array([1, 3, 3, 9], np.int16),
+        np.array([3, 0, 10], np.int32),
+        symbolic=False,
+    )
+    agree(
+        lambda xp, x: (xp.digitize(x, [0.0, 1.0, 2.5]), xp.digitize(x, [0.0, 1.0, 2.5], right=True)), np.array([-1.0, 0.0, 1.0, 2.0, 9.0])
+    )
+
+
+def test_falling_bins():
+    x, bins = np.array([-1.0, 0.0, 1.0, 2.0, 9.0]), np.array([2.5, 1.0, 0.0])
+    for right in (False, True):
+        np.testing.assert_array_equal(tj.numpy.digitize(x, bins, right), np.digitize(x, bins, right))
+
+
+@pytest.mark.parametrize("options", [{}, {"left": -5.0}, {"left": 0, "right": 100}])
+@pytest.mark.parametrize("extent", [1, 2, 7])
+def test_interpolation(agree: Any, extent: int, options: Any):
+    rng = np.random.default_rng(extent)
+    nodes, values = np.sort(rng.standard_normal(extent)), rng.standard_normal(extent)
+    x = np.array([*rng.standard_normal(9) * 2, nodes[0], nodes[-1], np.nan, np.inf])
+    agree(lambda xp, x, a, b: (xp.interp(x, a, b, **options), xp.interp(x[0], a, b)), x, nodes, values, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("np.take(x, [0], axis=3)", "out of bounds"), ("np.take(x, [0], mode='no')", "mode is"), ("np.searchsorted(x, 1.0)", "is a vector"),
+        ("np.searchsorted(x[0], 1.0, 'up')", "'left' or 'right'"), ("np.interp(1.0, x[0], x[0, :2])", "not two vectors"),
+        ("np.take_along_axis(x, np.array([1]), 0)", "rank 2 and 1"), ("np.interp(1.0, x[0, :0], x[0, :0])", "at least one point"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_fault(expression: str, message: str):
+    f = eval(f"lambda np, x: {expression}")
+    with pytest.raises(ShapeError, match=message):
+        tj.jit(lambda x: f(np, x))(np.zeros((3, 4)))

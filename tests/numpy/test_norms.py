@@ -1,0 +1,53 @@
+"""Norms, matrix powers and chains of products, against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import ShapeError, UnsupportedError
+
+CASES = [
+    "norm(x)", "norm(x[0])", "norm(x[0], 1)", "norm(x[0], np.inf)", "norm(x[0], -np.inf)", "norm(x[0], 0)", "norm(x[0], 3)",
+    "norm(x[0], 2)", "norm(x, axis=1)", "norm(x, 1, axis=0, keepdims=True)", "norm(x, 'fro')", "norm(x, 1)", "norm(x, -1)",
+    "norm(x, np.inf)", "norm(x, -np.inf)", "norm(x, axis=(0, 1))", "norm(np.stack([x, x * 2]), 1, axis=(1, 2))",
+    "norm(x, keepdims=True)", "norm(np.stack([x, x]), np.inf, axis=(-1, 0), keepdims=True)", "vector_norm(x)",
+    "vector_norm(x, axis=1, ord=1)", "matrix_norm(x)", "matrix_power(x @ x.T, 3)", "matrix_power(x.T @ x, 0)",
+    "matrix_power(np.stack([x @ x.T] * 2), 2)", "matrix_power(x @ x.T, 1)", "multi_dot([x, x.T, x])", "multi_dot([x[0], x.T, x, x[0]])",
+    "multi_dot([x, x.T])", "trace(np.stack([x, x]))", "diagonal(np.stack([x, x]), offset=1)", "outer(x[0], x[1])",
+    "cross(x[0, :3], x[1, :3])", "matrix_transpose(x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_agrees_with_numpy(agree: Any, numbers: Any, expression: str):
+    def f(_: Any, x: Any) -> Any:
+        return eval(f"np.linalg.{expression}", {"np": np, "x": x})
+
+    x = numbers((3, 4))
+    want = f(None, x)
+    for options in ({}, {"dynamic_shapes": True}):
+        got = tj.jit(**options)(lambda x: f(None, x))(x)
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert np.shape(got) == np.shape(want)
+
+
+def test_integers_are_measured_in_double_precision():
+    got = tj.jit(lambda x: np.linalg.norm(x))(np.array([3, 4], np.int8))
+    assert got == 5.0
+    assert got.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("expression", "error", "message"),
+    [
+        ("norm(x, 2)", UnsupportedError, "needs singular values"), ("norm(x, 'nuc')", UnsupportedError, "singular values"),
+        ("norm(x[0], 'fro')", ShapeError, "is for matrices"), ("matrix_power(x, 2)", ShapeError, "square"),
+        ("matrix_power(x @ x.T, -1)", UnsupportedError, "needs the inverse"), ("multi_dot([x])", ShapeError, "at least two"),
+        ("norm(np.stack([x, x]), 1)", ShapeError, "one axis or two"),
+    ],
+)  # fmt: skip
+def test_errors(expression: str, error: Any, message: str):
+    with pytest.raises(error, match=message):
+        tj.jit(lambda x: eval(f"np.linalg.{expression}", {"np": np, "x": x}))(np.ones((3, 4)))

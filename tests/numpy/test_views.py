@@ -1,0 +1,124 @@
+"""Views that are no slices: writes go to the array they were taken from where NumPy's do, and only there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import WriteError
+
+
+def written(statement: str) -> Callable[[Any], Any]:
+    """A function of x that runs a statement on x and gives x and y."""
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(f"def f(x):\n    y = x\n    {statement}\n    return x + 0, y + 0", "user_program.py", "exec"), scope)
+    return scope["f"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "y = x.reshape(-1); y[1] = 50", "y = x.T; y[1] = 50", "x.ravel()[3] = 9", "y = np.swapaxes(x, 0, 1)[1:]; y += 1",
+        "y = x[1:].T; y[0] = 7", "y = x.T.reshape(-1); y[0] = 7", "y = x[:, :2].reshape(-1); y[0] = 7", "y = x[None]; y[0, 1] = 7",
+        "y = np.expand_dims(x, 0); x[0] = 7", "y = np.flip(x, 0); y[0] = 7", "y = np.diagonal(x); x[0] = 7", "y = x.flatten(); y[0] = 7",
+        "y = x.T; x[0] = 7", "x.T[0, 1] += 5", "y = np.broadcast_to(x[0], (3, 4)); x[0] = 7", "y = x.real; y[0] = 4",
+        "np.fill_diagonal(x, 0)", "x.flat[3] = 9", "x.T.flat[1] = 9", "y = np.atleast_3d(x); y[0] = 3", "y = np.squeeze(x[:1]); y[0] = 3",
+        "y = np.rot90(x); y[0] = 3", "y = np.moveaxis(x, 0, 1); y[1] *= 2", "y = x.reshape(2, 6).reshape(4, 3); y[1] = 1",
+        "y = x[:, ::2].reshape(6); y[0] = 5", "y = x[::2].reshape(2, 2, 2); y[0] = 5", "y = x[::-1].reshape(-1); y[0] = 5",
+        "y = x[:, 1:2].reshape(3); y[0] = 5", "y = x.reshape(3, 2, 2)[:, 0].T; y[1] = 5", "y = x.reshape(3, 4); y[0] = 1",
+        "y = x.T.copy(); y[0] = 1", "y = x.reshape(-1)[2:8].reshape(2, 3); y[1] = 0", "y = x.T.T; y[0] = 1", "y = np.ravel(x.T); y[0] = 1",
+        "y = np.flipud(x)[0]; y[:] = 2", "y = x.transpose(1, 0)[1]; y -= 1; x[0] = 3", "y = x.reshape(1, 3, 4, 1); y[0, 0] = 1",
+        "y = x.swapaxes(0, 1).swapaxes(0, 1).reshape(12); y[5] = 1", "y = np.fliplr(x); x[:, 0] = 9; y[0] = 1",
+        "y = x.T; z = y.reshape(2, 2, 3); z[0] = 1", "y = np.broadcast_arrays(x, x[0])[1]; x[0] = 1",
+    ],
+)  # fmt: skip
+def test_writes_reach_what_numpy_shares(statement: str):
+    f, x = written(statement), np.arange(12.0).reshape(3, 4)
+    mine, theirs = x.copy(), x.copy()
+    want = f(theirs)
+    for got, w in zip(tj.jit(f)(mine), want, strict=True):
+        np.testing.assert_array_equal(got, w)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda y, r: y.T,
+    lambda y, r: y.reshape(-1),
+    lambda y, r: y.ravel(),
+    lambda y, r: np.flip(y, int(r.integers(y.ndim))),
+    lambda y, r: y[(slice(None),) * int(r.integers(y.ndim)) + (slice(int(r.integers(2)), None),)],
+    lambda y, r: y[(slice(None),) * int(r.integers(y.ndim)) + (slice(None, None, 2),)],
+    lambda y, r: np.expand_dims(y, int(r.integers(y.ndim + 1))),
+    lambda y, r: np.squeeze(y) if y.size > 1 else y,
+    lambda y, r: y.reshape((*y.shape[:-1], y.shape[-1] // 2, 2)) if y.shape[-1] % 2 == 0 else y.reshape(y.shape[::-1]),
+    lambda y, r: np.swapaxes(y, 0, -1),
+    lambda y, r: y.reshape((y.shape[0] * y.shape[1], *y.shape[2:])) if y.ndim > 1 else y,
+]
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_random_chains_of_views(seed: int):
+    def f(x: Any) -> Any:
+        r = np.random.default_rng(seed)
+        y = x
+        for k in range(int(r.integers(1, 5))):
+            y = STEPS[int(r.integers(len(STEPS)))](y, r)
+            if r.random() < 0.4:
+                y[(0,) * int(r.integers(1, y.ndim + 1))] = 100.0 + k
+        y += 1000
+        return y + 0
+
+    shape = (4, 3, 2) if seed % 2 else (4, 6)
+    x = np.arange(24.0).reshape(shape)
+    mine, theirs = x.copy(), x.copy()
+    want = f(theirs)
+    got = tj.jit(redirect=False)(f)(mine)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["np.diagonal(x)", "np.broadcast_to(x, (2, 3, 3))"])
+def test_views_for_reading_refuse_writes(name: str):
+    f = eval(compile(f"lambda np, x: {name}.__setitem__(0, 1.0)", "user_program.py", "eval"))
+    with pytest.raises(WriteError, match="is a view for reading; copy it first"):
+        tj.jit(lambda x: f(np, x))(np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        ((3, 3), 5.0), ((5, 3), [1.0, 2.0]), ((7, 2), 4.0), ((2, 5), [1.0, 2, 3, 4]), ((3, 3, 3), 2.0),
+    ],
+)  # fmt: skip
+def test_fill_diagonal(shape: Any, value: Any, wrap: bool):
+    want = np.zeros(shape)
+    np.fill_diagonal(want, value, wrap)
+
+    def f(x: Any) -> Any:
+        np.fill_diagonal(x, value, wrap)
+        return x
+
+    np.testing.assert_array_equal(tj.jit(f)(np.zeros(shape)), want)
+
+
+def test_views_need_no_extents():
+    @tj.jit(dynamic_shapes=True)
+    def f(x: Any) -> Any:
+        y = x.reshape(-1)
+        y[0] = 5
+        x.T[1] = 3
+        z = x[1:].T
+        z += 1
+        return x + 0
+
+    def plain(x: Any) -> Any:
+        x.reshape(-1)[0] = 5
+        x.T[1] = 3
+        x[1:].T[...] += 1
+        return x
+
+    np.testing.assert_array_equal(f(np.zeros((4, 3))), plain(np.zeros((4, 3))))
+    assert "n0" in f.explain().splitlines()[0]

@@ -1,0 +1,320 @@
+"""For every primitive, instances and arguments that exercise each of its rules: the table `test_registry` walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
+from tracejit.primitives import contraction, control_flow, creation, elementwise, indexing, reduction, shape
+from tracejit.tracer.stage import stage
+
+FLOATS = ("f2", "f4", "f8")
+INTS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+NUMBERS = (*FLOATS, *INTS)
+ALL = ("?", *NUMBERS)
+
+
+@frozen
+class Array:
+    """An operand: `shape`, values in [low, high] where floating-point.  dtype "T" is the example's."""
+
+    shape: tuple[int, ...] = (3, 4)
+    dtype: str = "T"
+    low: float = -2.0
+    high: float = 2.0
+    distinct: bool = False
+
+    def make(self, rng: np.random.Generator, dtype: str) -> np.ndarray[Any, Any]:
+        kind = np.dtype(dtype if self.dtype == "T" else self.dtype)
+        size = int(np.prod(self.shape))
+        if kind.kind == "b":
+            values = rng.integers(0, 2, size)
+        elif kind.kind in "iu":
+            low, high = (int(self.low), int(self.high)) if self.dtype != "T" else (0 if kind.kind == "u" else -5, 5)
+            values = rng.integers(low, high + 1, size)
+        elif self.distinct:
+            values = rng.permutation(np.linspace(self.low, self.high, size))
+        else:
+            values = rng.uniform(self.low, self.high, size)
+        return values.reshape(self.shape).astype(kind)
+
+
+@frozen
+class Example:
+    """One instance with arguments.
+
+    close: how far results may be from `impl`: 0 equal bits, "ulp" elementwise in units in the last place, "sum" relative to the
+    magnitude of the result, for sums in another order.
+    """
+
+    primitive: Primitive | Callable[[np.dtype[Any]], Primitive]
+    operands: tuple[Array, ...]
+    dtypes: tuple[str, ...] = NUMBERS
+    close: str = "equal"
+    ulp: int = 5
+    edges: bool = False  # whether the elementwise extremes (infinities, NaN, the least integer) are tried as well
+    step: float = 1e-6  # of central differences
+    near: float = 1e-6  # how far derivatives may be from central differences, and inner products from each other (at most 1e-10)
+
+    def instance(self, dtype: str) -> Primitive:
+        return self.primitive if isinstance(self.primitive, Primitive) else self.primitive(np.dtype(dtype))
+
+    def arguments(self, dtype: str, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+        rng = np.random.default_rng(seed)
+        return [o.make(rng, dtype) for o in self.operands]
+
+
+def _elementwise() -> dict[str, list[Example]]:
+    e = elementwise
+    scalar = Array(())
+    out: dict[str, list[Example]] = {}
+
+    def unary(p: Primitive, low: float, high: float, dtypes: tuple[str, ...] = FLOATS, close: str = "ulp", **more: Any) -> None:
+        out[p.name] = [Example(p, (Array(low=low, high=high),), dtypes, close, edges=True, **more)]
+
+    def binary(p: Primitive, dtypes: tuple[str, ...], close: str = "equal", a: Array = Array(), b: Array = Array(), **more: Any) -> None:
+        out[p.name] = [
+            Example(p, (a, b), dtypes, close, edges=True, **more),
+            Example(p, (evolve(a, shape=()), b), dtypes[-1:], close, **more),
+            Example(p, (a, evolve(b, shape=())), dtypes[-1:], close, **more),
+        ]
+
+    for p in (e.Add(), e.Mul()):
+        binary(p, ALL[::-1][::-1])
+    for p in (e.Sub(),):
+        binary(p, (*INTS, *FLOATS))
+    binary(e.Div(), FLOATS, b=Array(low=0.5, high=2.0))
+    for p in (e.FloorDivide(), e.Remainder()):
+        binary(p, (*INTS, *FLOATS), a=Array(low=-9.0, high=9.0), b=Array(low=0.7, high=2.3))
+    binary(e.Power(), (*INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
+    binary(e.Maximum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
+    binary(e.Minimum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
+    binary(e.Atan2(), FLOATS, "ulp", a=Array(low=0.3, high=2.0), b=Array(low=-2.0, high=-0.3))
+    binary(e.Fmod(), FLOATS, "equal", a=Array(low=2.2, high=2.8), b=Array(low=1.2, high=1.8))
+    for p in (e.Eq(), e.Ne(), e.Lt(), e.Le(), e.Gt(), e.Ge()):
+        binary(p, ALL)
+    for p in (e.And(), e.Or(), e.Xor()):
+        binary(p, ("?", *INTS))
+    for p in (e.ShiftLeft(), e.ShiftRight()):
+        binary(p, INTS)
+
+    unary(e.Neg(), -2, 2, (*INTS, *FLOATS), "equal")
+    unary(e.Abs(), 0.2, 2, (*ALL,), "equal")
+    unary(e.Sign(), 0.2, 2, (*INTS, *FLOATS), "equal")
+    unary(e.Not(), 0, 1, ("?", *INTS), "equal")
+    unary(e.IsFinite(), -2, 2, FLOATS, "equal")
+    for p in (e.Floor(), e.Ceil(), e.Trunc()):
+        unary(p, 0.2, 0.8, FLOATS, "equal")
+    unary(e.Rint(), 0.1, 0.4, FLOATS, "equal")
+    unary(e.Sqrt(), 0.3, 3, close="equal")
+    for p, low, high in (
+        (e.Cbrt(), 0.3, 3), (e.Exp(), -2, 2), (e.Exp2(), -2, 2), (e.Expm1(), -2, 2), (e.Log(), 0.3, 3), (e.Log2(), 0.3, 3),
+        (e.Log10(), 0.3, 3), (e.Log1p(), -0.5, 2), (e.Sin(), -2, 2), (e.Cos(), -2, 2), (e.Tan(), -1, 1), (e.Asin(), -0.8, 0.8),
+        (e.Acos(), -0.8, 0.8), (e.Atan(), -2, 2), (e.Sinh(), -2, 2), (e.Cosh(), -2, 2), (e.Tanh(), -2, 2), (e.Erf(), -2, 2),
+        (e.Asinh(), -2, 2), (e.Acosh(), 1.3, 3), (e.Atanh(), -0.8, 0.8),
+    ):  # fmt: skip
+        unary(p, low, high)
+
+    flag = Array(dtype="?")
+    out["select"] = [
+        Example(e.Select(), (flag, Array(), Array()), ALL),
+        Example(e.Select(), (Array((), "?"), Array(), Array()), ("f8",)),
+        Example(e.Select(), (flag, scalar, Array()), ("f8",)),
+        Example(e.Select(), (flag, Array(), scalar), ("f8",)),
+    ]
+    # Rounding to a narrower type is linear only up to its precision: a large step, and little asked for.
+    coarse = {"f2": (0.25, 2e-2), "f4": (0.25, 1e-6)}
+    out["convert"] = [
+        Example(
+            e.Convert(np.dtype(to)), (Array(),), ALL, edges=True, step=coarse.get(to, (1e-6, 1e-6))[0], near=coarse.get(to, (1e-6, 1e-6))[1]
+        )
+        for to in ALL
+    ]
+    return out
+
+
+def _shape() -> dict[str, list[Example]]:
+    s = shape
+    x = Array()
+    return {
+        "broadcast_in_dim": [
+            Example(s.BroadcastInDim((2, 3, 5, 4), (1, 3)), (x,), ALL),
+            Example(s.BroadcastInDim((3, 5), (0, 1)), (Array((3, 1)),), ("f8",)),
+            Example(s.BroadcastInDim((3, 2), ()), (Array(()),), ("f8",)),
+        ],
+        "reshape": [
+            Example(s.Reshape((2, 6)), (x,), ALL),
+            Example(s.Reshape((4, 1, 3)), (x,), ("f8",)),
+            Example(s.Reshape(()), (Array((1, 1)),), ("f8",)),
+        ],
+        "transpose": [Example(s.Transpose((1, 0)), (x,), ALL), Example(s.Transpose((2, 0, 1)), (Array((2, 3, 4)),), ("f8",))],
+        "slice": [
+            Example(s.Slice((1, 0), (2, 2), (1, 2)), (x,), ALL),
+            Example(s.Slice((2, 3), (3, 2), (-1, -2)), (x,), ("f8",)),
+        ],
+        "concatenate": [
+            Example(s.Concatenate(0), (x, Array((2, 4))), ALL),
+            Example(s.Concatenate(1), (x, Array((3, 1)), Array((3, 2))), ("f8",)),
+        ],
+        "pad": [Example(s.Pad((1, 0), (2, 3)), (x, Array(())), ALL), Example(s.Pad((2,), (0,)), (Array((3,)), Array(())), ("f8",))],
+    }
+
+
+def _reductions() -> dict[str, list[Example]]:
+    r = reduction
+    x = Array((3, 4, 5))
+    distinct = Array((3, 4, 5), distinct=True)
+    out: dict[str, list[Example]] = {
+        "reduce_sum": [
+            Example(r.ReduceSum(a), (x,), NUMBERS if a == (1,) else ("f8", "f4"), "sum") for a in ((1,), (0, 2), (2,), (0, 1, 2))
+        ],
+        "reduce_prod": [
+            Example(r.ReduceProd(a), (Array((3, 4), low=0.5, high=1.5),), ALL if a == (1,) else ("f8",), "sum")
+            for a in ((1,), (0,), (0, 1))
+        ],
+    }
+    out["reduce_prod"].append(Example(r.ReduceProd((0,)), (Array((1, 4)),), ("f8",), "sum"))
+    for c in (r.ReduceMax, r.ReduceMin):
+        out[c.name] = [Example(c(a), (distinct,), ALL if a == (1,) else ("f8",)) for a in ((1,), (0, 2), (0, 1, 2))]
+    for c in (r.ArgMax, r.ArgMin):
+        out[c.name] = [Example(c(a), (x,), ALL if a == 1 else ("f8", "i4")) for a in (0, 1, 2)]
+    for c in (r.CumSum, r.CumProd):
+        out[c.name] = [
+            Example(c(a, back), (Array(low=0.5, high=1.5),), NUMBERS if a == 1 else ("f8",), "sum")
+            for a in (0, 1)
+            for back in (False, True)
+        ]
+    for c in (r.CumMax, r.CumMin):
+        out[c.name] = [
+            Example(c(a, back), (Array(distinct=True),), NUMBERS if a == 1 else ("f8",)) for a in (0, 1) for back in (False, True)
+        ]
+    out["cumprod"] += [
+        Example(r.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum") for a in (0, 1) for back in (False, True)
+    ]
+    return out
+
+
+def _indexing() -> dict[str, list[Example]]:
+    i = indexing
+    x = Array((5, 4))
+
+    def at(high: int, *s: int, low: int = 0, dtype: str = "i8") -> Array:
+        return Array(s, dtype, low, high)
+
+    return {
+        "update_slice": [
+            Example(i.UpdateSlice((1, 0), (2, 1)), (x, Array((2, 3))), ALL),
+            Example(i.UpdateSlice((4, 3), (-1, -2)), (x, Array((3, 2))), ("f8",)),
+        ],
+        "dynamic_slice": [
+            Example(i.DynamicSlice((2, 3)), (x, at(6), at(2, low=-2)), ALL),
+            Example(i.DynamicSlice((2,)), (Array((7,)), at(6, dtype="u1")), ("f8",)),
+        ],
+        "dynamic_update_slice": [
+            Example(i.DynamicUpdateSlice(), (x, Array((2, 3)), at(6), at(2, low=-2)), ALL),
+            Example(i.DynamicUpdateSlice(), (Array((7,)), Array((3,)), at(9, low=-9, dtype="i4")), ("f8",)),
+        ],
+        "gather": [
+            Example(i.Gather((0,)), (x, at(6, 3, low=-2)), ALL),
+            Example(i.Gather((1, 0), True), (x, at(4, 2, 3, low=-1), at(5, 2, 3, low=-1)), ("f8", "i4")),
+            Example(i.Gather((0, 1)), (x, at(4, dtype="u1"), at(3, dtype="u1")), ("f8",)),
+        ],
+        "scatter": [
+            Example(i.Scatter((0,), "set"), (x, Array((6, 4)), at(5, 6, low=-1)), ALL),
+            Example(i.Scatter((0,), "add"), (x, Array((6, 4)), at(5, 6, low=-1)), NUMBERS, "sum"),
+            *[
+                Example(i.Scatter((1, 0), op), (x, Array((2, 3)), at(3, 2, 3), at(4, 2, 3)), ("f8",), "sum")
+                for op in ("set", "add")
+            ],
+        ],
+    }  # fmt: skip
+
+
+def _contractions() -> dict[str, list[Example]]:
+    def dot(contract: Any, batch: Any, a: tuple[int, ...], b: tuple[int, ...], dtypes: tuple[str, ...] = ("f8",)) -> Example:
+        return Example(contraction.DotGeneral(contract, batch), (Array(a), Array(b)), dtypes, "sum")
+
+    return {
+        "dot_general": [
+            dot(((1,), (0,)), ((), ()), (3, 4), (4, 5), ALL),
+            dot(((0,), (0,)), ((), ()), (4,), (4,)),
+            dot(((1, 0), (0, 2)), ((), ()), (3, 4, 2), (4, 5, 3)),
+            dot(((2,), (1,)), ((0,), (2,)), (2, 3, 4), (5, 4, 2)),
+            dot(((), ()), ((), ()), (2,), (3,)),
+            dot(((), ()), ((0,), (0,)), (3,), (3, 2)),
+        ]
+    }
+
+
+def jaxpr_of(function: Callable[..., Sequence[Any]], *avals: ShapedArray) -> Jaxpr:
+    staged = stage(function, avals)
+    assert not staged.constants
+    return staged.jaxpr
+
+
+def _control_flow() -> dict[str, list[Example]]:
+    c = control_flow
+    number = ShapedArray((), np.int64)
+
+    def bodies(inner: tuple[int, ...]) -> Callable[[np.dtype[Any]], dict[str, Primitive]]:
+        def make(dtype: np.dtype[Any]) -> dict[str, Primitive]:
+            a = ShapedArray(inner, dtype)
+            steps = jaxpr_of(lambda n, k, x: [k < n], number, number, a)
+            step = jaxpr_of(lambda w, k, x: [k + 1, np.sin(x) * w + x], a, number, a)
+            scanned = jaxpr_of(lambda w, i, x, row: [x * w + np.sin(row) + i.astype(x.dtype), np.cos(x) * row], a, number, a, a)
+            plain = jaxpr_of(lambda w, i, x: [x * w + np.sin(x)], a, number, a)
+            one = jaxpr_of(lambda x, y: [np.sin(x) * y, x + 1.0], a, a)
+            other = jaxpr_of(lambda x, y: [x - y * y, y], a, a)
+            return {
+                "while": c.While(steps, step, 1, 1),
+                "scan": c.Loop(scanned, 3, 1, 1),
+                "back": c.Loop(scanned, 3, 1, 1, True),
+                "for": c.Loop(plain, 3, 1, 1),
+                "cond": c.Cond((one, other)),
+            }
+
+        return make
+
+    def example(which: str, inner: tuple[int, ...], *operands: Array) -> Example:
+        return Example(lambda dtype: bodies(inner)(dtype)[which], operands, ("f8", "f4"), "sum")
+
+    whiles: list[Example] = []
+    loops: list[Example] = []
+    conds: list[Example] = []
+    for inner in ((), (4,)):
+        x = Array(inner)
+        whiles.append(example("while", inner, Array((), "i8", 3, 3), x, Array((), "i8", 0, 2), x))
+        loops += [example(n, inner, x, x, Array((3, *inner))) for n in ("scan", "back")]
+        loops.append(example("for", inner, x, x))
+        conds.append(example("cond", inner, Array((), "?"), x, x))
+    return {"while": whiles, "loop": loops, "cond": conds}
+
+
+EXAMPLES: dict[str, list[Example]] = {
+    **_elementwise(),
+    **_shape(),
+    **_reductions(),
+    **_indexing(),
+    **_contractions(),
+    **_control_flow(),
+    "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
+    "iota": [
+        Example(lambda dtype: creation.Iota((3, 4), 1, dtype), (), NUMBERS),
+        Example(creation.Iota((5,), 0, np.dtype("i8")), (), ("i8",)),
+    ],
+}
+
+NOT_DIFFERENTIABLE = frozenset({
+    "and", "argmax", "argmin", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not", "or", "shift_left",
+    "shift_right", "xor",
+})  # fmt: skip
+"""Primitives whose results are integers or booleans, or that have no operands."""
+
+FORWARD_ONLY = frozenset({"while"})
+"""Primitives without a reverse-mode derivative: the error says so."""

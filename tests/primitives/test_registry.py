@@ -1,0 +1,443 @@
+"""Every rule of every registered primitive, on the examples of `examples.py`: against NumPy, finite differences, inner products, loops."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, Example
+from tracejit.backends.registry import get_backend
+from tracejit.compiler.pipeline import clean, lower_jaxpr
+from tracejit.ir import primitive as registry
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.primitive import Primitive, primitives
+from tracejit.ir.text import parse_jaxpr
+from tracejit.ir.types import aval_of
+from tracejit.primitives.__main__ import coverage, table
+from tracejit.support.errors import MissingRuleError, UnsupportedError
+from tracejit.tracer.batch import batch_pairs, spread
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.jvp import jvp
+from tracejit.tracer.linearize import linearize
+from tracejit.tracer.stage import stage
+
+CASES = [pytest.param(e, d, id=f"{name}-{n}-{d}") for name, es in EXAMPLES.items() for n, e in enumerate(es) for d in e.dtypes]
+FLOAT = [p for p in CASES if p.values[1] == "f8"]
+SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERENTIABLE]
+FIRST = [pytest.param(e, e.dtypes[-1], id=f"{name}-{n}") for name, es in EXAMPLES.items() for n, e in enumerate(es)]
+
+
+def test_every_primitive_has_examples_and_the_other_way_round():
+    assert set(EXAMPLES) == set(primitives())
+    for name, examples in EXAMPLES.items():
+        assert {e.instance(e.dtypes[0]).name for e in examples} == {name}
+
+
+# -- running a primitive ------------------------------------------------------------------------------------------------------------
+def results(p: Primitive, *args: Any) -> list[Any]:
+    out = bind(p, *args)
+    return list(out) if p.multiple_results else [out]
+
+
+def expected(p: Primitive, *args: Any) -> list[np.ndarray[Any, Any]]:
+    with np.errstate(all="ignore"):
+        out = p.impl(*args)
+    return [np.asarray(o) for o in (out if p.multiple_results else [out])]
+
+
+def staged(p: Primitive, args: Sequence[Any]) -> Jaxpr:
+    s = stage(lambda *xs: results(p, *xs), [aval_of(np.asarray(a)) for a in args])
+    assert not s.constants
+    return s.jaxpr
+
+
+def compiled(jaxpr: Jaxpr, args: Sequence[Any], backend: str = "cpu") -> list[Any]:
+    layouts = ["C" if a.flags.c_contiguous else "strided" for a in args]
+    lowered = lower_jaxpr(jaxpr, get_backend(backend), layouts)
+    names = [e.primitive.name for e in clean(jaxpr).equations]
+    assert sorted(set(names)) == sorted({n for n, _ in lowered.report} & set(names)), "an equation is missing from the compile report"
+    return lowered.compile().run(list(args), {})
+
+
+def as_arrays(values: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    return [np.asarray(v) for v in values]
+
+
+# -- comparing ------------------------------------------------------------------------------------------------------------------------
+def check_equal(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
+    got = np.asarray(got)
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    if want.dtype.kind != "f" or example.close == "equal":
+        np.testing.assert_array_equal(got, want)
+        return
+    with np.errstate(all="ignore"):
+        unit = np.finfo(want.dtype).eps
+        if example.close == "ulp":
+            allowed = example.ulp * np.spacing(np.maximum(np.abs(want), np.finfo(want.dtype).tiny))
+        else:
+            allowed = 32 * unit * max(1.0, float(np.max(np.abs(want), initial=0.0)))
+        same = (got == want) | (np.isnan(got) & np.isnan(want))
+        wrong = ~(same | (np.abs(got.astype(np.float64) - want.astype(np.float64)) <= allowed))
+    assert not wrong.any(), f"{got[wrong][:3]} instead of {want[wrong][:3]}"
+
+
+def edge_arguments(example: Example, dtype: str) -> list[np.ndarray[Any, Any]]:
+    """Every combination of extreme values."""
+    operands: list[np.ndarray[Any, Any]] = []
+    for operand in example.operands:
+        kind = np.dtype(dtype if operand.dtype == "T" else operand.dtype)
+        if kind.kind == "b":
+            values: list[Any] = [False, True]
+        elif kind.kind in "iu":
+            info = np.iinfo(kind)
+            values = sorted(
+                {int(info.min), int(info.min) + 1, -1 if info.min else 2, 0, 1, 3, kind.itemsize * 8 - 1, kind.itemsize * 8, int(info.max)}
+            )
+        else:
+            info = np.finfo(kind)
+            values = [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                0.5,
+                2.5,
+                -2.5,
+                np.inf,
+                -np.inf,
+                np.nan,
+                info.max,
+                -info.max,
+                info.tiny,
+                info.smallest_subnormal,
+            ]
+        operands.append(np.array(values, kind))
+    grid = np.meshgrid(*operands, indexing="ij")
+    return [g.ravel().copy() for g in grid]
+
+
+# -- the forward rules ------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("example", "dtype"), CASES)
+def test_abstract_eval_agrees_with_impl(example: Example, dtype: str):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    avals = p.abstract_eval(*[aval_of(a) for a in args])
+    for aval, want in zip(avals if p.multiple_results else (avals,), expected(p, *args), strict=True):
+        assert (aval.shape, aval.dtype) == (want.shape, want.dtype)
+
+
+@pytest.mark.parametrize(("example", "dtype"), CASES)
+def test_the_compiled_form_agrees_with_impl(example: Example, dtype: str, record_backend: Any):
+    record_backend("cpu")
+    p, args = example.instance(dtype), example.arguments(dtype)
+    for got, want in zip(compiled(staged(p, args), args), expected(p, *args), strict=True):
+        check_equal(got, want, example)
+
+
+EDGES = [c for c in CASES if c.values[0].edges]
+
+
+@pytest.mark.parametrize(("example", "dtype"), EDGES)
+def test_the_compiled_form_agrees_with_impl_on_extreme_values(example: Example, dtype: str):
+    p, args = example.instance(dtype), edge_arguments(example, dtype)
+    for got, want in zip(compiled(staged(p, args), args), expected(p, *args), strict=True):
+        check_equal(got, want, example)
+
+
+@pytest.mark.parametrize(("example", "dtype"), FIRST)
+def test_the_interpreted_kernels_agree_with_impl(example: Example, dtype: str, record_backend: Any):
+    record_backend("reference")
+    p, args = example.instance(dtype), example.arguments(dtype)
+    for got, want in zip(compiled(staged(p, args), args, "reference"), expected(p, *args), strict=True):
+        check_equal(got, want, example)
+
+
+def scattered(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same values with gaps, and backwards in memory."""
+    if not x.ndim:
+        return x
+    wide = np.zeros([2 * n for n in x.shape], x.dtype)
+    view = wide[tuple(slice(2 * n - 1, None, -2) for n in x.shape)]
+    view[...] = x
+    return view
+
+
+@pytest.mark.parametrize(("example", "dtype"), FIRST)
+def test_operands_may_lie_in_memory_in_any_order(example: Example, dtype: str):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    moved = [scattered(a) for a in args]
+    for got, want in zip(compiled(staged(p, args), moved), expected(p, *args), strict=True):
+        check_equal(got, want, example)
+
+
+@pytest.mark.parametrize(("example", "dtype"), FIRST)
+def test_its_jaxpr_prints_and_parses_back(example: Example, dtype: str):
+    jaxpr = staged(example.instance(dtype), example.arguments(dtype))
+    assert str(parse_jaxpr(str(jaxpr))) == str(jaxpr)
+    assert parse_jaxpr(str(jaxpr)) == jaxpr
+
+
+# -- derivatives --------------------------------------------------------------------------------------------------------------------------
+@frozen
+class Problem:
+    """An example as a function of its floating-point operands, or of some of them."""
+
+    p: Primitive
+    args: list[Any]
+    places: tuple[int, ...]
+
+    def __call__(self, *floats: Any) -> list[Any]:
+        args = list(self.args)
+        for n, x in zip(self.places, floats, strict=True):
+            args[n] = x
+        return results(self.p, *args)
+
+    @property
+    def point(self) -> list[Any]:
+        return [self.args[n] for n in self.places]
+
+    def directions(self, seed: int) -> list[Any]:
+        rng = np.random.default_rng(seed)
+        return [rng.standard_normal(x.shape).astype(x.dtype) for x in self.point]
+
+
+def problems(example: Example, dtype: str = "f8") -> list[Problem]:
+    """The example as a function of each non-empty subset of its floating-point operands."""
+    args = example.arguments(dtype)
+    floats = [n for n, a in enumerate(args) if a.dtype.kind == "f"]
+    subsets = itertools.chain.from_iterable(itertools.combinations(floats, k) for k in range(1, len(floats) + 1))
+    return [Problem(example.instance(dtype), args, s) for s in subsets]
+
+
+def central_difference(f: Any, point: Sequence[Any], direction: Sequence[Any], h: float = 1e-6) -> list[Any]:
+    ahead = f(*[x + h * t for x, t in zip(point, direction, strict=True)])
+    behind = f(*[x - h * t for x, t in zip(point, direction, strict=True)])
+    return [
+        (np.asarray(a) - np.asarray(b)) / np.asarray(2 * h, np.asarray(a).dtype) if np.asarray(a).dtype.kind == "f" else None
+        for a, b in zip(ahead, behind, strict=True)
+    ]
+
+
+def check_near(got: Any, want: Any, scale: float = 1e-6) -> None:
+    np.testing.assert_allclose(got, want, rtol=scale, atol=scale * max(1.0, float(np.max(np.abs(want), initial=0.0))))
+
+
+@pytest.mark.parametrize(("example", "dtype"), SMOOTH)
+def test_jvp_agrees_with_finite_differences(example: Example, dtype: str):
+    for f in problems(example):
+        direction = f.directions(1)
+        want_slopes = central_difference(f, f.point, direction, example.step)
+        outs, slopes = jvp(f, f.point, direction)
+        for got, want in zip(outs, f(*f.point), strict=True):
+            np.testing.assert_array_equal(got, want)
+        for out, slope, want in zip(outs, slopes, want_slopes, strict=True):
+            if want is None:
+                assert slope is None
+                continue
+            assert slope is None or (np.shape(slope), np.asarray(slope).dtype) == (np.shape(out), np.asarray(out).dtype)
+            check_near(np.zeros_like(want) if slope is None else slope, want, example.near)
+
+
+@pytest.mark.parametrize(("example", "dtype"), [p for p in FLOAT if p.values[0].instance("f8").name in NOT_DIFFERENTIABLE])
+def test_integer_results_have_no_tangent(example: Example, dtype: str):
+    for f in problems(example):
+        outs, slopes = jvp(f, f.point, f.directions(1))
+        assert all(np.asarray(o).dtype.kind != "f" for o in outs)
+        assert slopes == [None] * len(outs)
+
+
+def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+    return float(
+        sum(
+            np.sum(np.asarray(x, np.float64) * np.asarray(y, np.float64))
+            for x, y in zip(xs, ys, strict=True)
+            if x is not None and y is not None
+        )
+    )
+
+
+REVERSE = [p for p in SMOOTH if p.values[0].instance("f8").name not in FORWARD_ONLY]
+
+
+@pytest.mark.parametrize(("example", "dtype"), REVERSE)
+def test_the_transpose_is_the_adjoint(example: Example, dtype: str):
+    for f in problems(example):
+        lin = linearize(f, f.point)
+        rng = np.random.default_rng(2)
+        ct = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in lin.outputs]
+        t = f.directions(3)
+        pushed, pulled = lin.pushforward(t), lin.pullback(ct)
+        _, slopes = jvp(f, f.point, t)
+        for a, b in zip(pushed, slopes, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                check_near(a, b, 1e-12)
+        for x, c in zip(f.point, pulled, strict=True):
+            assert c is None or (np.shape(c), np.asarray(c).dtype) == (x.shape, x.dtype)
+        left, right = inner(ct, pushed), inner(pulled, t)
+        exact = 1e-10 if example.near <= 1e-6 and all(np.asarray(o).dtype == np.float64 for o in lin.outputs) else example.near
+        assert abs(left - right) <= exact * max(1.0, abs(left))
+
+
+@pytest.mark.parametrize(("example", "dtype"), [p for p in SMOOTH if p.values[0].instance("f8").name in FORWARD_ONLY])
+def test_a_missing_reverse_mode_is_an_error_that_says_so(example: Example, dtype: str):
+    f = problems(example)[-1]
+    with pytest.raises(UnsupportedError, match="no reverse-mode derivative"):
+        linearize(f, f.point)
+
+
+NARROW = [c for c in CASES if c.values[1] in ("f2", "f4") and c.values[0].instance("f4").name not in NOT_DIFFERENTIABLE | FORWARD_ONLY]
+
+
+@pytest.mark.parametrize(("example", "dtype"), NARROW)
+def test_derivatives_keep_the_dtype(example: Example, dtype: str):
+    f = problems(example, dtype)[-1]
+    lin = linearize(f, f.point)
+    floats = [None if z else np.ones(np.shape(o), np.asarray(o).dtype) for o, z in zip(lin.outputs, lin.zero, strict=True)]
+    for x, c in zip(f.point, lin.pullback(floats), strict=True):
+        assert c is None or np.asarray(c).dtype == x.dtype
+    for o, t in zip(lin.outputs, lin.pushforward(f.point), strict=True):
+        assert t is None or np.asarray(t).dtype == np.asarray(o).dtype
+
+
+def gradient(f: Problem, weights: Sequence[Any]) -> Any:
+    """The gradient of <weights, f> as a function of f's operands."""
+
+    def run(*point: Any) -> list[Any]:
+        lin = linearize(f, point)
+        parts = lin.pullback([w if not z else None for w, z in zip(weights, lin.zero, strict=True)])
+        return [np.zeros(np.shape(x)) if p is None else p for p, x in zip(parts, f.point, strict=True)]
+
+    return run
+
+
+@pytest.mark.parametrize(("example", "dtype"), REVERSE)
+def test_second_derivatives_agree_with_finite_differences(example: Example, dtype: str):
+    f = problems(example)[-1]
+    rng = np.random.default_rng(4)
+    weights = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in f(*f.point)]
+    first, direction = gradient(f, weights), f.directions(5)
+    want = central_difference(first, f.point, direction)
+    _, forward = jvp(first, f.point, direction)  # forward over reverse
+    over = linearize(first, f.point)  # reverse over reverse: symmetric, so the pullback is the same
+    backward = over.pullback([d if not z else None for d, z in zip(direction, over.zero, strict=True)])
+    for got, other, w in zip(forward, backward, want, strict=True):
+        check_near(np.zeros_like(w) if got is None else got, w, 3e-6)
+        check_near(np.zeros_like(w) if other is None else other, w, 3e-6)
+
+
+@pytest.mark.parametrize(("example", "dtype"), REVERSE)
+def test_compiled_derivatives_agree_with_eager_ones(example: Example, dtype: str):
+    f = problems(example)[-1]
+    rng = np.random.default_rng(6)
+    weights = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in f(*f.point)]
+    want = gradient(f, weights)(*f.point)
+    s = stage(gradient(f, weights), [aval_of(x) for x in f.point])
+    got = compiled(s.jaxpr, [*f.point, *as_arrays(s.constants)])
+    for g, w in zip(got, want, strict=True):
+        check_near(g, w, 1e-12)
+
+
+# -- vmap ------------------------------------------------------------------------------------------------------------------------
+def subsets(count: int) -> list[tuple[int, ...]]:
+    """The non-empty subsets of operands; of many operands the singletons, the pairs and all."""
+    sizes = range(1, count + 1) if count <= 4 else (1, 2, count)
+    return list(itertools.chain.from_iterable(itertools.combinations(range(count), k) for k in sizes))
+
+
+LANES = 3
+
+
+def lanes_of(example: Example, dtype: str, mapped: Sequence[int], axis: int) -> tuple[list[Any], list[int | None], list[list[Any]]]:
+    """Arguments with a mapped axis for some, these axes, and the arguments of each element."""
+    fixed = example.arguments(dtype)
+    elements = [[x if n in mapped else fixed[n] for n, x in enumerate(example.arguments(dtype, 10 + k))] for k in range(LANES)]
+    args, dims = list(fixed), [None] * len(fixed)
+    for n in mapped:
+        dims[n] = min(axis, fixed[n].ndim) if axis >= 0 else fixed[n].ndim
+        args[n] = np.stack([e[n] for e in elements], axis=dims[n])
+    return args, dims, elements
+
+
+def looped(p: Primitive, elements: Sequence[Sequence[Any]]) -> list[np.ndarray[Any, Any]]:
+    return [np.stack(column) for column in zip(*[expected(p, *e) for e in elements], strict=True)]
+
+
+BATCHED = [p for p in FIRST if p.values[0].operands]
+
+
+@pytest.mark.parametrize(("example", "dtype"), BATCHED)
+def test_batch_agrees_with_a_loop(example: Example, dtype: str):
+    p = example.instance(dtype)
+    for mapped in subsets(len(example.operands)):
+        for axis in (0, 1, -1):
+            args, dims, elements = lanes_of(example, dtype, mapped, axis)
+            pairs = batch_pairs(lambda *xs: results(p, *xs), args, dims)
+            for (value, at), want in zip(pairs, looped(p, elements), strict=True):
+                check_equal(spread(value, at, LANES, 0), want, example)
+
+
+@pytest.mark.parametrize(("example", "dtype"), BATCHED)
+def test_compiled_batches_agree_with_a_loop(example: Example, dtype: str):
+    p = example.instance(dtype)
+    count = len(example.operands)
+    for mapped in sorted({tuple(range(count)), (0,), (count - 1,)}):
+        args, dims, elements = lanes_of(example, dtype, mapped, -1)
+
+        def run(*xs: Any, dims: Any = dims) -> list[Any]:
+            pairs = batch_pairs(lambda *ys: results(p, *ys), xs, dims)
+            return [spread(value, at, LANES, 0) for value, at in pairs]
+
+        s = stage(run, [aval_of(a) for a in args])
+        for got, want in zip(compiled(s.jaxpr, [*args, *as_arrays(s.constants)]), looped(p, elements), strict=True):
+            check_equal(got, want, example)
+
+
+# -- what is missing ----------------------------------------------------------------------------------------------------------------------
+LINEAR = {
+    "add", "broadcast_in_dim", "concatenate", "cond", "convert", "cumsum", "div", "dot_general", "dynamic_slice", "dynamic_update_slice",
+    "gather", "loop", "mul", "neg", "pad", "reduce_sum", "reshape", "scatter", "select", "slice", "sub", "transpose", "update_slice",
+}  # fmt: skip
+"""Primitives that are linear in some operand: those a linear program may consist of."""
+
+
+def test_the_coverage_table_lists_every_rule_of_every_primitive():
+    found = coverage()
+    assert set(found) == set(primitives())
+    for name, rules in found.items():
+        for rule in ("abstract_eval", "impl", "lower", "jvp", "batch"):
+            assert rules[rule] != "no", f"{name} has no {rule} rule"
+        assert (rules["transpose"] != "no") == (name in LINEAR), f"{name}: transpose is {rules['transpose']}"
+    lines = table().splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith("--")][1:] == [
+        name
+        for family in sorted({c.__module__ for c in primitives().values()})
+        for name in sorted(primitives())
+        if primitives()[name].__module__ == family
+    ]
+
+
+@pytest.fixture
+def bare():
+    """A primitive without rules, registered for the duration of a test."""
+
+    @frozen
+    class Bare(Primitive):
+        name = "bare"
+
+    yield Bare()
+    registry._REGISTRY.pop("bare")
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments"),
+    [("abstract_eval", ()), ("impl", ()), ("lower", (None,)), ("jvp", ((), ())), ("transpose", (None,)), ("batch", ((), (), 1))],
+)
+def test_a_missing_rule_names_primitive_rule_and_module(bare: Primitive, rule: str, arguments: tuple[Any, ...]):
+    assert coverage()["bare"][rule] == "no"
+    with pytest.raises(MissingRuleError) as error:
+        getattr(bare, rule)(*arguments)
+    assert error.value.message == f"primitive 'bare' has no `{rule}` rule; it belongs in class Bare of {__name__}"

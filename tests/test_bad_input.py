@@ -1,0 +1,744 @@
+"""Input that does not fit: NumPy's answer, or an error that says what to write instead, with the user's line; never a crash or damage.
+
+Each error is compared as a whole text.
+"""
+
+import collections
+import dataclasses
+import decimal
+import fractions
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import (
+    ConcretizationError,
+    DtypeError,
+    IndexOutOfBounds,
+    LeakedTracerError,
+    ShapeError,
+    TracejitError,
+    TracerError,
+    UnsupportedError,
+    UserError,
+)
+
+DTYPES = "bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64"
+X = np.arange(3.0)
+M = np.arange(6.0).reshape(2, 3)
+
+
+def failure(call: Callable[[], Any], kind: type[Exception] = TracejitError) -> Any:
+    """The error of a call.  What was jitted before works afterwards."""
+    with pytest.raises(kind) as error:
+        call()
+    np.testing.assert_array_equal(tj.jit(lambda x: x + 1)(np.zeros(2)), [1, 1])
+    return error.value
+
+
+def refused(function: Callable[..., Any], *args: Any) -> tuple[type, str, str]:
+    """(class, message, the underlined text) of the error that a jitted function raises, twice the same."""
+    jitted = tj.jit(function)
+    first, again = failure(lambda: jitted(*args)), failure(lambda: jitted(*args))
+    assert first.message == again.message
+    assert jitted.compilations == 0
+    lines = str(first).splitlines()
+    assert lines[1].startswith("  at test_bad_input.py:"), str(first)
+    marked = ""
+    if len(lines) > 3 and set(lines[3].strip()) == {"^"}:
+        start = lines[3].index("^")
+        marked = lines[2][start : start + len(lines[3].strip())]
+    return type(first), first.message, marked
+
+
+# -- shapes, ranks, axes, arity -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "args", "message", "marked"),
+    [
+        (lambda x, y: x + y, (X, np.ones(4)), "shapes (3,) and (4,) cannot be broadcast: axis -1 is 3 and 4", "x + y"),
+        (lambda x, y: x * y, (M, np.ones((3, 2))), "shapes (2, 3) and (3, 2) cannot be broadcast: axis -2 is 2 and 3", "x * y"),
+        (lambda x, y: np.maximum(x, y), (M, np.ones(2)), "shapes (2, 3) and (2,) cannot be broadcast: axis -1 is 3 and 2", "np.maximum(x, y)"),
+        (
+            lambda x, y: x @ y, (M, M),
+            "np.matmul: axis 1 of shape (2, 3) is 3, axis 0 of shape (2, 3) is 2; their products are summed", "x @ y",
+        ),
+        (lambda x, y: x @ y, (M, 3.0), "np.matmul does not accept arrays of rank 0; use *", "x @ y"),
+        (lambda x: x.sum(axis=2), (M,), "axis 2 is out of bounds for an array of rank 2", "x.sum(axis=2)"),
+        (lambda x: np.sum(x, axis=(0, 0)), (M,), "duplicate axes in (0, 0)", "np.sum(x, axis=(0, 0))"),
+        (lambda x: x.reshape(4, 4), (M,), "cannot reshape an array of 6 elements, of shape (2, 3), to (4, 4)", "x.reshape(4, 4)"),
+        (lambda x: np.zeros((2, -1)) + x, (X,), "negative dimensions are not allowed in shape (2, -1)", "np.zeros((2, -1))"),
+        (lambda x: x.min(), (np.zeros(0),), "[reduce_min] zero-size array f64[0] has no identity for this reduction", "x.min()"),
+        (lambda x: x.argmax(), (np.zeros(0),), "[argmax] an empty axis of f64[0] has no extremum", "x.argmax()"),
+    ],
+)  # fmt: skip
+def test_shapes_that_do_not_fit(function: Any, args: Any, message: str, marked: str):
+    assert refused(function, *args) == (ShapeError, message, marked)
+
+
+def test_shape_errors_are_value_errors_and_name_the_function():
+    def loss(x: Any, y: Any) -> Any:
+        z = x * 2
+        return z + y
+
+    error = failure(lambda: tj.jit(loss)(X, np.ones(4)), ValueError)
+    first = loss.__code__.co_firstlineno
+    assert str(error) == (
+        "shapes (3,) and (4,) cannot be broadcast: axis -1 is 3 and 4\n"
+        f"  at test_bad_input.py:{first + 2}:16 in loss\n"
+        "      return z + y\n"
+        "             ^^^^^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((1.0,), {}, "<lambda>() missing 1 required positional argument: 'y'"),
+        ((1, 2, 3), {}, "<lambda>() takes 2 positional arguments but 3 were given"),
+        ((1,), {"z": 3}, "<lambda>() got an unexpected keyword argument 'z'"),
+        ((1, 2), {"x": 3}, "<lambda>() got multiple values for argument 'x'"),
+    ],
+)
+def test_arity_is_pythons(args: Any, kwargs: Any, message: str):
+    f = tj.jit(lambda x, y: x + y)
+    f(1.0, 2.0)
+    error = failure(lambda: f(*args, **kwargs), TypeError)
+    assert str(error).endswith(message)
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------------------------------
+@dataclasses.dataclass
+class Record:
+    x: Any
+
+
+def unsupported(name: str) -> str:
+    return f"argument 1: dtype {name} is not supported; supported are {DTYPES}"
+
+
+def no_leaf(name: str) -> str:
+    return (
+        f"argument 1 is of type {name}, which is neither an array, a number, a container of them, nor hashable; "
+        "register its class with tj.tree_util.register_node, or pass it through a closure"
+    )
+
+
+def subclass(name: str) -> str:
+    return f"argument 1 is a {name}: subclasses of ndarray are not supported; pass np.asarray(x)"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (np.array([None, 1]), DtypeError, unsupported("object")),
+        (np.array(["a"]), DtypeError, unsupported("<U1")),
+        (np.array([b"a"]), DtypeError, unsupported("|S1")),
+        (np.zeros(2, [("a", "f4")]), DtypeError, unsupported("[('a', '<f4')]")),
+        (np.array(["2020"], "M8[D]"), DtypeError, unsupported("datetime64[D]")),
+        (np.array([1], "m8[s]"), DtypeError, unsupported("timedelta64[s]")),
+        (np.array([1j]), DtypeError, unsupported("complex128")),
+        (np.complex64(1), DtypeError, unsupported("complex64")),
+        (np.str_("a"), DtypeError, unsupported("<U1")),
+        (np.datetime64("2020"), DtypeError, unsupported("datetime64[Y]")),
+        (1j, DtypeError, "argument 1 is complex; complex numbers are not supported yet"),
+        (2**70, DtypeError, "argument 1 is the integer 1180591620717411303424, which does not fit 64 bits"),
+        (2**63, DtypeError, "argument 1 is the integer 9223372036854775808, which does not fit 64 bits"),
+        (np.ones((1, 2)).view(np.matrix), UnsupportedError, subclass("numpy.matrix")),
+        (np.ma.array([1, 2], mask=[0, 1]), UnsupportedError, subclass("numpy.ma.MaskedArray")),
+        (np.rec.array([(1,)], dtype=[("a", "i4")]), UnsupportedError, subclass("numpy.rec.recarray")),
+        ({1, 2}, UnsupportedError, no_leaf("set")),
+        (bytearray(b"x"), UnsupportedError, no_leaf("bytearray")),
+        (collections.OrderedDict(a=X), UnsupportedError, no_leaf("OrderedDict")),
+        (collections.deque([1]), UnsupportedError, no_leaf("deque")),
+        (Record(X), UnsupportedError, no_leaf("Record")),
+    ],
+)  # fmt: skip
+def test_arguments_of_other_kinds(value: Any, kind: type, message: str):
+    f = tj.jit(lambda x: x)
+    for _ in range(2):
+        error = failure(lambda: f(value))
+        assert (type(error), error.message) == (kind, message)
+        assert "f(value)" in str(error)  # the caller's line
+    nested = failure(lambda: tj.jit(lambda d: d["a"][1])({"a": (1.0, value)}))
+    assert nested.message == message.replace("argument 1", "argument 1['a'][1]")
+
+
+def test_arguments_that_contain_themselves():
+    loop: list[Any] = [1]
+    loop.append(loop)
+    error = failure(lambda: tj.jit(lambda x: x)(loop))
+    assert (type(error), error.message) == (
+        UserError,
+        "an argument contains itself, or is nested deeper than Python's recursion limit; arguments are trees of arrays",
+    )
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).astype(">f8"), np.arange(6, dtype=">i4"), np.frombuffer(bytes(range(49)), np.uint8)[1:].view(np.float64), np.zeros((0, 3)),
+        np.array(3.0), np.broadcast_to(np.arange(3.0), (2, 3)), np.arange(6.0)[::-1], np.asfortranarray(M), np.zeros((3, 0, 2)), np.ones((1, 1, 1)),
+        np.lib.stride_tricks.sliding_window_view(np.arange(6.0), 3), np.bool_(True), np.float16(2.5), np.int8(-3),
+    ],
+)  # fmt: skip
+def test_arrays_of_every_memory(array: Any):
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False
+    f = tj.jit(lambda x: (x * 2 + 1, x.sum(), x > 1))
+    for _ in range(3):
+        for got, want in zip(f(array), (array * 2 + 1, array.sum(), array > 1), strict=True):
+            assert np.asarray(got).dtype == want.dtype.newbyteorder("=")
+            np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes", None, np.float32, np.dtype("i4"), len, Ellipsis, frozenset({1}), (1, "a"), slice(1, None, 2), str])
+def test_constants_of_every_kind(value: Any):
+    seen: list[Any] = []
+
+    def f(x: Any, c: Any) -> Any:
+        seen.append(c)
+        return x + 1
+
+    jitted = tj.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(X, value), X + 1)
+    assert len(seen) <= 2  # (1, "a") holds a number, which is traced
+    if not isinstance(value, tuple):
+        assert seen == [value]
+
+
+def test_slices_are_constants():
+    f = tj.jit(lambda x, s: x[s])
+    for s in (slice(1, 3), slice(None, None, -1), slice(1, 3), slice(-2, None)):
+        np.testing.assert_array_equal(f(X, s), X[s])
+    assert f.compilations == 3
+
+
+def test_numbers_that_are_equal_and_differ():
+    f = tj.jit(lambda x, n: x * 1.0 if n > 0 else x + np.copysign(1.0, n))
+    np.testing.assert_array_equal(f(X, 0.0), X + 1)
+    np.testing.assert_array_equal(f(X, -0.0), X - 1)
+    np.testing.assert_array_equal(f(X, float("nan")), X + 1)
+    np.testing.assert_array_equal(f(X, float("nan")), X + 1)
+    assert f.compilations == 3
+    g = tj.jit(lambda x, n: x[: n + 1])
+    for n in (True, 1, 2):
+        np.testing.assert_array_equal(g(X, n), X[: n + 1])
+
+
+def test_constants_whose_comparison_fails():
+    class Bad:
+        def __eq__(self, other: object) -> Any:
+            raise ValueError("mine")
+
+        def __hash__(self) -> int:
+            return 1
+
+    class Elementwise(Bad):
+        def __eq__(self, other: object) -> Any:
+            return np.array([True, False])
+
+        __hash__ = Bad.__hash__
+
+    f = tj.jit(lambda x, c: x + 1)
+    for value in (Bad(), Bad(), Elementwise(), Elementwise()):
+        np.testing.assert_array_equal(f(X, value), X + 1)
+
+
+def test_subclasses_of_numbers_are_constants():
+    class Count(int):
+        pass
+
+    assert tj.jit(lambda x, n: x[n])(X, Count(2)) == 2
+    np.testing.assert_array_equal(tj.jit(lambda x, n: x * n)(X, Count(2)), X * 2)
+
+
+def test_dicts_with_any_keys():
+    f = tj.jit(lambda d: {**d, "sum": d[1] + d[(2, 3)]})
+    for _ in range(2):
+        out = f({1: X, (2, 3): X * 2})
+        assert list(out) == [1, (2, 3), "sum"]
+        np.testing.assert_array_equal(out["sum"], X * 3)
+
+
+CHANGES = (
+    "f changes a list or dict that it was given, which the caller would not see; copy it first (d = dict(d)) and return the copy, or change the "
+    "arrays in it in place (d['x'][...] = v)"
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(new=1), lambda d: d.__setitem__("x", d["x"] + 1), lambda d: d.pop("x"), lambda d: d["list"].append(3),
+        lambda d: d["list"].clear(),
+    ],
+)  # fmt: skip
+def test_changed_containers(change: Any):
+    def f(d: Any) -> Any:
+        change(d)
+        return 1
+
+    given = {"x": X, "list": [X]}
+    error = failure(lambda: tj.jit(f)(given))
+    assert (type(error), error.message) == (UserError, CHANGES)
+    assert list(given) == ["x", "list"]
+    assert len(given["list"]) == 1
+
+
+# -- operands -----------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "message", "marked"),
+    [
+        (lambda x: x + "a", "str is not an array", 'x + "a"'),
+        (lambda x: x + None, "NoneType is not an array", "x + None"),
+        (lambda x: x + object(), f"dtype object is not supported; supported are {DTYPES}", "x + object()"),
+        (lambda x: x + 1j, f"dtype complex128 is not supported; supported are {DTYPES}", "x + 1j"),
+        (lambda x: x * decimal.Decimal(1), f"dtype object is not supported; supported are {DTYPES}", "x * decimal.Decimal(1)"),
+        (lambda x: x * fractions.Fraction(1, 2), f"dtype object is not supported; supported are {DTYPES}", "x * fractions.Fraction(1, 2)"),
+        (lambda x: ~x, "[not] does not accept f64", "~x"),
+        (lambda x: x << 1, "[shift_left] does not accept f64", "x << 1"),
+        (lambda x: x & x, "[and] does not accept f64", "x & x"),
+        (lambda x: -(x > 1), "[neg] does not accept bool", "-(x > 1)"),
+        (lambda x: (x > 1) - (x > 1), "[sub] does not accept bool", "(x > 1) - (x > 1)"),
+        (lambda x: x.astype(complex), f"dtype complex128 is not supported; supported are {DTYPES}", "x.astype(complex)"),
+        (lambda x: x.astype("no"), "'no' is not a dtype", 'x.astype("no")'),
+    ],
+)  # fmt: skip
+def test_operands_of_other_kinds(function: Any, message: str, marked: str):
+    assert refused(function, X) == (DtypeError, message, marked)
+
+
+def test_numbers_that_do_not_fit_the_dtype():
+    assert str(failure(lambda: tj.jit(lambda x: x + 300)(np.ones(2, np.uint8)), OverflowError)) == "Python integer 300 out of bounds for uint8"
+    failure(lambda: tj.jit(lambda x: x + 2**70)(np.ones(2, np.int64)), OverflowError)
+    np.testing.assert_array_equal(tj.jit(lambda x: x + 2**70)(X), X + 2**70)
+
+
+def test_changing_an_integer_array_by_floats():
+    def f(x: Any) -> None:
+        x += 1.5
+
+    assert refused(f, np.ones(2, int)) == (
+        DtypeError,
+        "cannot change an array of int64 in place by one of float64; use y = x + ... for a new array",
+        "x += 1.5",
+    )
+
+
+# -- indices --------------------------------------------------------------------------------------------------------------------------------
+def set_far(x: Any) -> None:
+    x[np.array([9])] = 1
+
+
+def set_item(index: Any, value: Any = 1) -> Callable[[Any], None]:
+    def f(x: Any) -> None:
+        x[index] = value
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "marked"),
+    [
+        (lambda x: x[5], "index 5 is out of bounds for an axis of extent 3", "x[5]"),
+        (lambda x: x[-4], "index -4 is out of bounds for an axis of extent 3", "x[-4]"),
+        (lambda x: x[np.array([0, 7])], "index 7 is out of bounds for an axis of extent 3", "x[np.array([0, 7])]"),
+        (lambda x: x[[0, -5]], "index -5 is out of bounds for an axis of extent 3", "x[[0, -5]]"),
+        (lambda x: x[0, 0], "too many indices: the array has 1 axes, 2 are indexed", "x[0, 0]"),
+        (lambda x: x[..., ...], "an index can have one Ellipsis only", "x[..., ...]"),
+        (lambda x: x[1.0], "an index is float; indices are integers, slices, None, Ellipsis and arrays", "x[1.0]"),
+        (lambda x: x["a"], "an index is str; indices are integers, slices, None, Ellipsis and arrays", 'x["a"]'),
+        (lambda x: x[::0], "a slice step cannot be zero", "x[::0]"),
+        (lambda x: x[np.array([True, False])], "a mask of shape (2,) does not fit axes of (3,)", "x[np.array([True, False])]"),
+        (set_item(5), "index 5 is out of bounds for an axis of extent 3", "x[index]"),
+        (set_far, "index 9 is out of bounds for an axis of extent 3", "x[np.array([9])]"),
+    ],
+)
+def test_indices_out_of_range(function: Any, message: str, marked: str):
+    assert refused(function, X) == (IndexOutOfBounds, message, marked)
+    assert issubclass(IndexOutOfBounds, IndexError)
+
+
+def test_values_that_do_not_fit_the_place():
+    assert refused(set_item(slice(0, 2), X), X)[:2] == (ShapeError, "a value of shape (3,) cannot be assigned to (2,)")
+    assert refused(set_item(slice(0, 2), "a"), X)[:2] == (DtypeError, "str is not an array")
+
+
+def test_traced_indices_stay_inside_the_array():
+    """They are clamped: no index reaches foreign memory."""
+    f = tj.jit(lambda x, i: x[i])
+    for index in (7, -9, np.int64(100), np.array([0, 7, -9]), 2**62, -(2**62)):
+        assert set(np.ravel(f(X, index))) <= set(X)
+
+    def g(x: Any, i: Any) -> None:
+        x[i] = 5
+
+    before, after = np.zeros(3), np.zeros(3)
+    whole = np.concatenate([before, X, after])
+    for index in (np.int64(100), np.int64(-100), np.array([50, -50])):
+        tj.jit(g)(whole[3:6], index)
+        np.testing.assert_array_equal(whole[:3], before)
+        np.testing.assert_array_equal(whole[6:], after)
+
+
+# -- values that are not known ------------------------------------------------------------------------------------------------------------------
+BRANCH = (
+    "a branch (`if`, `while`, `and`, `or`) needs the value of a traced array bool[], which is not known while tracing; use np.where, tj.lax.cond "
+    "or tj.lax.while_loop"
+)
+
+
+def branching(x: Any) -> Any:
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def looping(x: Any) -> Any:
+    while x.sum() < 10:
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "marked"),
+    [
+        (branching, BRANCH, "x.sum() > 0"),
+        (looping, BRANCH, "x.sum() < 10"),
+        (lambda x: x[0] > 0 and x[1] > 0, BRANCH, "x[0] > 0"),
+        (lambda x: not x[0] > 0, BRANCH, "x[0] > 0"),
+        (
+            lambda x: [x for _ in range(x.argmax())],
+            "range(), a shape or a list index needs the value of a traced array i64[], which is not known while tracing; use tj.range for a loop, "
+            "or make the argument a Python number",
+            "range(x.argmax())",
+        ),
+        (
+            lambda x: x.sum().item(),
+            "item() needs the value of a traced array f64[], which is not known while tracing; return the array and call item() outside",
+            "x.sum().item()",
+        ),
+        (
+            lambda x: x.tolist(),
+            "tolist() needs the value of a traced array f64[3], which is not known while tracing; return the array and call tolist() outside",
+            "x.tolist()",
+        ),
+        (
+            lambda x: f"{x[0]:.2f}",
+            "formatting needs the value of a traced array f64[], which is not known while tracing; return the array and format it outside",
+            "x[0]:.2f",
+        ),
+    ],
+)
+def test_values_that_are_needed_while_tracing(function: Any, message: str, marked: str):
+    kind, text, found = refused(function, X)
+    assert (kind, text) == (ConcretizationError, message)
+    assert found.strip("{}") in (marked, "") or marked in found
+
+
+def test_values_of_numbers_are_asked_for():
+    assert tj.jit(lambda n: "positive" if n > 0 else "negative")(3.0) == "positive"
+    np.testing.assert_array_equal(tj.jit(lambda x, n: np.stack([x] * n))(X, 2), [X, X])
+
+
+def test_masks_have_shapes_that_are_not_known():
+    kind, message, marked = refused(lambda x: x[x > 1], X)
+    assert (kind, message, marked) == (
+        UnsupportedError,
+        "x[mask] has a shape that depends on data; use np.where(mask, x, other), or x[mask] = value to assign",
+        "x[x > 1]",
+    )
+
+
+# -- leaks ------------------------------------------------------------------------------------------------------------------------------------
+STORE: list[Any] = []
+
+
+def leaking() -> Any:
+    STORE.clear()
+    tj.jit(lambda x: STORE.append(x + 1) or x)(X)
+    return STORE[0]
+
+
+ENDED = "a traced array f64[3] is used after its trace has ended; it was stored where it outlived its function"
+RETURNED = "a traced array f64[3] is used after the function that was traced had returned; return it instead of storing it"
+OTHER = "a traced array f64[3] of another trace is used here; it was stored where it outlived its function"
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda t: t + 1, ENDED), (lambda t: np.sin(t), ENDED), (lambda t: t[0], ENDED), (lambda t: t.__setitem__(0, 1), ENDED),
+        (lambda t: t.sum(), ENDED), (lambda t: np.asarray(t), RETURNED), (lambda t: bool(t), RETURNED), (lambda t: t.tolist(), RETURNED),
+        (lambda t: tj.jit(lambda x: x + t)(X), OTHER), (lambda t: tj.lax.fori_loop(0, 3, lambda i, c: c + t, X), OTHER),
+        (lambda t: tj.grad(lambda x: (x * t).sum())(X), ENDED),
+        (lambda t: tj.jit(lambda x: x)(t), "argument 1 is a traced array f64[3] whose trace has ended; return it instead of storing it"),
+        (
+            lambda t: tj.jit(lambda x: x)([1, t]),
+            "argument 1[1] is a traced array f64[3] whose trace has ended; return it instead of storing it",
+        ),
+    ],
+)  # fmt: skip
+def test_leaked_arrays(use: Any, message: str):
+    leaked = leaking()
+    assert leaked.shape == (3,)
+    error = failure(lambda: use(leaked))
+    assert (type(error), error.message) == (LeakedTracerError, message)
+    assert error.location is not None
+
+
+def test_arrays_that_leak_out_of_a_loop_body():
+    def f(x: Any) -> Any:
+        kept: list[Any] = []
+        tj.lax.fori_loop(0, 3, lambda i, c: kept.append(c) or c + 1, x)
+        return kept[0] + x
+
+    assert refused(f, X)[:2] == (LeakedTracerError, OTHER)
+
+
+# -- results ----------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [({1, 2}, "a set"), ((i for i in ()), "a generator"), (len, "a builtin_function_or_method"), (object(), "an object"), (Ellipsis, "an ellipsis"), (1j, "a complex")],
+)  # fmt: skip
+def test_results_of_other_kinds(value: Any, shown: str):
+    def f(x: Any) -> Any:
+        return {"a": [x, value]}
+
+    error = failure(lambda: tj.jit(f)(X))
+    assert (type(error), error.message) == (TracerError, f"f returned {shown}; results are arrays, numbers, strings, None or containers of them")
+
+
+def test_results_of_no_arguments():
+    assert tj.jit(lambda: 3)() == 3
+    assert tj.jit(lambda: None)() is None
+    np.testing.assert_array_equal(tj.jit(lambda: np.arange(3) * 2)(), [0, 2, 4])
+
+
+# -- arithmetic -----------------------------------------------------------------------------------------------------------------------------------
+EXTREMES = np.array([0, 1, -1, 2, -2, 7, 2**63 - 1, -(2**63), -(2**63) + 1])
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 1.7e308])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint64])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x // y, lambda x, y: x % y, lambda x, y: x / y,
+        lambda x, y: divmod(x, y), lambda x, y: x << (y & 7), lambda x, y: x >> (y & 7), lambda x, y: np.abs(x), lambda x, y: -x,
+        lambda x, y: np.sum(x * y), lambda x, y: np.cumsum(x), lambda x, y: np.prod(x), lambda x, y: x == y,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_integer_arithmetic_wraps_and_never_traps(function: Any, dtype: Any, backend: str):
+    x, y = (a.ravel().astype(dtype) for a in np.meshgrid(EXTREMES, EXTREMES))
+    with np.errstate(all="ignore"):
+        want = function(x, y)
+    got = tj.jit(function, backend=backend)(x, y)
+    for g, w in zip(got, want, strict=True) if isinstance(want, tuple) else ((got, want),):
+        assert g.dtype == w.dtype
+        np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x % y, lambda x, y: np.maximum(x, y),
+        lambda x, y: np.fmin(x, y), lambda x, y: x < y, lambda x, y: x == y, lambda x, y: np.sign(x), lambda x, y: np.sqrt(x),
+        lambda x, y: np.floor(x), lambda x, y: np.exp(x), lambda x, y: np.log(x), lambda x, y: np.tanh(x), lambda x, y: np.arctan2(x, y),
+        lambda x, y: x.max(), lambda x, y: x.argmax(), lambda x, y: np.isnan(x), lambda x, y: np.copysign(x, y), lambda x, y: np.rint(x),
+        lambda x, y: np.hypot(x, y), lambda x, y: np.where(x > y, x, y), lambda x, y: np.clip(x, -1, 1), lambda x, y: x.sum(),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_nan_infinities_and_subnormals(function: Any, dtype: Any, backend: str):
+    with np.errstate(all="ignore"):
+        x, y = (a.ravel().astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
+        want = function(x, y)
+    got = tj.jit(function, backend=backend)(x, y)
+    assert np.asarray(got).dtype == np.asarray(want).dtype
+    np.testing.assert_allclose(got, want, rtol=2e-6 if dtype is np.float32 else 1e-14, atol=0)
+    if np.asarray(want).dtype.kind == "f":
+        known = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(np.asarray(got)[known]), np.signbit(np.asarray(want)[known]))
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------------------------------
+def test_a_thousand_sizes_compile_twice():
+    @tj.jit
+    def f(x: Any, y: Any) -> Any:
+        z = np.concatenate([x, y * 2])
+        return (z.reshape(2, -1) + np.roll(x, 1)).sum(), z.argmax(), np.cumsum(x)[-1] / x.shape[0], z[1:-1:2], np.pad(x, 1).max()
+
+    def plain(x: Any, y: Any) -> Any:
+        z = np.concatenate([x, y * 2])
+        return (z.reshape(2, -1) + np.roll(x, 1)).sum(), z.argmax(), np.cumsum(x)[-1] / x.shape[0], z[1:-1:2], np.pad(x, 1).max()
+
+    rng = np.random.default_rng(0)
+    for n in rng.permutation(np.arange(3, 1003)):
+        x, y = rng.random(n), rng.random(n)
+        for got, want in zip(f(x, y), plain(x, y), strict=True):
+            np.testing.assert_allclose(got, want)
+    assert f.compilations == 2
+
+
+def outer(x: Any) -> Any:
+    return x[:, None] * x
+
+
+def running(x: Any) -> Any:
+    return np.cumsum(x[:, None] * x, axis=0)[-1, -1]
+
+
+def cube(x: Any) -> Any:
+    """More elements than 64 bits count, for arrays that are large."""
+    return np.cumsum(x[:, None, None, None] * x[:, None, None] * x[:, None] * x, axis=1)[-1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("function", [outer, running, cube])
+def test_memory_that_nobody_has(function: Any):
+    """Results and intermediate arrays that do not fit: MemoryError, and the next call works."""
+    f = tj.jit(function)
+    for _ in range(2):
+        np.testing.assert_allclose(f(X), function(X))
+        failure(lambda: f(np.ones(4_000_000)), MemoryError)
+        failure(lambda: f(np.ones(5_000_000)), MemoryError)
+
+
+# -- loops --------------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda i, c: c * 0.5, "[loop] carry 0 is i64[3] before and f64[3] after an iteration; make them equal (astype, reshape)"),
+        (lambda i, c: c[:1], "[loop] carry 0 is i64[3] before and i64[1] after an iteration; make them equal (astype, reshape)"),
+        (lambda i, c: (c, c), "loop: the body returns another structure than it was given ((*, *) instead of *)"),
+        (lambda i, c: None, "loop: the body returns another structure than it was given (None instead of *)"),
+    ],
+)
+def test_carries_that_change(body: Any, message: str):
+    assert failure(lambda: tj.jit(lambda x: tj.lax.fori_loop(0, 3, body, x))(np.arange(3))).message == message
+
+
+LEFT = (
+    "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; use "
+    "tj.lax.while_loop, or Python's range for a loop that is unrolled"
+)
+
+
+def test_loops_that_are_left_early():
+    def breaking(x: Any) -> Any:
+        for _ in tj.range(10):
+            x[0] += 1
+            break
+        return x
+
+    def returning(x: Any) -> Any:
+        for _ in tj.range(10):
+            return x + 1
+        return x
+
+    for f in (breaking, returning):
+        assert refused(f, X.copy())[:2] == (TracerError, LEFT)
+
+
+def test_names_that_a_loop_binds_anew():
+    def f(x: Any) -> Any:
+        total = 0.0
+        for i in tj.range(3):
+            total += x[i]
+        return total
+
+    assert refused(f, X)[:2] == (
+        TracerError,
+        "the loop over tj.range binds 'total' anew in every iteration, which is not carried to the next; change an array in place "
+        "(total[...] = ...) or use tj.lax.fori_loop",
+    )
+
+
+# -- what was found and fixed ----------------------------------------------------------------------------------------------------------------------
+def agree(function: Callable[..., Any], *args: Any) -> None:
+    """The jitted function gives NumPy's results and changes arguments as NumPy does."""
+    want_args, got_args = [a.copy() for a in args], [a.copy() for a in args]
+    want, got = function(*want_args), tj.jit(function)(*got_args)
+    for g, w in zip(got, want, strict=True) if isinstance(want, tuple) else ((got, want),):
+        np.testing.assert_array_equal(g, w)
+    for g, w in zip(got_args, want_args, strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+def test_an_element_is_a_number_and_no_view():
+    def f(x: Any) -> Any:
+        first = x[0]
+        first += 5
+        x[0] = 9
+        return first, x * 1
+
+    def swap(x: Any) -> Any:
+        x[0], x[2] = x[2], x[0]
+        return x * 1
+
+    def view(x: Any) -> Any:
+        first = x[0, ...]
+        first += 5
+        return x * 1
+
+    agree(f, X)
+    agree(swap, X)
+    agree(view, X)
+
+
+def test_an_argument_of_rank_0_is_an_array():
+    def f(total: Any, x: Any) -> Any:
+        total += x.sum()
+        return total * 2
+
+    agree(f, np.array(1.0), X)
+    assert tj.jit(f)(1.0, X) == 8.0
+    assert tj.jit(f)(np.float64(1.0), X) == 8.0
+
+
+def test_out_and_where():
+    def f(x: Any) -> Any:
+        y = x.copy()
+        np.add(x, 1, out=y, where=x > 1)
+        np.multiply(y, 2, out=x)
+        return y
+
+    agree(f, X)
+    assert refused(lambda x: np.sin(x, out=x), np.arange(3))[:2] == (
+        DtypeError,
+        "cannot change an array of int64 in place by one of float64; use y = x + ... for a new array",
+    )
+
+
+def test_ufunc_at():
+    def f(x: Any, i: Any) -> Any:
+        np.add.at(x, i, 2.0)
+        np.subtract.at(x, 1, 1.0)
+        return x * 1
+
+    agree(f, X, np.array([0, 0, 2]))
+
+
+def test_lists_are_repeated_by_integers():
+    f = tj.jit(lambda x, n: np.stack([x] * n) + np.array([1.0] * len((x,) * n))[:, None])
+    for n in (2, 3, np.int64(2)):
+        np.testing.assert_array_equal(f(X, n), np.stack([X] * n) + 1)
+    assert refused(lambda x: [1] * x.argmax(), X)[0] is ConcretizationError
+
+
+def test_masks_that_the_trace_makes_select():
+    def f(x: Any) -> Any:
+        return x[np.array([True, False, True])], x[np.arange(3) > 0] * 2
+
+    agree(f, X)
+
+
+def test_round():
+    assert tj.jit(lambda x: round(x, 1))(np.float64(2.345)) == 2.3
+    assert tj.jit(lambda x: round(x))(np.float64(2.5)) == 2

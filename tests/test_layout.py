@@ -1,0 +1,168 @@
+"""The map of the system: numbered layers, imports that only go down, folders that exist, and a document that agrees."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tracejit"
+
+LAYERS = {
+    "support": 0,
+    "ir": 1,
+    "tracer": 2,
+    "primitives": 3,
+    "backends": 4,
+    "autotune": 5,
+    "compiler": 6,
+    "api": 7,
+    **dict.fromkeys(["numpy", "lax", "random", "nn", "scipy", "tree_util", "debug", "testing", "cli"], 8),
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+FIXED_FOLDERS = ["tracejit/tracer", "tracejit/primitives", "tracejit/ir", "tracejit/backends", "tracejit/autotune", "tests", "examples"]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path) for path in FILES}
+
+
+def folder_of(module: str) -> str:
+    """The layer folder of `tracejit.ir.passes.fuse` is `ir`; of `tracejit` itself, the empty string."""
+    return (module.split(".") + [""])[1]
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(module, line) of everything `tree` imports, `import_module("tracejit...")` with a constant name included."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((alias.name, node.lineno) for alias in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                whole = [f"{module}.{alias.name}" for alias in names]
+                yield from ((name if name in MODULES else module, node.lineno) for name in whole)
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield module, node.lineno
+
+
+def inner_imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, int]]:
+    return ((name, line) for name, line in imported(tree) if name.split(".")[0] == "tracejit")
+
+
+def upward_imports(module: str, tree: ast.AST, path: Path) -> list[str]:
+    own = folder_of(module)
+    level = LAYERS[own]
+    found: list[str] = []
+    for name, line in inner_imports(path, tree):
+        folder = folder_of(name)
+        if folder != own and LAYERS.get(folder, 9) >= level:
+            found.append(f"{path.relative_to(ROOT)}:{line} layer {level} ({own}) imports {name}, layer {LAYERS.get(folder, 9)}")
+    return found
+
+
+def test_every_module_lies_in_a_numbered_layer():
+    strays = [m for m in MODULES if m != "tracejit" and folder_of(m) not in LAYERS]
+    assert not strays
+
+
+def test_no_module_imports_upward_or_sideways():
+    found: list[str] = []
+    for path in FILES:
+        module = module_name(path)
+        if module != "tracejit":
+            found += upward_imports(module, ast.parse(path.read_text()), path)
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["from tracejit.api import jit", "def f():\n    import tracejit.compiler.lower", "import_module('tracejit.lax')", "import tracejit"],
+)
+def test_the_layer_check_sees_an_upward_import(source: str):
+    assert upward_imports("tracejit.ir.kernel", ast.parse(source), PACKAGE / "ir" / "kernel.py")
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Imports executed when a module is loaded (not those inside functions or under TYPE_CHECKING)."""
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        top = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        targets = {name for name, _ in inner_imports(path, ast.Module(body=top, type_ignores=[]))}
+        graph[module_name(path)] = (targets & MODULES) - {module_name(path)}
+    return graph
+
+
+def first_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """One import cycle as a list of names, or nothing."""
+    done: set[str] = set()
+    for root in graph:
+        path: list[str] = []
+        stack: list[tuple[str, bool]] = [(root, False)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                done.add(name)
+            elif name in path:
+                return path[path.index(name) :] + [name]
+            elif name not in done:
+                path.append(name)
+                stack.append((name, True))
+                stack += [(target, False) for target in sorted(graph[name])]
+    return []
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    assert not first_cycle(import_graph())
+
+
+def test_the_cycle_check_sees_a_cycle():
+    assert first_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert not first_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+@pytest.mark.parametrize("folder", FIXED_FOLDERS)
+def test_fixed_folders_hold_real_code(folder: str):
+    definitions = 0
+    for path in (ROOT / folder).rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        definitions += sum(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.walk(tree))
+    assert definitions >= 5, f"{folder} holds {definitions} functions and classes"
+
+
+def test_the_project_file_names_the_package():
+    assert 'name = "tracejit"' in (ROOT / "pyproject.toml").read_text()
+
+
+# docs/architecture.md shows the layout in the first fenced block that starts with "tracejit/": one folder a line,
+# its name first and with a slash, the layer number before it or not, then words among which `*.py` names files of that folder.
+LAYOUT = re.compile(r"^```\w*\n(tracejit/.*?)^```", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"^\s*(?:\d\s+)?(?P<folder>[\w/]+)/\s(?P<rest>.*)$")
+
+
+def documented_layout() -> dict[str, list[str]]:
+    block = LAYOUT.search((ROOT / "docs" / "architecture.md").read_text())
+    assert block, "docs/architecture.md has no fenced block that starts with tracejit/"
+    lines = [match for line in block[1].splitlines()[1:] if (match := LINE.match(line))]
+    return {match["folder"]: re.findall(r"\b\w+\.py\b", match["rest"]) for match in lines}
+
+
+def test_the_documented_layout_is_the_layout():
+    layout = documented_layout()
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert {name for name in layout if "/" not in name} == folders
+    missing = [f"{folder}/{name}" for folder, names in layout.items() for name in names if not (PACKAGE / folder / name).exists()]
+    assert not missing
+
+
+def test_no_file_is_named_for_nothing():
+    assert not [path for path in PACKAGE.rglob("*") if path.stem in {"utils", "util", "helpers", "misc", "common"}]

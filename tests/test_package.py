@@ -1,0 +1,78 @@
+"""What a user meets before the first call: a cheap import, a small dependency list, a wheel for every platform."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# Loaded at first use only. `numba`, `jax` and `torch` never: they are peers.
+HEAVY = ["llvmlite", "pyopencl", "pycuda", "vulkan", "ml_dtypes", "scipy", "numba", "jax", "torch", "sklearn", "matplotlib", "asyncio"]
+
+
+def python(source: str, environment: dict[str, str] | None = None) -> str:
+    return subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+
+
+def test_import_loads_nothing_heavy():
+    loaded = python("import sys, numpy; before = set(sys.modules); import tracejit; print(*sorted(set(sys.modules) - before))").split()
+    assert "tracejit" in loaded
+    assert not {name.split(".")[0] for name in loaded} & set(HEAVY)
+
+
+def test_import_costs_little_over_numpy(tmp_path: Path):
+    """About half of what numpy itself costs (60 ms beside 120): as a ratio, so that the machine does not matter."""
+    source = (
+        "import time; a = time.process_time(); import numpy; b = time.process_time(); import tracejit; c = time.process_time(); "
+        "print(b - a, c - b)"
+    )
+    # With bytecode, as an installed package has it: the first run writes it.
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    python(source, environment)
+    runs = [[float(word) for word in python(source, environment).split()] for _ in range(5)]
+    numpy_seconds, own_seconds = (min(column) for column in zip(*runs, strict=True))
+    assert own_seconds < 0.65 * numpy_seconds, f"tracejit {own_seconds * 1e3:.0f} ms of CPU over numpy's {numpy_seconds * 1e3:.0f}"
+
+
+def test_import_starts_no_thread():
+    assert python("import tracejit, threading; print(threading.active_count())").split() == ["1"]
+
+
+def test_public_names_exist_and_are_documented():
+    source = "import tracejit as tj\nfor n in tj.__all__:\n    o = getattr(tj, n)\n    print(n if callable(o) and not o.__doc__ else '')"
+    assert python(source).split() == []
+
+
+def test_dependencies_are_the_three_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {d.split(">")[0] for d in project["dependencies"]} == {"numpy", "llvmlite", "attrs"}
+    assert {"opencl", "cuda", "vulkan", "test", "examples", "bench"} <= set(project["optional-dependencies"])
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    (made,) = folder.iterdir()
+    return made
+
+
+def test_wheel_is_pure_python(wheel: Path):
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [n for n in names if n.endswith((".so", ".pyd", ".dll", ".dylib", ".c", ".h", ".o", ".a"))]
+
+
+def test_wheel_holds_the_whole_package_and_nothing_else(wheel: Path):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {n.split("/")[0] for n in names if ".dist-info" not in n} == {"tracejit"}
+    assert "tracejit/py.typed" in names
+    shipped = {n for n in names if n.endswith(".py")}
+    assert shipped == {str(path.relative_to(ROOT)) for path in (ROOT / "tracejit").rglob("*.py")}
+    assert any(n.endswith("licenses/LICENSE") for n in names)

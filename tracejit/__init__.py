@@ -1,0 +1,55 @@
+"""tracejit: plain NumPy functions, traced, transformed and compiled for the device at hand.
+
+`import tracejit` loads little: a public name is imported when it is first used, the compiler when the first function is traced.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tracejit.support.config import config
+from tracejit.tracer.interpreter import before_tracing
+
+if TYPE_CHECKING:
+    from tracejit import lax, numpy, tree_util
+    from tracejit.api.array import Array
+    from tracejit.api.autodiff import float0, grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.control import range
+    from tracejit.api.jit import jit
+    from tracejit.api.tune import tune
+    from tracejit.api.vmap import vmap
+    from tracejit.backends.registry import list_backends
+    from tracejit.compiler.lower import register_lowering
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array", "config", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
+    "linearize", "list_backends", "numpy", "range", "register_lowering", "tree_util", "tune",
+    "value_and_grad", "vjp", "vmap",
+]  # fmt: skip
+
+_HOME = {
+    "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff", "jacfwd": "api.autodiff",
+    "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff", "linearize": "api.autodiff", "list_backends": "backends.registry",
+    "range": "api.control", "register_lowering": "compiler.lower", "tune": "api.tune", "value_and_grad": "api.autodiff",
+    "vjp": "api.autodiff", "vmap": "api.vmap",
+}  # fmt: skip
+
+# NumPy's names fill the tables that traced arrays look operators and functions up in.
+before_tracing(lambda: import_module("tracejit.numpy"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("lax", "numpy", "tree_util"):
+        return import_module(f"tracejit.{name}")
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
+    if name not in ("jit", "list_backends"):
+        import_module("tracejit.numpy")
+    found = globals()[name] = getattr(import_module(f"tracejit.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

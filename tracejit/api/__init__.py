@@ -1,0 +1,1 @@
+"""Layer 7: the decorators and functions users call."""

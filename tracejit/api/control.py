@@ -1,0 +1,325 @@
+"""Control flow as functions: fori_loop, while_loop, scan, cond, switch, map; and `range`, a loop whose body is traced once.
+
+Bodies are traced on fresh arrays.  Arrays of the surrounding function that a body changes in place become further carries.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
+from tracejit.primitives.elementwise import convert
+from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
+from tracejit.tracer.stage import Staged, StageInterpreter, aval_of_argument, stage
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
+
+
+def _leaves(tree: Any) -> tuple[list[Any], TreeDef]:
+    leaves, treedef = flatten(tree)
+    return [x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x) for x in leaves], treedef
+
+
+class _Body:
+    """A staged body: jaxpr over (captured values, changed outer arrays, arguments)."""
+
+    def __init__(self, function: Callable[..., Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer] = ()) -> None:
+        self.tree: TreeDef | None = None
+        cells = list(cells)
+        while True:
+
+            def flat(*tracers: Any) -> Sequence[Any]:
+                result, self.tree = _leaves(function(*tracers))
+                return result
+
+            staged: Staged = stage(flat, avals, own_changes=True, cells=cells)
+            if not staged.outer_cells:
+                break
+            cells += [c for c, _ in staged.outer_cells]
+        self.cells = cells
+        self.staged = staged
+        self.count = len(staged.jaxpr.outputs) - len(cells)
+        n, k = len(avals), len(cells)
+        inputs = staged.jaxpr.inputs
+        # Inputs come as arguments, cells, captured; kernels of loops want captured, then cells, then arguments.
+        self.jaxpr = Jaxpr((*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs)
+
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.out_avals[: self.count]
+
+
+def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """A carry with a dtype of its own."""
+    aval = aval_of_argument(x)
+    if dtype is None and not aval.weak:
+        return x
+    want = aval.dtype if dtype is None else dtype
+    return want.type(x) if isinstance(x, (bool, int, float)) else convert(x, want)
+
+
+def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
+    """Carries that came as Python numbers take the dtype the body gives them; whether one changed."""
+    changed = False
+    for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
+        if w and aval_of_argument(x).dtype != o.dtype:
+            inits[k], weak[k], changed = _strong(x, o.dtype), False, True
+    return changed
+
+
+def _same_structure(a: TreeDef | None, b: TreeDef, what: str) -> None:
+    if a != b:
+        raise TracerError(f"{what}: the body returns another structure than it was given ({a} instead of {b})", location=user_location())
+
+
+def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """`for i in range(lower, upper): carry = body(i, carry)`; the carry's structure, shapes and dtypes stay.
+
+    With bounds known while tracing the loop has a derivative in both modes, else it is a while loop.
+    """
+    if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer, Dim)):
+        extent: Extent = upper if isinstance(upper, Dim) else builtins.max(0, int(upper) - int(lower))
+        if isinstance(upper, Dim):
+            extent = upper - int(lower)
+        first = int(lower)
+        carry, _ = _loop(lambda i, c, _: (body(i + first if first else i, c), None), init, None, extent, reverse=False)
+        return carry
+
+    def test(state: Any) -> Any:
+        return state[0] < upper
+
+    def step(state: Any) -> Any:
+        return state[0] + 1, body(state[0], state[1])
+
+    return while_loop(test, step, (lower, init))[1]
+
+
+def scan(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+) -> tuple[Any, Any]:
+    """`carry, y = f(carry, x)` over the leading axis of xs; (last carry, stacked ys).   Source: JAX's lax.scan."""
+    leaves, _ = _leaves(xs)
+    extents = [aval_of_argument(x).shape[0] for x in leaves]
+    if not extents and length is None:
+        raise ShapeError("scan needs xs or length", location=user_location())
+    count = extents[0] if extents else int(length)  # type: ignore[arg-type]
+    if any(n != count for n in extents) or (length is not None and length != count):
+        raise ShapeError(f"scan: leading axes differ: {extents} and length {length}", location=user_location())
+    return _loop(lambda i, c, x: f(c, x), init, xs, count, reverse=reverse)
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """f of each element of the leading axis, in order, stacked."""
+    return scan(lambda c, x: (c, f(x)), None, xs)[1]
+
+
+def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, *, reverse: bool) -> tuple[Any, Any]:
+    inits, init_tree = _leaves(init)
+    weak = [aval_of_argument(x).weak for x in inits]
+    inits = [_strong(x) for x in inits]
+    rows, xs_tree = _leaves(xs)
+    row_avals = [ShapedArray(aval_of_argument(x).shape[1:], aval_of_argument(x).dtype) for x in rows]
+    trees: dict[str, Any] = {}
+
+    def flat(i: Any, *args: Any) -> Any:
+        c, x = args[: len(inits)], args[len(inits) :]
+        carry, y = f(i, unflatten(init_tree, c), unflatten(xs_tree, x))
+        new, tree = _leaves(carry)
+        _same_structure(tree, init_tree, "loop")
+        ys, trees["y"] = _leaves(y)
+        trees["n"] = len(new)
+        return [*new, *ys]
+
+    while True:
+        body = _Body(flat, [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals])
+        if not _settle(inits, weak, body.out_avals()[: len(inits)]):
+            break
+    # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
+    j, nk, ncell, nc = body.jaxpr, len(body.staged.constants), len(body.cells), len(inits)
+    captured, cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]
+    outs = j.outputs
+    jaxpr = Jaxpr((*captured, i, *cells, *rest), j.equations, (*outs[body.count :], *outs[: body.count]))
+    results = bind(Loop(jaxpr, count, nk, ncell + nc, reverse), *body.staged.constants, *body.cells, *inits, *rows)
+    for cell, new in zip(body.cells, results[:ncell], strict=True):
+        cell.assign(new)
+    carry = unflatten(init_tree, results[ncell : ncell + nc])
+    return carry, unflatten(trees["y"], results[ncell + nc :])
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """`while cond_fun(carry): carry = body_fun(carry)`.   Source: JAX's lax.while_loop."""
+    inits, tree = _leaves(init_val)
+    weak = [aval_of_argument(x).weak for x in inits]
+    inits = [_strong(x) for x in inits]
+    out: dict[str, Any] = {}
+
+    def step(*c: Any) -> Any:
+        result = body_fun(unflatten(tree, c))
+        new, out["tree"] = _leaves(result)
+        _same_structure(out["tree"], tree, "while_loop")
+        return new
+
+    while True:
+        avals = [aval_of_argument(x).strong() for x in inits]
+        body = _Body(step, avals)
+        if not _settle(inits, weak, body.out_avals()):
+            break
+
+    def test(*c: Any) -> Any:
+        return [to_flag(cond_fun(unflatten(tree, c)))]
+
+    condition = _Body(test, avals, body.cells)
+    if len(condition.cells) != len(body.cells):
+        raise TracerError("while_loop: the condition changes an array in place", location=user_location())
+    n_cells, nk, nb = len(body.cells), len(condition.staged.constants), len(body.staged.constants)
+    cj = condition.jaxpr
+    cond_jaxpr = Jaxpr(cj.inputs, cj.equations, cj.outputs[:1])
+    bj = body.jaxpr
+    body_jaxpr = Jaxpr(bj.inputs, bj.equations, (*bj.outputs[body.count :], *bj.outputs[: body.count]))
+    results = bind(While(cond_jaxpr, body_jaxpr, nk, nb), *condition.staged.constants, *body.staged.constants, *body.cells, *inits)
+    for cell, new in zip(body.cells, results[:n_cells], strict=True):
+        cell.assign(new)
+    return unflatten(tree, results[n_cells:])
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fun(*operands) if pred else false_fun(*operands)`; only the branch taken runs.   Source: JAX's lax.cond."""
+    if not isinstance(pred, Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    leaves, tree = _leaves(operands)
+    avals = [aval_of_argument(x).strong() for x in leaves]
+    leaves = [_strong(x) for x in leaves]
+    functions = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
+    cells: list[Tracer] = []
+    while True:
+        bodies = [_Body(f, avals, cells) for f in functions]
+        union = list(dict.fromkeys(c for b in bodies for c in b.cells))
+        if all(len(b.cells) == len(union) for b in bodies):
+            break
+        cells = union
+    _same_structure(bodies[1].tree, bodies[0].tree, "cond")  # type: ignore[arg-type]
+    bodies = _reconcile(bodies, functions, avals, cells)
+    constants = [c for b in bodies for c in b.staged.constants]
+    jaxprs: list[Jaxpr] = []
+    for which, b in enumerate(bodies):
+        own = b.jaxpr.inputs[: len(b.staged.constants)]
+        other = bodies[1 - which].jaxpr.inputs[: len(bodies[1 - which].staged.constants)]
+        captured = (*own, *other) if which == 0 else (*other, *own)
+        jaxprs.append(Jaxpr((*captured, *b.jaxpr.inputs[len(own) :]), b.jaxpr.equations, b.jaxpr.outputs))
+    results = bind(Cond((jaxprs[0], jaxprs[1])), to_flag(pred), *constants, *bodies[0].cells, *leaves)
+    count = bodies[0].count
+    for cell, new in zip(bodies[0].cells, results[count:], strict=True):
+        cell.assign(new)
+    assert bodies[0].tree is not None
+    return unflatten(bodies[0].tree, results[:count])
+
+
+def _reconcile(bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer]) -> list[_Body]:
+    """Python numbers returned by one branch take the dtype of the other's array."""
+    no, yes = bodies[0].out_avals(), bodies[1].out_avals()
+    want = [b.dtype if a.weak and not b.weak else (a.dtype if b.weak or a.dtype == b.dtype else None) for a, b in zip(no, yes, strict=True)]
+    if all(w is None or (a.dtype == w and b.dtype == w) for w, a, b in zip(want, no, yes, strict=True)):
+        return bodies
+
+    def converted(f: Any) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            leaves, tree = _leaves(f(*args))
+            return unflatten(tree, [x if w is None else _strong(x, w) for x, w in zip(leaves, want, strict=True)])
+
+        return run
+
+    return [_Body(converted(f), avals, cells) for f in functions]
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`, the index clamped; only that branch runs."""
+    if not branches:
+        raise UnsupportedError("switch needs at least one branch", location=user_location())
+    if not isinstance(index, Tracer):
+        return branches[builtins.min(builtins.max(int(index), 0), len(branches) - 1)](*operands)
+    number: Any = index
+
+    def choose(k: int) -> Callable[..., Any]:
+        if k == len(branches) - 1:
+            return branches[k]
+        return lambda *args: cond(number <= k, branches[k], choose(k + 1), *args)
+
+    return choose(0)(*operands)
+
+
+def range(*bounds: Any) -> Iterator[Any]:
+    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
+
+    The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.
+    """
+    current = current_interpreter()
+    program = _recorded(current)
+    if program is None:
+        yield from builtins.range(*[operator.index(b) for b in bounds])
+        return
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    count = _trip_count(start, stop, step)
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    before = dict(frame.f_locals)
+    inner = StageInterpreter(current)
+    inner.name = "range"
+    index: Any = inner.new_input(ShapedArray((), np.int64))
+    try:
+        with use_interpreter(inner):
+            yield index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index
+    except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
+        program.refused = TracerError(
+            "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; "
+            "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
+            location=user_location(),
+        )
+        raise
+    finally:
+        inner.alive = False
+    program.refused = program.refused or inner.refused
+    for name, old in before.items():
+        new = frame.f_locals.get(name)
+        if new is not old and isinstance(new, Tracer) and new.interpreter is inner:
+            raise TracerError(
+                f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
+                f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
+                location=user_location(),
+            )
+    cells = [c for c, _ in inner.cells.values()]
+    # What was read of a cell before its first change is the carry of the iteration before.
+    seen = [inner.captured_cells.get(id(c)) for c in cells]
+    carries = [known[1] if known is not None else Var(c.aval.strong()) for known, c in zip(seen, cells, strict=True)]
+    keep = [(v, c) for v, c in zip(inner.captured.values(), inner.constants, strict=True) if v not in carries]
+    jaxpr = Jaxpr((*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()])
+    results = bind(Loop(jaxpr, count, len(keep), len(cells)), *[c for _, c in keep], *cells)
+    for cell, new in zip(cells, results, strict=True):
+        cell.assign(new)
+
+
+def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
+    """What records a program at the bottom of the transformations in progress, if anything: a loop is then one operation."""
+    while interpreter is not None:
+        if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
+            return interpreter
+        interpreter = interpreter.parent
+    return None
+
+
+def _trip_count(start: Any, stop: Any, step: Any) -> Extent:
+    if any(isinstance(b, Tracer) for b in (start, stop, step)):
+        values = [operator.index(b) for b in (start, stop, step)]  # asks for a restart with the number known
+        return len(builtins.range(*values))
+    if isinstance(stop, Dim) or isinstance(start, Dim):
+        return (stop - start) if step == 1 else (stop - start + (step - 1)) // step
+    return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))

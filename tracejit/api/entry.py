@@ -1,0 +1,360 @@
+"""How a compiled version is called: through its native entry on backends of this process, through Python on others."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from tracejit.api.array import Array, adopt
+from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf
+from tracejit.api.writeback import Writeback, with_copies, writeback_of
+from tracejit.backends.cpu import entry as e
+from tracejit.compiler.pipeline import Lowered
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.types import Dim, Extent
+from tracejit.support.errors import InternalError
+from tracejit.support.tree import TreeDef, unflatten
+from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.stage import Staged
+
+__all__ = ["Runner", "make_runner"]
+
+
+class Runner:
+    """Runs one version from the leaves of a call.
+
+    keep: the captured arrays it reads.  writeback: which arguments it changes.  On the CPU it also keeps the
+    function's native entry, which reads them at fixed addresses.
+    """
+
+    __slots__ = ("_entry", "_run", "keep", "writeback")
+
+    def __init__(self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: _Entry | None = None) -> None:
+        self._run = run
+        self.keep = keep
+        self.writeback = writeback
+        self._entry = entry
+
+    def __call__(self, values: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """values: of the call's leaves, as the program takes them; leaves: as they were passed."""
+        return self._run(values, leaves)
+
+    def follow(self, dependencies: Dependencies) -> None:
+        """Use the captured arrays of these dependencies from now on."""
+        arrays = [np.asarray(c) for c in dependencies.constants]
+        same = all(a is b for a, b in zip(arrays, self.keep, strict=True))
+        self.keep[:] = arrays
+        if self._entry is not None and not (same and self._entry.holds()):
+            self._entry.install(dependencies, arrays)
+
+    def remove(self) -> None:
+        """Serve no more calls."""
+        if self._entry is not None:
+            self._entry.remove()
+
+
+def make_runner(
+    f: Any,
+    signature: CallSignature,
+    lowered: Lowered,
+    staged: Staged,
+    out_tree: TreeDef,
+    out_leaves: tuple[Any, ...],
+    dependencies: Dependencies,
+) -> Runner:
+    """A function of the call's leaves that runs the version; on the CPU it also becomes the function's native entry."""
+    if lowered.backend.execution_model == "direct":
+        return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies)
+    keep = [np.asarray(c) for c in staged.constants]
+    writeback = writeback_of(staged)
+    return Runner(_python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep), keep, writeback)
+
+
+def _dtype(leaf: Any) -> Any:
+    return leaf.aval.dtype
+
+
+def _extent(n: Extent) -> Any:
+    """An extent in the entry's terms: a number, a name, or nested operations."""
+    if not isinstance(n, Dim):
+        return int(n)
+
+    def atom(a: Any) -> Any:
+        return a if isinstance(a, str) else (a[0], _extent(a[1]), _extent(a[2]))
+
+    total: Any = None
+    for monomial, coefficient in n.terms:
+        term: Any = coefficient
+        for a in monomial:
+            term = atom(a) if term == 1 else ("mul", term, atom(a))
+        total = term if total is None else ("add", total, term)
+    return total
+
+
+def _guard(leaf: Any, written: bool) -> Any:
+    match leaf:
+        case ArrayLeaf(wrapped=True):
+            return e.ObjectGuard(Array, ("_data",), (_guard(evolve(leaf, wrapped=False), written),))
+        case ArrayLeaf(scalar=True):
+            return e.NumpyScalarGuard(leaf.dtype)
+        case ArrayLeaf():
+            layout = "C" if leaf.layout == "C" else "strided"
+            return e.ArrayGuard(leaf.dtype, tuple(str(n) if isinstance(n, Dim) else n for n in leaf.shape), layout, written)
+        case NumberLeaf():
+            return e.ScalarGuard(leaf.kind)  # type: ignore[arg-type]
+        case StaticLeaf():
+            return e.StaticGuard(leaf.value)
+        case _:
+            raise InternalError(f"no guard for {leaf}")
+
+
+def _guard_tree(tree: TreeDef, guards: Any) -> Any:
+    """The guards in the structure of the arguments; raises KeyError for structures the entry does not know."""
+    if tree.kind == "leaf":
+        return next(guards)
+    if tree.kind == "none":
+        return e.StaticGuard(None)
+    items = tuple(_guard_tree(child, guards) for child in tree.children)
+    if tree.kind == "dict":
+        if not all(isinstance(k, str) for k in tree.data):
+            raise KeyError(tree.kind)
+        return e.DictGuard(tree.data, items)
+    return {"tuple": e.TupleGuard, "list": e.ListGuard}[tree.kind](items)
+
+
+def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool) -> Any:
+    if tree.kind == "leaf":
+        leaf = next(leaves)
+        if not isinstance(leaf, int):
+            return e.OutConst(leaf.value)
+        return e.OutObject(Array, ("_data",), (e.OutLeaf(leaf),)) if wrapped else e.OutLeaf(leaf)
+    if tree.kind == "none":
+        return e.OutConst(None)
+    items = tuple(_result_tree(child, leaves, wrapped) for child in tree.children)
+    match tree.kind:
+        case "tuple":
+            return e.OutTuple(items)
+        case "list":
+            return e.OutList(items)
+        case "dict" if all(isinstance(k, str) for k in tree.data):
+            return e.OutDict(tree.data, items)
+        case _:
+            return e.OutCall(
+                lambda *children: unflatten(TreeDef(tree.kind, tree.data, (TreeDef("leaf"),) * len(children)), children), items
+            )
+
+
+class _Mark:
+    """Lives as long as an entry that keeps it."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Entry:
+    """A version's native entry: replaced by another over the same code when captured arrays or the memory of names have moved."""
+
+    __slots__ = ("_address", "_compiled", "_dispatcher", "_held", "_installed", "_slots", "_spec")
+
+    def __init__(
+        self, dispatcher: Any, spec: e.EntrySpec, slots: Callable[[Sequence[Any]], tuple[Any, ...]], compiled: Any, address: int
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._spec = spec
+        self._slots = slots
+        self._compiled = compiled
+        self._address = address
+        self._held: Any = None
+        self._installed: Callable[[], Any] = lambda: None  # whether the dispatcher still has the entry: it drops those not used for long
+
+    def install(self, dependencies: Dependencies, arrays: Sequence[Any]) -> None:
+        """Serve calls with these captured arrays, as long as the dependencies hold."""
+        from tracejit.backends.cpu.watch import make_watch
+
+        self.remove()
+        watch, held = make_watch(dependencies) if self._spec.watch is not None else (None, None)
+        self._spec, self._held = evolve(self._spec, slots=self._slots(arrays), watch=watch), held
+        mark = _Mark()
+        self._installed = weakref.ref(mark)
+        self._dispatcher.add(self._spec, self._address, (self._compiled, tuple(arrays), held, mark), _status)
+
+    def holds(self) -> bool:
+        """Whether the entry would match, as far as names go."""
+        from tracejit.backends.cpu.watch import words_hold
+
+        return self._installed() is not None and (self._spec.watch is None or words_hold(self._spec.watch))
+
+    def remove(self) -> None:
+        self._dispatcher.remove(self._spec)
+
+
+def _native(
+    f: Any,
+    signature: CallSignature,
+    lowered: Lowered,
+    staged: Staged,
+    out_tree: TreeDef,
+    out_leaves: tuple[Any, ...],
+    dependencies: Dependencies,
+) -> Runner:
+    from tracejit.backends.cpu import dispatch, memory, pool
+    from tracejit.backends.cpu.backend import CompiledProgram
+    from tracejit.backends.cpu.entry_emit import emit_entry
+    from tracejit.backends.cpu.function import install
+
+    program = lowered.program
+    traced = signature.traced()
+    keep = [np.asarray(c) for c in staged.constants]
+    writeback = writeback_of(staged)
+    written = {traced[n] for n in writeback.written} if writeback is not None else set[int]()
+    copying: Any = program
+    if writeback is not None:
+        copying = None if signature.aliases or writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
+    if copying is None or not _dispatchable(signature):
+        return Runner(_python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep), keep, writeback)
+    program = copying
+    guards = iter([_guard(leaf, n in written) for n, leaf in enumerate(signature.leaves)])
+    args_tree, kwargs_tree = signature.tree.children
+    args = tuple(_guard_tree(child, guards) for child in args_tree.children)
+    kwargs = tuple((k, _guard_tree(child, guards)) for k, child in zip(kwargs_tree.data, kwargs_tree.children, strict=True))
+    wanted = tuple(compiled_slots(program, signature, traced))
+
+    def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(_slot(s, signature, traced, arrays) for s in wanted)
+
+    watch = e.Watch(0, lambda: False) if dependencies.any() else None  # a real one when it is installed
+    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n) for n in b.shape)) for b in program.outputs)
+    spec = e.EntrySpec(
+        e.Signature(args, kwargs),
+        slots(keep),
+        outputs,
+        _result_tree(out_tree, iter(out_leaves), signature.wrapped),
+        "program",
+        _release(program),
+        watch=watch,
+    )
+    memory.ensure_loaded()
+    pool.ensure_loaded()
+    scalars = frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf))
+    if f._dispatcher is None:
+        import functools
+
+        from tracejit.api.jit import _miss  # pyright: ignore[reportPrivateUsage]
+
+        f._dispatcher = dispatch.make_dispatcher(functools.partial(_miss, f), f.__name__ if hasattr(f, "__name__") else "compiled")
+        f.__call__ = f._dispatcher.callable
+        install(f, f._dispatcher)
+    compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
+    address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
+    entry = _Entry(f._dispatcher, spec, slots, compiled, address)
+    entry.install(dependencies, keep)
+    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep)
+    return Runner(run, keep, writeback, entry)
+
+
+def _status(status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from tracejit.backends.cpu.backend import status_error
+
+    raise status_error(status)
+
+
+def _dispatchable(signature: CallSignature) -> bool:
+    """Whether every container among the arguments is one the native entry looks into."""
+    stack = list(signature.tree.children)
+    while stack:
+        t = stack.pop()
+        if t.kind not in ("leaf", "none", "tuple", "list", "dict"):
+            return False
+        if t.kind == "dict" and not all(isinstance(k, str) for k in t.data):
+            return False
+        stack.extend(t.children)
+    return True
+
+
+def compiled_slots(program: Any, signature: CallSignature, traced: Sequence[int]) -> Any:
+    from tracejit.backends.cpu.program import slots_of
+
+    return slots_of(program, frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf)))
+
+
+def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any]) -> Any:
+    leaf = _leaf_numbers(signature)
+    match slot.kind:
+        case "data" | "scalar" | "stride" if slot.number >= len(traced):
+            array = keep[slot.number - len(traced)]
+            return e.ConstSlot(array.ctypes.data if slot.kind == "data" else array.strides[slot.axis])
+        case "data":
+            return e.DataSlot(leaf[traced[slot.number]])
+        case "scalar":
+            return e.ScalarSlot(leaf[traced[slot.number]])
+        case "stride":
+            return e.StrideSlot(leaf[traced[slot.number]], slot.axis)
+        case "dim":
+            return e.DimSlot(slot.name)
+        case _:
+            return e.OutSlot(slot.number)
+
+
+def _leaf_numbers(signature: CallSignature) -> dict[int, int]:
+    """Leaf positions of the call to leaf numbers of the entry, which also counts every None."""
+    numbers: dict[int, int] = {}
+    count = position = 0
+    stack = list(reversed(signature.tree.children))
+    while stack:
+        t = stack.pop()
+        if t.kind == "none":
+            count += 1
+        elif t.kind == "leaf":
+            numbers[position] = count
+            position, count = position + 1, count + 1
+        else:
+            stack.extend(reversed(t.children))
+    return numbers
+
+
+def _release(program: Any) -> Any:
+    """Other threads may run during programs that have enough to do, or loop."""
+    from tracejit.ir.program import CountedLoop, WhileLoop, walk_steps
+
+    if any(isinstance(s, (CountedLoop, WhileLoop)) for s in walk_steps(program.steps)):
+        return True
+    sizes = [b.size for b in (*program.inputs, *program.outputs)]
+    total: Extent = 0
+    for n in sizes:
+        total = total + n
+    return _extent(total) if isinstance(total, Dim) else total >= e.GIL_WORK
+
+
+def _python_call(
+    compiled: Any,
+    signature: CallSignature,
+    writeback: Writeback | None,
+    out_tree: TreeDef,
+    out_leaves: tuple[Any, ...],
+    keep: Sequence[Any],
+) -> Callable[..., Any]:
+    """Run the compiled program from Python: the first call, and calls the native entry does not take."""
+    traced, wrapped = signature.traced(), signature.wrapped
+    written = writeback.written if writeback is not None else ()
+
+    def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        inputs = [np.asarray(values[n], _dtype(signature.leaves[n])) for n in traced]
+        dims: dict[str, int] = {}
+        for n, x in zip(traced, inputs, strict=True):
+            leaf = signature.leaves[n]
+            if isinstance(leaf, ArrayLeaf):
+                dims.update({str(d): m for d, m in zip(leaf.shape, x.shape, strict=True) if isinstance(d, Dim)})
+        outputs = compiled.run([*inputs, *keep], dims)
+        split = max(k for k in (-1, *out_leaves) if isinstance(k, int)) + 1
+        # A program that copies new values of arguments itself has put them into the inputs.
+        fresh = outputs[split:] or [inputs[n] for n in written]
+        for position, new in zip(written, fresh, strict=True):
+            if new is not leaves[traced[position]]:
+                np.copyto(leaves[traced[position]], new)
+        results = [adopt(o) if wrapped else (o[()] if o.ndim == 0 else o) for o in outputs[:split]]
+        return unflatten(out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
+
+    return run

@@ -1,0 +1,520 @@
+"""`jit`: trace on the first call, compile, and hand later calls to the compiled entry."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+import numpy as np
+from attrs import define, evolve, field
+
+from tracejit.api.array import Array
+from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, leaf_path, signature_of
+from tracejit.api.writeback import refuse_impossible_writes
+from tracejit.backends.cpu.function import CompiledFunction
+from tracejit.backends.registry import get_backend
+from tracejit.ir.types import Dim, DimDependent
+from tracejit.support.config import config
+from tracejit.support.errors import TracejitError, TracerError, UserError
+from tracejit.support.nodes import node
+from tracejit.support.source import raised_at, user_location
+from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.redirect import prepared, tracing
+from tracejit.tracer.stage import NeedValue, Staged, stage
+from tracejit.tracer.tracer import Tracer
+
+if TYPE_CHECKING:
+    from tracejit.api.entry import Runner
+    from tracejit.compiler.pipeline import Lowered
+
+__all__ = ["JitFunction", "jit"]
+
+_MANY_OUTDATED = 8
+"""After how many recompilations because of rebound names a warning says which."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@node
+class Specialisation:
+    """One compiled version: the signature it serves, its stages, how results are assembled."""
+
+    signature: CallSignature
+    lowered: Lowered
+    staged: Staged
+    out_tree: TreeDef
+    out_leaves: tuple[Any, ...]  # an output number, or a _Constant
+    static: frozenset[int]
+    run: Runner
+    dependencies: Dependencies
+
+
+@node
+class _Constant:
+    value: Any
+
+
+@define(eq=False)
+class _State:
+    """What a jitted function remembers; guarded by `lock`."""
+
+    lock: threading.RLock = field(factory=threading.RLock)
+    versions: dict[CallSignature, Specialisation] = field(factory=dict)
+    static: set[int] = field(factory=set)
+    last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
+    compilations: int = 0
+    specialised: int = 0  # compilations for a value of a number
+    outdated: int = 0  # versions that were dropped because of what the function reads from outside
+
+
+class _Forks:
+    """A fork waits until no thread compiles: the child would inherit locks that nobody is left to release."""
+
+    def __init__(self) -> None:
+        self.states: weakref.WeakSet[_State] = weakref.WeakSet()
+        self._held: list[_State] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
+
+    def _before(self) -> None:
+        self._held = [state for state in list(self.states) if state.lock.acquire(timeout=_FORK_PATIENCE)]
+
+    def _after(self) -> None:
+        for state in self._held:
+            state.lock.release()
+        self._held = []
+
+    def _in_child(self) -> None:
+        for state in set(self.states).difference(self._held):
+            state.lock = threading.RLock()
+        self._after()
+
+
+_MANY_VALUES = 8  # specialisations after which a function warns
+_FORK_PATIENCE = 10.0  # seconds that a fork waits for one function's compilation
+_forks = _Forks()
+
+
+class JitFunction(CompiledFunction, Generic[P, R]):
+    """A compiled function.  Calls look like the original's; `lower`, `explain` and `clear_cache` show and manage what was compiled."""
+
+    __slots__ = ("__call__", "__dict__", "__weakref__", "_backend", "_dispatcher", "_dynamic", "_function", "_options", "_state")
+
+    def __init__(self, function: Callable[P, R], backend: str | None, dynamic_shapes: bool | None, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._backend = backend
+        self._dynamic = dynamic_shapes
+        self._options = options
+        self._state = _State()
+        _forks.states.add(self._state)
+        self._dispatcher: Any = None
+        self._reset_entry()
+
+    def _reset_entry(self) -> None:
+        """The callable that serves calls: Python's until the first program is compiled (LLVM is not imported before)."""
+        self.__call__ = functools.partial(_miss, self)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<tj.jit of {getattr(self._function, '__qualname__', self._function)!r}>"
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._function, self._backend, self._dynamic, self._options)
+
+    def like(self, function: Callable[..., Any]) -> JitFunction[Any, Any]:
+        """Another function compiled with the same options: what a transformation makes of a jitted function."""
+        return JitFunction(function, self._backend, self._dynamic, self._options)
+
+    # -- looking ------------------------------------------------------------------------------------------------------------------
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower for these arguments without running: `.text("jaxpr")`, ... `.text("asm")`."""
+        static = self._state.static
+        while True:
+            signature, leaves, _ = signature_of(args, kwargs, frozenset(static))
+            try:
+                return _trace(self, signature, leaves)[1]
+            except NeedValue as need:
+                static.add(signature.traced()[need.position])
+
+    @property
+    def compilations(self) -> int:
+        """How many programs were compiled so far."""
+        return self._state.compilations
+
+    def clear_cache(self) -> None:
+        """Forget every compiled version."""
+        with self._state.lock:
+            self._state.versions.clear()
+            self._state.last.clear()
+            if self._dispatcher is not None:
+                self._dispatcher.clear()
+
+    def explain(self) -> str:
+        """What was compiled and why: one paragraph a version."""
+        out: list[str] = []
+        for n, (signature, version) in enumerate(self._state.versions.items()):
+            leaves = ", ".join(_show(leaf) for leaf in signature.leaves)
+            out.append(
+                f"version {n}: {leaves}\n  {len(version.lowered.log.kernels)} kernels for {len(version.lowered.report)} equations "
+                f"on {version.lowered.backend.name}"
+            )
+            if version.static:
+                out.append(
+                    "  specialised on the values of "
+                    + ", ".join("argument " + leaf_path(signature.tree, p) for p in sorted(version.static))
+                )
+        return "\n".join(out) or "nothing is compiled yet"
+
+
+def _rebuild(function: Any, backend: Any, dynamic: Any, options: Any) -> JitFunction[Any, Any]:
+    return JitFunction(function, backend, dynamic, options)
+
+
+def _show(leaf: Any) -> str:
+    match leaf:
+        case ArrayLeaf():
+            return str(leaf.aval) + ("" if leaf.layout == "C" else " strided")
+        case NumberLeaf():
+            return leaf.kind
+        case _:
+            return repr(leaf.value)
+
+
+def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    """A call no compiled entry serves: trace and compile, or run the function under the interpreter at hand."""
+    if current_interpreter() is not eager:
+        function = f._function  # pyright: ignore[reportPrivateUsage]
+        redirected = f._options.get("redirect", True)  # pyright: ignore[reportPrivateUsage]
+        return (prepared(function) if redirected else function)(*args, **kwargs)
+    state = f._state  # pyright: ignore[reportPrivateUsage]
+    try:
+        with state.lock:
+            version, values, leaves = _version(f, args, kwargs)
+            aliases = _aliases(f, version, leaves)
+            if aliases:
+                version, values, leaves = _version(f, args, kwargs, aliases)
+    except TracejitError as error:
+        error.at(raised_at(error) or user_location())  # not every place that raises knows the user's line
+        raise
+    return version.run(values, leaves)
+
+
+def _version(
+    f: JitFunction[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], aliases: tuple[tuple[int, int], ...] = ()
+) -> tuple[Specialisation, list[Any], list[Any]]:
+    """(the version for a call, compiled if there is none; values of the call's leaves; the leaves)"""
+    state = f._state  # pyright: ignore[reportPrivateUsage]
+    while True:
+        static = len(state.static)
+        signature, values, leaves = signature_of(args, kwargs, frozenset(state.static))
+        signature = evolve(signature, aliases=aliases) if aliases else signature
+        version = _current(f, state.versions.get(signature) or _symbolic_version(state, signature)) or _compile(f, signature, values)
+        if version is not None and len(state.static) == static:
+            return version, values, leaves
+
+
+def _aliases(f: JitFunction[Any, Any], version: Specialisation, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Which traced arguments are one array, where that matters because the function changes it."""
+    if version.run.writeback is None:
+        return ()
+    traced, tree = version.signature.traced(), version.signature.tree
+    name = getattr(f, "__name__", "the function")
+
+    def describe(position: int) -> str:
+        return (
+            f"argument {leaf_path(tree, traced[position])} of {name}"
+            if position < len(traced)
+            else f"an array that {name} reads from outside"
+        )
+
+    return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, describe)
+
+
+def _current(f: JitFunction[Any, Any], version: Specialisation | None) -> Specialisation | None:
+    """The version, brought up to date with what names outside of the function hold now; None if it is no longer valid."""
+    if version is None:
+        return None
+    state = f._state  # pyright: ignore[reportPrivateUsage]
+    renewed = version.dependencies.renewed()
+    if renewed is None:
+        state.outdated += 1
+        if state.outdated == _MANY_OUTDATED:
+            warnings.warn(
+                f"{getattr(f, '__name__', 'a function')} was compiled {_MANY_OUTDATED} times anew because what it reads from outside "
+                f"changed (now {version.dependencies.reason()}); pass what changes as an argument",
+                stacklevel=5,
+            )
+        del state.versions[version.signature]
+        version.run.remove()
+        return None
+    version.run.follow(renewed)
+    if renewed is not version.dependencies:
+        version = state.versions[version.signature] = evolve(version, dependencies=renewed)
+    return version
+
+
+def _pattern(signature: CallSignature) -> Any:
+    """The signature without extents (0 and 1 stay: they broadcast)."""
+    parts: list[Any] = []
+    for leaf in signature.leaves:
+        if isinstance(leaf, ArrayLeaf):
+            shape = tuple(n if isinstance(n, int) and n < 2 else -1 for n in leaf.shape)
+            parts.append((leaf.dtype, shape, leaf.layout, leaf.scalar, leaf.wrapped))
+        else:
+            parts.append(leaf)
+    return signature.tree, tuple(parts), signature.aliases
+
+
+def _symbolic_version(state: _State, signature: CallSignature) -> Specialisation | None:
+    """A compiled version with symbolic extents that fits."""
+    latest = state.last.get(_pattern(signature))
+    version = state.versions.get(latest) if latest is not None else None
+    return version if version is not None and latest is not None and _bind_dims(latest, signature) is not None else None
+
+
+def _bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, int] | None:
+    """The extents that make `symbolic` equal `concrete`, or None."""
+    dims: dict[str, int] = {}
+    for a, b in zip(symbolic.leaves, concrete.leaves, strict=True):
+        if not isinstance(a, ArrayLeaf):
+            continue
+        for n, m in zip(a.shape, b.shape, strict=True):  # type: ignore[union-attr]
+            if isinstance(n, Dim):
+                name = str(n)
+                if m < 2 or dims.setdefault(name, m) != m:
+                    return None
+            elif n != m:
+                return None
+    return dims
+
+
+def _generalise(old: CallSignature, new: CallSignature) -> CallSignature:
+    """Symbols where two signatures differ; axes that changed alike share one."""
+    names: dict[Any, Dim] = {}
+    leaves: list[Any] = []
+    for a, b in zip(old.leaves, new.leaves, strict=True):
+        if isinstance(b, ArrayLeaf) and isinstance(a, ArrayLeaf):
+            shape: list[Any] = []
+            for n, m in zip(a.shape, b.shape, strict=True):
+                if isinstance(n, int) and n == m:
+                    shape.append(m)
+                else:
+                    shape.append(names.setdefault((n if isinstance(n, int) else str(n), m), Dim.symbol(f"n{len(names)}")))
+            b = evolve(b, shape=tuple(shape))
+        leaves.append(b)
+    return evolve(new, leaves=tuple(leaves))
+
+
+def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequence[Any]) -> Specialisation | None:
+    """Compile for a signature: as it is the first time, with symbolic extents once only extents have changed."""
+    state, dynamic = f._state, f._dynamic  # pyright: ignore[reportPrivateUsage]
+    pattern = _pattern(signature)
+    previous = state.last.get(pattern)
+    wanted = signature
+    if dynamic is not False and previous is not None:
+        wanted = _generalise(previous, signature)
+    elif dynamic is True:
+        wanted = _generalise(_with_other_extents(signature), signature)
+    while True:
+        try:
+            staged, lowered, out_tree, out_leaves, dependencies = _trace(f, wanted, leaves)
+            break
+        except NeedValue as need:
+            state.static.add(signature.traced()[need.position])
+            return None
+        except DimDependent as error:
+            wanted = _fix_symbols(wanted, signature, error.symbols)
+    from tracejit.api.entry import make_runner
+
+    run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies)
+    version = Specialisation(wanted, lowered, staged, out_tree, out_leaves, frozenset(state.static), run, dependencies)
+    while len(state.versions) >= max(1, config.cache_size):
+        _forget(state, next(iter(state.versions)))
+    state.versions[wanted] = version
+    state.last[pattern] = wanted
+    state.compilations += 1
+    _warn_of_many_values(f, version)
+    return version
+
+
+def _warn_of_many_values(f: JitFunction[Any, Any], version: Specialisation) -> None:
+    """Once a function, when it was compiled for many values of numbers that its trace asks for."""
+    state = f._state  # pyright: ignore[reportPrivateUsage]
+    if not version.static:
+        return
+    state.specialised += 1
+    if state.specialised == _MANY_VALUES:
+        places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in sorted(version.static))
+        warnings.warn(
+            f"{getattr(f, '__name__', 'a function')} was compiled for {_MANY_VALUES} values of {places}, whose value its trace needs (for "
+            "a shape, range() or a branch); keep it to few values, or have the function take an array instead",
+            stacklevel=5,
+        )
+
+
+def _forget(state: _State, signature: CallSignature) -> None:
+    """Let a version go, and its native entry."""
+    state.versions.pop(signature).run.remove()
+    pattern = _pattern(signature)
+    if state.last.get(pattern) == signature:
+        del state.last[pattern]
+
+
+def _with_other_extents(signature: CallSignature) -> CallSignature:
+    leaves = [evolve(x, shape=tuple(n if n < 2 else -n for n in x.shape)) if isinstance(x, ArrayLeaf) else x for x in signature.leaves]
+    return evolve(signature, leaves=tuple(leaves))
+
+
+def _fix_symbols(wanted: CallSignature, concrete: CallSignature, symbols: frozenset[str]) -> CallSignature:
+    """The extents the trace needs become constants again."""
+    leaves: list[Any] = []
+    for a, b in zip(wanted.leaves, concrete.leaves, strict=True):
+        if isinstance(a, ArrayLeaf) and isinstance(b, ArrayLeaf):
+            shape = tuple(m if isinstance(n, Dim) and n.symbols() & symbols else n for n, m in zip(a.shape, b.shape, strict=True))
+            a = evolve(a, shape=shape)
+        leaves.append(a)
+    return evolve(wanted, leaves=tuple(leaves))
+
+
+def _refuse_changed_containers(name: str, tree: TreeDef, arguments: Any, passed: Sequence[Any]) -> None:
+    """Raises: UserError if the function has changed a list or dict among its arguments; what it got were copies."""
+    now, structure = flatten(arguments)
+    if structure != tree or any(a is not b for a, b in zip(now, passed, strict=True)):
+        raise UserError(
+            f"{name} changes a list or dict that it was given, which the caller would not see; copy it first (d = dict(d)) and "
+            "return the copy, or change the arrays in it in place (d['x'][...] = v)"
+        )
+
+
+def _a(noun: str) -> str:
+    return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def _trace(
+    f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequence[Any]
+) -> tuple[Staged, Lowered, TreeDef, tuple[Any, ...], Dependencies]:
+    """Stage the function for a signature and run the passes."""
+    from tracejit.compiler.pipeline import lower_jaxpr
+
+    function = f._function  # pyright: ignore[reportPrivateUsage]
+    redirected = f._options.get("redirect", True)  # pyright: ignore[reportPrivateUsage]
+    name = getattr(function, "__name__", "main")
+    traced = signature.traced()
+    out: dict[str, Any] = {}
+
+    def flat(*tracers: Any) -> Sequence[Any]:
+        argument = trace.argument if redirected else lambda value: value
+        filled: list[Any] = [argument(leaf.value) if isinstance(leaf, StaticLeaf) else None for leaf in signature.leaves]
+        for n, t in zip(traced, tracers, strict=True):
+            filled[n] = t
+        for n in traced:
+            leaf = signature.leaves[n]
+            filled[n].is_array = isinstance(leaf, ArrayLeaf) and not leaf.scalar
+        for first, again in signature.aliases:
+            filled[traced[again]] = filled[traced[first]]
+        args, kwargs = unflatten(signature.tree, filled)
+        result = (trace.function(function) if redirected else function)(*args, **kwargs)
+        _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
+        values, out["tree"] = flatten(result)
+        kept: list[Any] = []
+        slots: list[Any] = []
+        for v in values:
+            if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
+                slots.append(len(kept))
+                kept.append(v)
+            elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
+                slots.append(_Constant(v))
+            else:
+                raise TracerError(
+                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or containers of them"
+                )
+        out["slots"] = tuple(slots)
+        return kept
+
+    def specialise(position: int) -> bool:
+        return isinstance(signature.leaves[traced[position]], NumberLeaf)
+
+    avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
+    with tracing() as trace:
+        try:
+            staged = stage(flat, avals, specialise=specialise, writeback=True)
+        except RecursionError as error:
+            raise UserError(
+                f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "
+                "on Python values such as shapes; where it ends on the values of arrays use tj.lax.while_loop",
+                location=user_location(),
+            ) from error
+    refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
+    dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
+    layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
+    layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
+    backend = get_backend(f._backend or config.backend)  # pyright: ignore[reportPrivateUsage]
+    lowered = lower_jaxpr(staged.jaxpr, backend, layouts, name if name.isidentifier() else "main", staged.constants)
+    return staged, lowered, out["tree"], out["slots"], dependencies
+
+
+@overload
+def jit(function: Callable[P, R], /) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    *, backend: str | None = None, dynamic_shapes: bool | None = None, writeback: bool = True, redirect: bool = True
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+def jit(
+    function: Any = None,
+    /,
+    *,
+    backend: str | None = None,
+    dynamic_shapes: bool | None = None,
+    writeback: bool = True,
+    redirect: bool = True,
+) -> Any:
+    """Compile a function of arrays.
+
+    The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is compiled.  NumPy arrays
+    and Python numbers are traced (a number whose value the trace needs becomes a constant); strings, None, dtypes and other hashable
+    objects are constants.  Results are NumPy arrays, rank-0 ones NumPy scalars.
+
+    backend: "cpu" (default), "opencl", "reference".
+    dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for each alone.
+    writeback: whether arguments the function changes in place are changed for the caller too; False makes such a write an error.
+    redirect: whether the function, and functions and methods of yours that it calls, see traced versions of NumPy's functions that make
+        arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may be bound
+        to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is traced.
+
+    Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling raise,
+        at the first call.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.jit
+    ... def scaled(x, factor):
+    ...     return np.exp(x) * factor
+    >>> scaled(np.zeros(2), 3.0)
+    array([3., 3.])
+    """
+    options = {"writeback": writeback, "redirect": redirect}
+
+    def wrap(f: Any) -> JitFunction[Any, Any]:
+        if isinstance(f, (staticmethod, classmethod)):
+            raise UserError("put @staticmethod or @classmethod above @tj.jit, not below it")
+        if not callable(f):
+            raise UserError(f"tj.jit wants a function, not {type(f).__name__}")
+        if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
+            raise UserError("tj.jit cannot compile generator or coroutine functions; return arrays instead of yielding them")
+        return JitFunction(f, backend, dynamic_shapes, options)
+
+    return wrap if function is None else wrap(function)
+
+

@@ -1,0 +1,192 @@
+"""What a call looks like: its leaves, which of them are traced, and the key under which its program is kept."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.array import Array
+from tracejit.ir.types import Dim, ShapedArray
+from tracejit.support.dtypes import canonical
+from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
+from tracejit.support.nodes import node, value
+from tracejit.support.tree import TreeDef, flatten
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["ArrayLeaf", "CallSignature", "NumberLeaf", "StaticLeaf", "classify"]
+
+
+@value
+class ArrayLeaf:
+    """A NumPy array (or, with `scalar`, a NumPy scalar), or the one inside a tj.Array (`wrapped`): traced."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Any, ...]
+    layout: str
+    scalar: bool = False
+    wrapped: bool = False
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype)
+
+
+@value
+class NumberLeaf:
+    """A Python number: traced, weakly typed."""
+
+    kind: str
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray((), {"bool": np.bool_, "int": np.int64, "float": np.float64}[self.kind], weak=True)
+
+
+@node
+class StaticLeaf:
+    """Part of the key: strings, None, dtypes, slices, callables, anything hashable that is no number."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StaticLeaf) or type(self.value) is not type(other.value):
+            return False
+        if self.value is other.value:
+            return True
+        if isinstance(self.value, float):  # bit by bit: 0.0 is not -0.0 and NaN is NaN
+            return struct.pack("d", self.value) == struct.pack("d", other.value)
+        try:
+            return bool(self.value == other.value)
+        except Exception:  # the user's `==` may raise, or give an array: then they count as different
+            return False
+
+    def __hash__(self) -> int:
+        value = self.value
+        if isinstance(value, float):
+            return hash(struct.pack("d", value))
+        return hash((type(value), (value.start, value.stop, value.step) if type(value) is slice else value))
+
+
+Leaf = ArrayLeaf | NumberLeaf | StaticLeaf
+
+
+@value
+class CallSignature:
+    """The key of a specialisation: structure and leaves of (args, kwargs).
+
+    aliases: pairs of traced positions at which one array stands, where the function changes it in place (see `writeback`).
+    """
+
+    tree: TreeDef
+    leaves: tuple[Leaf, ...]
+    aliases: tuple[tuple[int, int], ...] = ()
+
+    def traced(self) -> list[int]:
+        return [n for n, leaf in enumerate(self.leaves) if not isinstance(leaf, StaticLeaf)]
+
+    @property
+    def wrapped(self) -> bool:
+        """Whether a tj.Array is among the arguments: then results are tj.Arrays."""
+        return any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for leaf in self.leaves)
+
+    @property
+    def symbols(self) -> set[str]:
+        return {s for leaf in self.leaves if isinstance(leaf, ArrayLeaf) for n in leaf.shape if isinstance(n, Dim) for s in n.symbols()}
+
+
+def classify(x: Any, path: str) -> tuple[Leaf, Any]:
+    """(leaf, value to pass) of one argument leaf: arrays that are misaligned or byte-swapped are passed as a native copy.
+
+    Raises: DtypeError for dtypes there are no kernels for, UnsupportedError for ndarray subclasses and unhashable objects.
+    """
+    kind = type(x)
+    if kind is np.ndarray:
+        if not x.dtype.isnative or not x.flags.aligned:
+            x = x.astype(x.dtype.newbyteorder("="), copy=True)
+        layout = "C" if x.flags.c_contiguous else "strided"
+        return ArrayLeaf(_dtype(x, path), x.shape, layout), x
+    if kind is Array:
+        data = x._data  # pyright: ignore[reportPrivateUsage]
+        return ArrayLeaf(data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True), data
+    if kind in (bool, int, float):
+        if kind is int and not -(2**63) <= x < 2**63:
+            raise DtypeError(f"argument {path} is the integer {x}, which does not fit 64 bits")
+        return NumberLeaf(kind.__name__), x
+    if isinstance(x, np.ndarray):
+        raise UnsupportedError(
+            f"argument {path} is a {kind.__module__}.{kind.__qualname__}: subclasses of ndarray are not supported; pass np.asarray(x)"
+        )
+    if isinstance(x, np.generic):
+        return ArrayLeaf(_dtype(x, path), (), "C", scalar=True), x
+    if kind is complex:
+        raise DtypeError(f"argument {path} is complex; complex numbers are not supported yet")
+    if isinstance(x, Tracer):
+        raise LeakedTracerError(f"argument {path} is a traced array {x.aval} whose trace has ended; return it instead of storing it")
+    try:
+        hash((x.start, x.stop, x.step) if kind is slice else x)
+    except TypeError:
+        raise UnsupportedError(
+            f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of them, nor hashable; "
+            "register its class with tj.tree_util.register_node, or pass it through a closure"
+        ) from None
+    return StaticLeaf(x), x
+
+
+def _dtype(x: Any, path: str) -> np.dtype[Any]:
+    try:
+        return canonical(x.dtype)
+    except DtypeError as error:
+        raise DtypeError(f"argument {path}: {error.message}") from None
+
+
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int]) -> tuple[CallSignature, list[Any], list[Any]]:
+    """The signature of a call, the values of its leaves, and the leaves themselves.
+
+    static: leaf positions that the trace asked to be constants.
+    """
+    try:
+        leaves, tree = flatten((args, kwargs))
+    except RecursionError:
+        raise UserError(
+            "an argument contains itself, or is nested deeper than Python's recursion limit; arguments are trees of arrays"
+        ) from None
+    out: list[Leaf] = []
+    values: list[Any] = []
+    for n, x in enumerate(leaves):
+        leaf, value = classify(x, leaf_path(tree, n))
+        if n in static and not isinstance(leaf, StaticLeaf) and not isinstance(value, np.ndarray):
+            leaf = StaticLeaf(value)
+        out.append(leaf)
+        values.append(value)
+    return CallSignature(tree, tuple(out)), values, leaves
+
+
+def leaf_path(tree: TreeDef, position: int) -> str:
+    """`[0]['w']`: where leaf `position` of (args, kwargs) stands, as the user would write it."""
+    args, kwargs = tree.children
+    count = 0
+    for n, child in enumerate(args.children):
+        if position < count + child.leaves:
+            return str(n + 1) + _path(child, position - count)
+        count += child.leaves
+    for name, child in zip(kwargs.data, kwargs.children, strict=True):
+        if position < count + child.leaves:
+            return repr(name) + _path(child, position - count)
+        count += child.leaves
+    return "?"
+
+
+def _path(tree: TreeDef, position: int) -> str:
+    if tree.kind == "leaf":
+        return ""
+    count = 0
+    keys = tree.data if tree.kind == "dict" else range(len(tree.children))
+    for key, child in zip(keys, tree.children, strict=False):
+        if position < count + child.leaves:
+            return f"[{key!r}]" + _path(child, position - count)
+        count += child.leaves
+    return ""
+
+

@@ -1,0 +1,156 @@
+"""What the transformations' front ends share: arguments to leaves and names, results back to NumPy's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.array import Array, adopt
+from tracejit.api.jit import JitFunction
+from tracejit.support.dtypes import canonical, weak_kind
+from tracejit.support.errors import DtypeError, TracerError, UserError
+from tracejit.support.nodes import node
+from tracejit.support.source import user_location
+from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
+from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.redirect import prepared
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["Call", "Owner", "array_leaf", "checked_function", "compiled_like", "is_array", "name_of", "result_leaves"]
+
+
+def checked_function(transformation: str, function: Any) -> None:
+    """Raises UserError if `function` is not callable."""
+    if not callable(function):
+        raise UserError(f"tj.{transformation} wants a function, not {type(function).__name__}", location=user_location())
+
+
+def compiled_like(function: Any, derived: Callable[..., Any]) -> Callable[..., Any]:
+    """What a transformation made of `function`, compiled as a whole if `function` is jitted."""
+    return function.like(derived) if isinstance(function, JitFunction) else derived
+
+
+def name_of(function: Any) -> str:
+    """A function's name, as messages show it."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def is_array(x: Any) -> bool:
+    """Whether a leaf is something that can be traced: a traced or NumPy array, a NumPy or Python number."""
+    return isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval")
+
+
+def array_leaf(x: Any, transformation: str, path: str) -> Any:
+    """A leaf that is to be traced, checked.
+
+    Raises: TracerError for what is not an array, DtypeError for dtypes the IR has not.
+    """
+    if isinstance(x, Tracer):
+        return x
+    if not is_array(x):
+        raise TracerError(f"{transformation}: argument {path} is a {type(x).__name__}, not an array or a number", location=user_location())
+    if type(x) is complex:
+        raise DtypeError(f"{transformation}: argument {path} is complex; complex numbers are not supported yet", location=user_location())
+    if isinstance(x, (np.ndarray, np.generic)):
+        try:
+            canonical(x.dtype)
+        except DtypeError as error:
+            raise DtypeError(f"{transformation}: argument {path}: {error.message}", location=user_location()) from None
+    return x
+
+
+@node
+class Call:
+    """The arguments of one call: the leaves that are transformed, and how the function is called with others in their place.
+
+    The function sees traced versions of NumPy's functions that make arrays, as under `jit`.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    argnums: tuple[int, ...]
+    leaves: list[Any]
+    trees: tuple[TreeDef, ...]
+
+    @staticmethod
+    def of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]) -> Call:
+        leaves: list[Any] = []
+        trees: list[TreeDef] = []
+        for n in argnums:
+            part, tree = flatten(args[n])
+            leaves += part
+            trees.append(tree)
+        return Call(prepared(function), args, kwargs, tuple(argnums), leaves, tuple(trees))
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The function's result with other leaves."""
+        args = list(self.args)
+        for n, part in zip(self.argnums, self.split(leaves), strict=True):
+            args[n] = part
+        return self.function(*args, **self.kwargs)
+
+    def owner(self) -> Owner:
+        """What makes results of this call the caller's own."""
+        return Owner(flatten((self.args, self.kwargs))[0])
+
+    def split(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Leaves as one pytree for each transformed argument."""
+        out: list[Any] = []
+        at = 0
+        for tree in self.trees:
+            out.append(unflatten(tree, leaves[at : at + tree.leaves]))
+            at += tree.leaves
+        return tuple(out)
+
+    def describe(self, position: int) -> str:
+        """`2['w']`: a leaf as the user would name it."""
+        for n, tree in zip(self.argnums, self.trees, strict=True):
+            if position < tree.leaves:
+                path, _ = flatten_with_paths(self.args[n])[position]
+                return f"{n + 1}{path}"
+            position -= tree.leaves
+        return "?"
+
+
+def result_leaves(transformation: str, function: Any, result: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves and structure of a function's result.  Raises TracerError for a leaf that is no array."""
+    leaves, tree = flatten(result)
+    for x in leaves:
+        if not is_array(x):
+            raise TracerError(
+                f"{transformation}: {name_of(function)} returned {type(x).__name__}; results are arrays, numbers, or containers of them "
+                "(return other things with has_aux=True where the transformation takes it)",
+                location=user_location(),
+            )
+    return leaves, tree
+
+
+class Owner:
+    """Results as the caller gets them: outside of any trace arrays of their own and, for rank 0, NumPy scalars.
+
+    Where a tj.Array is among the arguments, results are tj.Arrays.
+    """
+
+    def __init__(self, inputs: Sequence[Any], arrays: bool = False) -> None:
+        self._eager = current_interpreter() is eager
+        self._taken = {id(x) for x in inputs}
+        self.arrays = arrays or any(type(x) is Array for x in inputs)
+
+    def __call__(self, x: Any) -> Any:
+        if not self._eager or isinstance(x, (Tracer, Array)) or not is_array(x):
+            return x
+        made = self._own(x)
+        return adopt(made) if self.arrays and made.dtype.kind != "V" else made
+
+    def _own(self, x: Any) -> Any:
+        if not isinstance(x, np.ndarray):
+            return x if isinstance(x, np.generic) else np.asarray(x)[()]
+        if x.ndim == 0:
+            return x[()]
+        if id(x) in self._taken or x.base is not None or not x.flags.writeable or not x.flags.c_contiguous:
+            return np.array(x, order="C")
+        self._taken.add(id(x))
+        return x

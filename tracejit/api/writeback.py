@@ -1,0 +1,173 @@
+"""Arguments that a function changes in place: what is checked before it runs, and how the caller's arrays get the new values.
+
+A program computes new values of changed arguments apart and copies them at its end, so an exception or Ctrl-C leaves the arguments as they
+were.  That is what NumPy does except where a changed argument shares memory with another one which the function reads (or changes) later:
+there the same array given twice is traced as one, and arrays that overlap in part are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.signature import ArrayLeaf, CallSignature, leaf_path
+from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.program import Copy, Program
+from tracejit.support.errors import InternalError, TracerError, WriteError
+from tracejit.support.nodes import node
+from tracejit.support.source import Location, user_location
+from tracejit.tracer.stage import Staged
+
+__all__ = ["Writeback", "refuse_impossible_writes", "with_copies", "writeback_of"]
+
+_VIEWS = frozenset({"slice", "dynamic_slice", "reshape", "transpose", "broadcast_in_dim"})
+_OVERLAP_WORK = 10_000  # steps NumPy may take to find out whether two arrays share an element; beyond it they are taken to
+
+
+@node
+class Writeback:
+    """Which traced arguments a version changes.
+
+    written: their positions among the inputs of the jaxpr.
+    ordered: pairs (changed input, other input): the function reads or changes the other one after the first change.
+    """
+
+    written: tuple[int, ...]
+    ordered: frozenset[tuple[int, int]]
+
+    def reads_captured(self, arguments: int) -> bool:
+        """Whether the order matters for an array that is no argument: no native entry can see that it overlaps one."""
+        return any(other >= arguments for _, other in self.ordered)
+
+    def aliases(self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]) -> tuple[tuple[int, int], ...]:
+        """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one.
+
+        Raises: WriteError if an array cannot be written, or overlaps in part with one where the order matters.
+        """
+        found: list[tuple[int, int]] = []
+        for position in self.written:
+            target = arrays[position]
+            if not target.flags.writeable:
+                raise WriteError(
+                    f"the function changes {name(position)} in place, but that array is read-only; pass a copy (x.copy()), or have the "
+                    "function work on a copy and return it",
+                    location=user_location(),
+                )
+            if _overlaps_itself(target):
+                raise WriteError(
+                    f"the function changes {name(position)} in place, but elements of that array share memory (strides {target.strides} "
+                    f"for shape {target.shape}); pass a copy (x.copy())",
+                    location=user_location(),
+                )
+            for other in sorted(o for p, o in self.ordered if p == position):
+                argument = other < len(arrays)
+                if _share(target, arrays[other] if argument else captured[other - len(arrays)]):
+                    if not argument or not _same(target, arrays[other]):
+                        raise WriteError(
+                            f"{name(position)} and {name(other)} overlap in memory, and the function changes one before it is done with "
+                            "the other; pass a copy of one of them (x.copy())",
+                            location=user_location(),
+                        )
+                    found.append((min(position, other), max(position, other)))
+        return tuple(sorted(set(found)))
+
+
+def writeback_of(staged: Staged) -> Writeback | None:
+    """What a staged function does to its arguments; None if it changes none."""
+    if not staged.written:
+        return None
+    last = _last_uses(staged.jaxpr, len(staged.written))
+    written = tuple(n for n, _ in staged.written)
+    ordered = {
+        (position, other) for position, first in staged.written for other in range(len(staged.jaxpr.inputs))
+        if other != position and (other in written or last.get(other, -1) >= first)
+    }  # fmt: skip
+    return Writeback(written, frozenset(ordered))
+
+
+def _last_uses(jaxpr: Jaxpr, written: int) -> dict[int, int]:
+    """Input -> the last equation that reads it or a view of it; what loops and branches read counts as read at the end."""
+    origin: dict[Var, frozenset[int]] = {v: frozenset((n,)) for n, v in enumerate(jaxpr.inputs)}
+    last: dict[int, int] = {}
+    end = len(jaxpr.equations)
+    for k, e in enumerate(jaxpr.equations):
+        sources = [origin.get(a, frozenset[int]()) if isinstance(a, Var) else frozenset[int]() for a in e.inputs]
+        when = end if e.primitive.name in ("loop", "while", "cond") else k
+        for n in frozenset[int]().union(*sources):
+            last[n] = max(when, last.get(n, -1))
+        if e.primitive.name in _VIEWS and sources[0]:
+            origin[e.outputs[0]] = sources[0]
+    for a in jaxpr.outputs[: len(jaxpr.outputs) - written]:
+        for n in origin.get(a, ()) if isinstance(a, Var) else ():
+            last[n] = end
+    return last
+
+
+def _share(a: Any, b: Any) -> bool:
+    if not isinstance(b, np.ndarray) or not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # pyright: ignore[reportArgumentType]  (the stubs know two values only)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    return (
+        a.__array_interface__["data"] == b.__array_interface__["data"]
+        and a.shape == b.shape
+        and a.strides == b.strides
+        and a.dtype == b.dtype
+    )
+
+
+def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
+    """Whether elements may share memory: along axes from the smallest stride on, one step must reach past all before."""
+    reach = a.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if stride < reach:
+            return a.size > 0
+        reach = stride * (n - 1) + reach
+    return False
+
+
+def refuse_impossible_writes(signature: CallSignature, staged: Staged, name: str, allowed: bool) -> None:
+    """Raises WriteError or TracerError where an argument is changed that cannot be: a number, a tj.Array, any at all unless `allowed`."""
+    traced = signature.traced()
+    for position, first in staged.written:
+        leaf, path = signature.leaves[traced[position]], leaf_path(signature.tree, traced[position])
+        where = _line_of_write(staged.jaxpr, first)
+        if not allowed:
+            raise WriteError(
+                f"{name} changes its argument {path} in place, which writeback=False refuses; copy it first (x = x.copy())", location=where
+            )
+        if not isinstance(leaf, ArrayLeaf) or (leaf.scalar and not leaf.wrapped):
+            raise TracerError(
+                f"{name} changes its argument {path} in place, which is a number and no array; pass np.array(x)", location=where
+            )
+        if leaf.wrapped:
+            raise WriteError(
+                f"{name} changes its argument {path} in place, which is a tj.Array and never changes; use x = x.at[i].set(v) and return x, "
+                "or pass np.array(x)",
+                location=where,
+            )
+
+
+def _line_of_write(jaxpr: Jaxpr, first: int) -> Location | None:
+    equations = jaxpr.equations[max(0, first - 1) : first]
+    return equations[0].location if equations and equations[0].location is not None else user_location()
+
+
+def with_copies(program: Program, written: Sequence[int]) -> Program | None:
+    """The program with its last outputs, new values of the inputs `written`, copied there at the end; None if one is not contiguous."""
+    targets = [program.inputs[n] for n in written]
+    if any(b.layout != "C" for b in targets):
+        return None
+    split = len(program.outputs) - len(written)
+    kept, fresh = program.outputs[:split], program.outputs[split:]
+    if any(b.role != "output" for b in fresh):
+        raise InternalError(f"new values of arguments are outputs, not {[b.role for b in fresh]}")
+    copies = tuple(Copy(t, s) for t, s in zip(targets, fresh, strict=True))
+    return Program(program.name, program.inputs, kept, (*program.temporaries, *fresh), (*program.steps, *copies), program.dims)

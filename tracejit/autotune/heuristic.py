@@ -1,0 +1,325 @@
+"""The default schedule of a kernel on a CPU: which loop becomes lanes, which is shared among threads, and how finely.
+
+For each top-level loop nest every loop that may be the vector loop is rated by what memory access and arithmetic would cost under it:
+contiguous and broadcast access cost one instruction a vector, anything else one a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field
+
+from tracejit.autotune.products import product_tile
+from tracejit.ir.conflicts import conflicts
+from tracejit.ir.kernel import Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
+from tracejit.ir.passes.independence import independent
+from tracejit.ir.passes.privatize import can_privatize
+from tracejit.ir.scalar import BITS, OPS, is_float
+from tracejit.ir.schedule import Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
+
+__all__ = ["heuristic_schedule"]
+
+CHUNK_COST = 60_000.0  # vector-add units of work worth handing to another thread: about 6 us
+JAM = 8  # a loop of so few iterations around other loops is written out
+LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
+COLUMNS = 2048  # columns of a block then
+UNKNOWN_EXTENT = 1024  # what a symbolic extent is taken for when loops are compared
+FOLD = 128  # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise sums
+
+
+@define(eq=False)
+class _Nest:
+    """One loop with what is known of it."""
+
+    loop: For
+    children: list[_Nest] = field(factory=list)
+    guarded: bool = False  # inside a branch or while loop
+
+    @property
+    def trips(self) -> float:
+        lower, upper = self.loop.lower, self.loop.upper
+        if isinstance(lower, Const) and isinstance(upper, Const) and isinstance(lower.value, int) and isinstance(upper.value, int):
+            return max(0, upper.value - lower.value)
+        return UNKNOWN_EXTENT
+
+
+def _nests(body: Sequence[Any], guarded: bool = False) -> list[_Nest]:
+    out: list[_Nest] = []
+    for s in body:
+        if isinstance(s, For):
+            out.append(_Nest(s, _nests(s.body, guarded), guarded))
+        else:
+            for block in blocks(s):
+                out += _nests(block, True)
+    return out
+
+
+def _strides(loop: For, body: Sequence[Any]) -> dict[Value, Any]:
+    """For the values of a nest: how they vary with `loop.index`: an integer (affine), or None (any other way).  Absent: not at all."""
+    vary: dict[Value, Any] = {loop.index: 1}
+    for _ in range(2):  # carries need a second look
+        for s in walk(tuple(body)):
+            if isinstance(s, Op):
+                if any(isinstance(a, Value) and a in vary for a in s.args):
+                    vary[s.out] = _affine(s, vary)
+            elif isinstance(s, Load):
+                if any(isinstance(a, Value) and a in vary for a in s.index):
+                    vary[s.out] = None
+            elif isinstance(s, Prefix):
+                for o in s.outs:
+                    if any(isinstance(a, Value) and a in vary for a in (*s.elements, *s.params)):
+                        vary[o] = None
+            elif isinstance(s, (For, While)):
+                for p, r, y, i in zip(s.params, s.results, s.yields, s.inits, strict=True):
+                    if any(isinstance(a, Value) and a in vary for a in (y, i)):
+                        vary[p] = vary[r] = None
+                if isinstance(s, While) and isinstance(s.test, Value) and s.test in vary:
+                    for v in (*s.params, *s.results):
+                        vary[v] = None
+            elif isinstance(s, If):
+                ys = (*s.then_yields, *s.else_yields, s.condition)
+                if any(isinstance(a, Value) and a in vary for a in ys):
+                    for r in s.results:
+                        vary[r] = None
+    return vary
+
+
+def _affine(s: Op, vary: dict[Value, Any]) -> Any:
+    parts = [vary.get(a, 0) if isinstance(a, Value) else 0 for a in s.args]
+    if any(p is None for p in parts) or s.out.dtype != "i64":
+        return None
+    if s.op == "add":
+        return parts[0] + parts[1]
+    if s.op == "sub":
+        return parts[0] - parts[1]
+    if s.op == "mul":
+        a, b = s.args
+        if isinstance(b, Const) and isinstance(b.value, int):
+            return parts[0] * b.value
+        if isinstance(a, Const) and isinstance(a.value, int):
+            return parts[1] * a.value
+    return None
+
+
+def _access_cost(index: Sequence[Operand], layout: str, vary: dict[Value, Any], width: int) -> float:
+    """Instructions of one access for a whole vector."""
+    steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in index]
+    if all(s == 0 for s in steps):
+        return 1.0
+    contiguous = layout != "strided" and steps[-1] in (1, -1) and all(s == 0 for s in steps[:-1])
+    return 1.0 if contiguous else float(width)
+
+
+def _rate(nest: _Nest, vector: For, vary: dict[Value, Any], width: int) -> float:
+    """Cost of one iteration of everything in `nest.loop.body`, for a whole vector of `vector`."""
+    return _rate_block(nest.loop.body, vector, vary, width)
+
+
+def _rate_block(body: Sequence[Any], vector: For, vary: dict[Value, Any], width: int) -> float:
+    total = 0.0
+    for s in body:
+        if isinstance(s, (Load, Store)):
+            total += _access_cost(s.index, s.buffer.layout, vary, width)
+        elif isinstance(s, Op):
+            total += OPS[s.op].cost
+        elif isinstance(s, Prefix):
+            total += 12.0 if s.params == vector.params else 2.0
+        elif isinstance(s, For):
+            n = _Nest(s).trips
+            inner = _rate_block(s.body, vector, vary, width)
+            if s is vector:
+                vectors = -(-n // width)
+                total += vectors * (inner + 2) + 6
+            else:
+                total += n * (inner + 2)
+        elif isinstance(s, While):
+            total += 30 * (_rate_block(s.condition, vector, vary, width) + _rate_block(s.body, vector, vary, width))
+        elif isinstance(s, If):
+            total += _rate_block(s.then, vector, vary, width) + _rate_block(s.orelse, vector, vary, width)
+    return total
+
+
+def _scalar_cost(body: Sequence[Any]) -> float:
+    """Cost of one pass over a block without lanes."""
+    total = 0.0
+    for s in body:
+        if isinstance(s, (Load, Store)):
+            total += 1.0
+        elif isinstance(s, Op):
+            total += OPS[s.op].cost
+        elif isinstance(s, For):
+            total += _Nest(s).trips * (_scalar_cost(s.body) + 2)
+        elif isinstance(s, (While, If)):
+            factor = 30 if isinstance(s, While) else 1
+            total += factor * sum(_scalar_cost(b) for b in blocks(s))
+        elif isinstance(s, Prefix):
+            total += 4.0
+    return total
+
+
+def _may_be_vector(loop: For) -> bool:
+    if not independent(loop, loop.index):
+        return False
+    return (
+        (not loop.params or loop.combine is not None)
+        and not any(isinstance(s, Store) and not s.index for s in walk(loop.body))
+        and not conflicts(loop).updates
+    )
+
+
+def _width(body: Sequence[Any], vector_bits: int) -> int:
+    """Lanes of a vector loop: by the widest floating type, else by the widest element of memory."""
+    floats = [BITS[s.out.dtype] for s in walk(tuple(body)) if isinstance(s, (Op, Load)) and is_float(s.out.dtype)]
+    memory = [BITS[s.buffer.dtype] for s in walk(tuple(body)) if isinstance(s, (Load, Store))]
+    return max(2, vector_bits // max(max(floats or memory or [64]), 8))
+
+
+def _factor(body: Sequence[Any]) -> int:
+    """Vectors in flight: more for short bodies, whose latency would show."""
+    cost = sum(OPS[s.op].cost if isinstance(s, Op) else 1.0 for s in walk(tuple(body)))
+    if any(isinstance(s, While) for s in walk(tuple(body))):
+        return 1
+    return 4 if cost <= 24 else (2 if cost <= 80 else 1)
+
+
+def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
+    """The loops of a nest that become vector loops (one on every path), and the cost of the nest."""
+    width = min(_width(nest.loop.body, vector_bits), 64)
+    inner_loops: list[_Nest] = []
+    inner_cost = _scalar_cost([s for s in nest.loop.body if not isinstance(s, For)])
+    for child in nest.children:
+        loops, cost = _choose(child, vector_bits)
+        inner_loops += loops
+        inner_cost += cost
+    best = (inner_loops, nest.trips * (inner_cost + 2))
+    if _may_be_vector(nest.loop) and not nest.guarded and nest.trips > 1:
+        vary = _strides(nest.loop, nest.loop.body)
+        cost = -(-nest.trips // width) * (_rate(nest, nest.loop, vary, width) + 2) + 6
+        if not _uniform_stores(nest.loop, vary) and cost < best[1] and _bounds_uniform(nest.loop, vary):
+            best = ([nest], cost)
+    return best
+
+
+def _uniform_stores(loop: For, vary: dict[Value, Any]) -> bool:
+    """Whether some store inside would be to one place for all lanes."""
+    return any(isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in walk(loop.body))
+
+
+def _bounds_uniform(loop: For, vary: dict[Value, Any]) -> bool:
+    return not any(isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper)) for s in walk(loop.body))
+
+
+def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
+    """The default schedule on a CPU with vectors of `vector_bits`."""
+    for note in kernel.notes:
+        tile = product_tile(note, vector_bits) if note.startswith("product ") else None
+        if tile is not None:
+            return Schedule((tile,))
+    names = name_loops(kernel.body)
+    out: list[Directive] = []
+    for nest in _nests(kernel.body):
+        if nest.guarded:
+            continue
+        loops, cost = _choose(nest, vector_bits)
+        out += _schedule_nest(nest, loops, cost, names, vector_bits)
+    if any(isinstance(s, While) for s in walk(kernel.body)):
+        out.append(WhileUnroll(4))
+    return Schedule(tuple(out))
+
+
+def _small_unrolls(nest: _Nest, vectors: Sequence[_Nest], names: dict[Value, str]) -> list[Directive]:
+    """Short loops around other loops are written out and jammed: what does not depend on them is computed once for all copies."""
+    out: list[Directive] = []
+    stack = list(nest.children)
+    while stack:
+        n = stack.pop()
+        stack += n.children
+        chosen = any(v is n for v in vectors)
+        if (
+            n.children
+            and not chosen
+            and not n.guarded
+            and not n.loop.params
+            and 1 < n.trips <= JAM
+            and not any(_holds(n, v) for v in vectors)
+        ):
+            if conflicts(n.loop).stores:
+                continue
+            out.append(Unroll(names[n.loop.index]))
+    return out
+
+
+def _holds(outer: _Nest, inner: _Nest) -> bool:
+    return any(c is inner or _holds(c, inner) for c in outer.children)
+
+
+def _column_bytes(nest: _Nest) -> float:
+    """How much memory a column reduction reads, if it is one that rows should be read for; else 0."""
+    if not can_privatize(nest.loop) or len(nest.children) != 1:
+        return 0.0
+    vary = _strides(nest.loop, nest.loop.body)
+    reduction = nest.children[0]
+    total = 0.0
+    for s in reduction.loop.body:
+        if isinstance(s, Load):
+            steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in s.index]
+            if s.buffer.layout != "C" or not steps or steps[-1] != 1 or any(x != 0 for x in steps[:-1]):
+                return 0.0
+            total += nest.trips * reduction.trips * BITS[s.buffer.dtype] / 8
+    return total
+
+
+def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Value, str], vector_bits: int) -> list[Directive]:
+    out: list[Directive] = []
+    top, name = nest.loop, names[nest.loop.index]
+    if _column_bytes(nest) >= LARGE and any(v.loop is top for v in loops):
+        width = _width(top.body, vector_bits)
+        return [Privatize(name, COLUMNS), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, 4)]
+    out += _small_unrolls(nest, loops, names)
+    scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
+    recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)
+    simple = isinstance(top.lower, Const) and isinstance(top.upper, Const)
+    dynamic = not (simple and isinstance(top.upper.value, int))  # type: ignore[union-attr]
+    parallel = not recurrence and simple and (cost > CHUNK_COST or dynamic) and not conflicts(top).stores
+    per_iteration = cost / max(nest.trips, 1)
+    grain = max(1, int(CHUNK_COST / max(per_iteration, 1e-3)))
+    for v in loops:
+        width = _width(v.loop.body, vector_bits)
+        factor = _factor(v.loop.body)
+        block = width * factor
+        if v.loop is top and parallel:
+            size = max(block, -(-grain // block) * block)
+            if _sums(top) and size > 2 * FOLD * block:
+                out += [Split(name, FOLD * block), Parallel(f"{name}.o", -(-size // (FOLD * block))), Vector(f"{name}.i", width, factor)]
+            else:
+                out += [Split(name, size), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, factor)]
+            return out
+        inner = names[v.loop.index]
+        if _sums(v.loop) and _may_exceed(v, 2 * FOLD * block):
+            out += [Split(inner, FOLD * block), Vector(f"{inner}.i", width, factor)]
+        else:
+            out.append(Vector(inner, width, factor))
+    taken = {v.loop.index for v in loops}
+    for s in walk((top,)):
+        if isinstance(s, For) and s.index not in taken and _sums(s) and _may_exceed(_Nest(s), 2 * FOLD) and not (s is top and parallel):
+            out.append(Split(names[s.index], FOLD))
+    if parallel:
+        out.append(Parallel(name, grain))
+    return out
+
+
+def _sums(loop: For) -> bool:
+    """Whether a loop adds or multiplies floating-point numbers up and can be cut into blocks."""
+    if loop.combine is None or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
+        return False
+    if any(isinstance(s, Prefix) and s.params == loop.params for s in loop.body):
+        return False
+    return any(isinstance(s, Op) and s.op in ("add", "mul") and is_float(s.out.dtype) for s in loop.combine.body)
+
+
+def _may_exceed(nest: _Nest, trips: int) -> bool:
+    """Whether a loop has, or may have, more iterations than `trips`."""
+    constant = isinstance(nest.loop.upper, Const) and isinstance(nest.loop.upper.value, int)
+    return nest.trips > trips if constant else True

@@ -1,0 +1,1 @@
+"""Layer 4: backends.  One folder each, one registration, no edit elsewhere."""

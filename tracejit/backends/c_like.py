@@ -1,0 +1,382 @@
+"""Prints kernels as C-family text: what OpenCL C, CUDA C and plain C have in common.
+
+The words come from a `Dialect`, every spelling from one `Intrinsics` table.  Mathematical functions that the table does not spell
+are written out by `ir.math` as functions of the other operations, once a program.
+
+Loops of kind grid and block read thread ids.  An iteration of a grid loop is one group where it contains block loops, which the
+work-items of the group share, and one work-item where it does not.  All other kinds run in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
+from tracejit.backends.c_scalar import Dialect, Intrinsics
+from tracejit.ir.builder import make_lambda
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Barrier,
+    Buffer,
+    Call,
+    Const,
+    For,
+    If,
+    Kernel,
+    Lambda,
+    Load,
+    Op,
+    Operand,
+    Store,
+    Value,
+    While,
+    walk,
+)
+from tracejit.ir.scalar import BITS, OPS
+from tracejit.ir.types import Dim, prod
+from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.nodes import value
+
+__all__ = ["Argument", "EntryPoint", "Printed", "print_kernels"]
+
+
+@value
+class Argument:
+    """One parameter of an entry point.  kind: "buffer", "offset" (bytes to the first element), "stride" (bytes, of `axis`), "dim"."""
+
+    kind: str
+    name: str
+    axis: int = 0
+
+
+@value
+class EntryPoint:
+    """The name of a printed kernel and its parameters in order."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+
+
+@value
+class Printed:
+    """A program's text, its entry points, and the dtypes it computes with (expanded functions included)."""
+
+    source: str
+    entries: tuple[EntryPoint, ...]
+    uses: frozenset[str]
+
+
+def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
+    """Print kernels, each with the number of work-items a group it will be launched with, as one program.
+
+    Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no constant shape.
+    """
+    program = ProgramText(dialect, intrinsics)
+    bodies: list[str] = []
+    entries: list[EntryPoint] = []
+    for kernel, group in kernels:
+        writer = _Writer(program, group)
+        entries.append(writer.kernel(kernel))
+        bodies.append("\n".join(writer.lines))
+    helpers = [intrinsics.helpers[name].source for name in intrinsics.closure(program.helpers)]
+    parts = [dialect.header, *helpers, *program.functions.values(), *bodies]
+    return Printed("\n\n".join(p for p in parts if p) + "\n", tuple(entries), frozenset(program.uses))
+
+
+def _expanded(program: ProgramText, op: str, dtype: str) -> str:
+    """The name of the function that computes a mathematical operation, printed at first use."""
+    name = f"tj_{op}_{dtype}"
+    if name not in program.functions:
+        writer = _Writer(program)
+        writer.function(name, _expansion(op, dtype), dtype)
+        program.functions[name] = "\n".join(writer.lines)
+    return name
+
+
+def _expansion(op: str, dtype: str) -> Lambda:
+    """The function `op` on `dtype` (f16 through f32) written with the operations that are not mathematical functions."""
+    from tracejit.ir import math
+
+    def record(recorder: Any, *params: Value) -> Operand:
+        if dtype != "f16":
+            return math.expand(op, recorder, *params)
+        wide = [recorder.op("convert", p, dtype="f32") for p in params]
+        return recorder.op("convert", math.expand(op, recorder, *wide), dtype="f16")
+
+    try:
+        return make_lambda([dtype] * OPS[op].arity, record)
+    except KeyError as error:
+        raise UnsupportedError(f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it") from error
+
+
+class _Writer(Emitter):
+    """Prints one function; `group` is how many work-items a group of the launch has."""
+
+    def __init__(self, program: ProgramText, group: int = 1) -> None:
+        super().__init__(program)
+        self.group = group
+
+    # Functions
+
+    def function(self, name: str, body: Lambda, dtype: str) -> None:
+        """A function of scalars with one result."""
+        params = ", ".join(f"const {self.declare(p, 'x')}" for p in body.params)
+        self.line(f"{self.dialect.function_prefix} {self.type_of(dtype)} {name}({params}) {{")
+        self.indent += 1
+        self.block(body.body)
+        self.line(f"return {self.operand(body.results[0])};")
+        self.indent -= 1
+        self.line("}")
+
+    def kernel(self, kernel: Kernel) -> EntryPoint:
+        arguments: list[Argument] = []
+        params: list[str] = []
+        for n, buffer in enumerate(kernel.buffers):
+            written = buffer.name in kernel.outputs
+            name = self.buffers[buffer] = f"{'out' if written else 'in'}_{n}"
+            self.program.uses.add(buffer.dtype)
+            if written:
+                self.written.add(buffer)
+            space = self.dialect.spaces["global"]
+            params.append(f"{space} {'' if written else 'const '}{self.dialect.storage[buffer.dtype]}* {name}".strip())
+            arguments.append(Argument("buffer", buffer.name))
+            for argument, text in _view_arguments(buffer, name):
+                arguments.append(argument)
+                params.append(f"const {self.type_of('i64')} {text}")
+        for dim in kernel.dims:
+            arguments.append(Argument("dim", dim))
+            params.append(f"const {self.type_of('i64')} {dim_name(dim)}")
+        name = self.program.entry_name(kernel.name)
+        self.line(f"{self.dialect.kernel_prefix} {name}({', '.join(params)}) {{")
+        self.indent += 1
+        for statement in walk(kernel.body):
+            if isinstance(statement, Alloc) and statement.buffer.space == "shared":
+                self.array(statement.buffer)
+        self.block(kernel.body)
+        self.indent -= 1
+        self.line("}")
+        return EntryPoint(name, tuple(arguments))
+
+    def array(self, buffer: Buffer) -> None:
+        """Declare an array of constant shape."""
+        size = prod(buffer.shape)
+        if isinstance(size, Dim):
+            raise UnsupportedError(f"an array in {buffer.space} memory needs a constant shape, not {buffer.shape}")
+        name = self.buffers[buffer] = self.fresh("shared" if buffer.space == "shared" else "a")
+        space = self.dialect.spaces[buffer.space]
+        self.program.uses.add(buffer.dtype)
+        self.line(f"{space} {self.dialect.storage[buffer.dtype]} {name}[{max(1, size)}];".strip())
+
+    # Statements
+
+    def block(self, body: Iterable[Any]) -> None:
+        for statement in body:
+            self.statement(statement)
+
+    def statement(self, s: Any) -> None:
+        match s:
+            case Op():
+                text = self.expression(s)
+                self.line(f"const {self.declare(s.out)} = {text};")
+            case Load():
+                text = self.load(s.buffer, s.index)
+                self.line(f"const {self.declare(s.out)} = {text};")
+            case Store():
+                self.line(f"{self.address(s.buffer, s.index)} = {self.stored(s.buffer.dtype, self.operand(s.value))};")
+            case Alloc():
+                if s.buffer.space != "shared":  # those are declared at the head of the function
+                    self.array(s.buffer)
+            case For():
+                self.loop(s)
+            case While():
+                self.while_loop(s)
+            case If():
+                self.branch(s)
+            case Atomic():
+                space = s.buffer.space
+                key = f"atomic.{s.op}.{s.buffer.dtype}.{space}"
+                self.line(self.spell((key,), f"&{self.address(s.buffer, s.index)}", self.operand(s.value)) + ";")
+            case Barrier():
+                self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
+            case Call():
+                self.call(s)
+            case _:
+                raise InternalError(f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}")
+
+    def expression(self, s: Op) -> str:
+        args = [self.operand(a) for a in s.args]
+        source, out = s.args[-1].dtype, s.out.dtype
+        if s.op in ("convert", "bitcast"):
+            return self.spell((f"{s.op}.{source}.{out}",), *args)
+        checked = (f"{s.op}.{source}", s.op)
+        text = self.program.spell((f"{s.op}_safe.{source}", *checked) if _is_safe(s) else checked, *args)
+        if text is not None:
+            return text
+        if not OPS[s.op].math:
+            raise UnsupportedError(f"{self.dialect.name} has no spelling of {s.op} on {source}; define one in its intrinsics")
+        return f"{_expanded(self.program, s.op, source)}({', '.join(args)})"
+
+    def call(self, s: Call) -> None:
+        args = [self.operand(a) for a in s.args]
+        text = self.spell((s.symbol,), *args)
+        if len(s.outs) > 1:
+            raise UnsupportedError(f"{self.dialect.name} calls return one value; {s.symbol} has {len(s.outs)}")
+        self.line(f"const {self.declare(s.outs[0])} = {text};" if s.outs else f"{text};")
+
+    def carries(self, params: Sequence[Value], inits: Sequence[Operand], results: Sequence[Value]) -> None:
+        """Variables that live through a loop; a result is its variable after the loop."""
+        texts = [self.operand(i) for i in inits]
+        for param, text, result in zip(params, texts, results, strict=True):
+            self.line(f"{self.declare(param, 'c')} = {text};")
+            self.names[result] = self.names[param]
+
+    def advance(self, params: Sequence[Value], yields: Sequence[Operand]) -> None:
+        """All carries take their next values at once."""
+        moves = [(self.names[p], p.dtype, self.operand(y)) for p, y in zip(params, yields, strict=True) if y is not p]
+        targets = {target for target, _, _ in moves}
+        for n, (target, dtype, text) in enumerate(moves):
+            if text in targets:
+                saved = self.fresh("t")
+                self.line(f"const {self.type_of(dtype)} {saved} = {text};")
+                moves[n] = (target, dtype, saved)
+        for target, _, text in moves:
+            self.line(f"{target} = {text};")
+
+    def loop(self, s: For) -> None:
+        kind = s.axis.kind
+        if kind in ("grid", "block", "lane"):
+            if s.params or s.step != 1 or kind == "lane":
+                raise UnsupportedError(
+                    f"{self.dialect.name} cannot run a {kind} loop with carries, a step or as lanes; bind it with backends.grid"
+                )
+            (self.grid_loop if kind == "grid" else self.block_loop)(s)
+            return
+        self.carries(s.params, s.inits, s.results)
+        if kind == "unroll" and self.dialect.unroll:
+            self.line(self.dialect.unroll.format(s.axis.factor))
+        lower, upper = self.operand(s.lower), self.operand(s.upper)
+        index = self.declare(s.index, "i")
+        name = self.names[s.index]
+        self.line(f"for ({index} = {lower}; {name} < {upper}; {name} += {self.literal(s.step, 'i64')}) {{")
+        self.indent += 1
+        self.block(s.body)
+        self.advance(s.params, s.yields)
+        self.indent -= 1
+        self.line("}")
+
+    def start(self, s: For, thread: str) -> tuple[str, str]:
+        """(the index's declaration, its name) in a loop whose iterations are given out by thread id."""
+        lower, first = self.operand(s.lower), self.spell((thread,))
+        index = self.declare(s.index, "i")
+        return f"{index} = {first}" if s.lower == Const(0, "i64") else f"{index} = {lower} + {first}", self.names[s.index]
+
+    def scoped(self, head: str, body: tuple[Any, ...], tail: str = "}") -> None:
+        self.line(head)
+        self.indent += 1
+        self.block(body)
+        self.indent -= 1
+        self.line(tail)
+
+    def block_loop(self, s: For) -> None:
+        """Iterations shared by the work-items of a group; one each, without a loop, where there are as many."""
+        start, name = self.start(s, "lane_id")
+        count = _number_of_iterations(s)
+        if count is None or count > self.group:
+            self.scoped(f"for ({start}; {name} < {self.operand(s.upper)}; {name} += {self.spell(('group_size',))}) {{", s.body)
+            return
+        self.line(f"const {start};")
+        self.scoped("{" if count == self.group else f"if ({name} < {self.operand(s.upper)}) {{", s.body)
+
+    def grid_loop(self, s: For) -> None:
+        """One iteration in each group, or in each work-item that has one: the last group may reach beyond the loop."""
+        if any(isinstance(x, For) and x.axis.kind == "block" for x in walk(s.body)):
+            self.line(f"const {self.start(s, 'group_id')[0]};")
+            self.scoped("{", s.body)
+            return
+        start, name = self.start(s, "global_id")
+        upper, count = self.operand(s.upper), _number_of_iterations(s)
+        if isinstance(s.upper, Value):  # how many iterations there are was not known at the launch
+            self.scoped(f"for ({start}; {name} < {upper}; {name} += {self.spell(('global_size',))}) {{", s.body)
+            return
+        self.line(f"const {start};")
+        if count is not None and count % self.group == 0:
+            self.scoped("{", s.body)
+            return
+        if not (self.dialect.group_guard and _worth_twice(s, count, self.group)):
+            self.scoped(f"if ({name} < {upper}) {{", s.body)
+            return
+        self.scoped(
+            f"if ({self.spell(('group_id',))} < {upper} / {self.literal(self.group, 'i64')}) {{",
+            s.body,
+            f"}} else if ({name} < {upper}) {{",
+        )
+        self.indent += 1
+        self.block(s.body)
+        self.indent -= 1
+        self.line("}")
+
+    def while_loop(self, s: While) -> None:
+        self.carries(s.params, s.inits, s.results)
+        self.line("for (;;) {")
+        self.indent += 1
+        self.block(s.condition)
+        self.line(f"if (!{self.operand(s.test)}) break;")
+        self.block(s.body)
+        self.advance(s.params, s.yields)
+        self.indent -= 1
+        self.line("}")
+
+    def branch(self, s: If) -> None:
+        condition = self.operand(s.condition)
+        for result in s.results:
+            self.line(f"{self.declare(result)};")
+        self.line(f"if ({condition}) {{")
+        self.arm(s.then, s.results, s.then_yields)
+        if s.orelse or s.results:
+            self.line("} else {")
+            self.arm(s.orelse, s.results, s.else_yields)
+        self.line("}")
+
+    def arm(self, body: tuple[Any, ...], results: Sequence[Value], yields: Sequence[Operand]) -> None:
+        self.indent += 1
+        self.block(body)
+        for result, operand in zip(results, yields, strict=True):
+            self.line(f"{self.names[result]} = {self.operand(operand)};")
+        self.indent -= 1
+
+
+_TWICE = 200  # statements: a longer body is printed once, with a test in each work-item
+
+
+def _number_of_iterations(loop: For) -> int | None:
+    """The iterations of a loop between numbers."""
+    if not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
+        return None
+    count = loop.upper.value - loop.lower.value
+    return None if isinstance(count, Dim) else max(0, count)
+
+
+def _worth_twice(loop: For, count: int | None, group: int) -> bool:
+    """Whether there may be full groups, and the body is short enough to be printed for them and for the last group."""
+    if loop.lower != Const(0, "i64") or sum(1 for _ in walk(loop.body)) >= _TWICE:
+        return False
+    return group > 1 and (count is None or count >= group)
+
+
+def _is_safe(s: Op) -> bool:
+    """Whether the second operand is a constant for which a division or shift needs no check."""
+    if s.op not in ("idiv", "irem", "shl", "shr", "lshr") or not isinstance(s.args[1], Const) or isinstance(s.args[1].value, Dim):
+        return False
+    constant = int(s.args[1].value)
+    return constant > 0 if s.op in ("idiv", "irem") else 0 <= constant < BITS[s.out.dtype]
+
+
+def _view_arguments(buffer: Buffer, name: str) -> Iterator[tuple[Argument, str]]:
+    """Offset and byte strides of a buffer whose layout is not row-major."""
+    if buffer.layout == "C":
+        return
+    yield Argument("offset", buffer.name), f"{name}_offset"
+    for axis in range(len(buffer.shape) - (buffer.layout == "unit")):
+        yield Argument("stride", buffer.name, axis), f"{name}_stride{axis}"

@@ -1,0 +1,552 @@
+"""Kernel IR to LLVM IR text, in its final form: vectors, masks, unrolled copies and tails are written here, not found by LLVM.
+
+A `vector` loop is SPMD: values are uniform, affine in the lane, or vectors; a varying `if` is masked, a varying `while` runs until no
+lane is left; memory access is contiguous, broadcast or gathered by how the index varies.  A carry-free `unroll` loop is jammed: its
+body is written once per statement for all copies.  A `parallel` loop becomes a function of its own that the thread pool calls.
+
+Note [regions]: every loop body and branch is a region with its own cache of broadcast registers, written where the value was defined,
+so that nothing is used where it does not dominate.  LLVM's code generator hoists and strength-reduces what remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.backends.cpu.llvm import attributes
+from tracejit.backends.cpu.words import Key, Region, Word, copies, project, union
+from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
+from tracejit.ir.builder import make_lambda
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Buffer,
+    Call,
+    Const,
+    For,
+    If,
+    Lambda,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Store,
+    Value,
+    While,
+    index_const,
+)
+from tracejit.ir.math import EXPANSIONS, expand
+from tracejit.ir.scalar import BITS, OPS
+from tracejit.ir.types import Dim
+from tracejit.support.errors import InternalError, UnsupportedError
+
+__all__ = ["FunctionEmitter", "Module"]
+
+STACK_BYTES = 16384  # local buffers up to this size live on the stack
+_MATH: dict[tuple[str, str], Lambda] = {}
+
+
+def _math_lambda(name: str, dtype: str) -> Lambda:
+    """The elementary function as scalar statements, recorded once."""
+    key = (name, dtype)
+    if key not in _MATH:
+        if name not in EXPANSIONS:
+            raise UnsupportedError(f"the elementary function {name} has no expansion for {dtype}")
+        _MATH[key] = make_lambda([dtype] * OPS[name].arity, lambda r, *xs: expand(name, r, *xs))
+    return _MATH[key]
+
+
+class Module:
+    """The text of one LLVM module: functions, and the declarations they need."""
+
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.outlined: dict[tuple[int, int], tuple[str, list[Value]]] = {}  # rare blocks written as functions
+        self.names = 0
+
+    def declare(self, symbol: str, text: str) -> None:
+        self.declarations[symbol] = text
+
+    def fresh(self, stem: str) -> str:
+        self.names += 1
+        return f"{stem}.{self.names}"
+
+    def text(self) -> str:
+        return "\n".join([*self.declarations.values(), *self.functions, ""])
+
+
+class FunctionEmitter(Emit):
+    """Writes one LLVM function."""
+
+    def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
+        super().__init__(self._line, module.declare)
+        self.module = module
+        self.name = name
+        self.parent = parent
+        self.count = 0
+        self.entry: list[Any] = []  # allocas and captured values
+        self.exit: list[Any] = []  # frees
+        self.required: list[str] = []  # memory without which nothing runs
+        self.lines: list[Any] = []
+        self.regions = [Region(self.entry)]
+        self.env: dict[Value, Word] = {}
+        self.buffers: dict[Buffer, tuple[str, list[Any]]] = {}  # pointer, byte strides ("C": empty)
+        self.dims: dict[str, str] = {}
+        self.counts: dict[int, int] = {}
+        self.width = 1
+        self.mask: Word | None = None
+        self.label = "start"
+        self.captured: dict[tuple[str, str], str] = {}
+        self.polynomials: dict[Dim, str] = {}
+        self.exact = True
+        self.axes = 0
+        self.scan: For | None = None  # the scan loop that is the vector loop being written
+        self.scans: dict[Any, For] = {}  # scan loops by their params
+
+    # -- text -------------------------------------------------------------------------------------------------------------
+    def _line(self, text: str) -> str:
+        self.count += 1
+        register = f"%r{self.count}"
+        self.lines.append(f"  {register} = {text}")
+        return register
+
+    def put(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def fresh_label(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def at(self, where: list[Any], write: Callable[[], str]) -> str:
+        """Run `write` with its lines going to `where`."""
+        saved, self.lines = self.lines, where
+        try:
+            return write()
+        finally:
+            self.lines = saved
+
+    def depth(self) -> int:
+        return len(self.regions) - 1
+
+    def in_region(self, depth: int, key: Any, write: Callable[[], str]) -> str:
+        """A register computed once in the region at `depth` (see Note [regions])."""
+        region = self.regions[depth]
+        found = region.cache.get(key)
+        if found is None:
+            found = write() if depth == self.depth() else self.at(self.regions[depth + 1].pre, write)
+            region.cache[key] = found
+        return found
+
+    def enter(self) -> None:
+        """Open a region; its `pre` text goes at the current position."""
+        pre: list[Any] = []
+        self.lines.append(pre)
+        self.regions.append(Region(pre))
+
+    def leave(self) -> None:
+        self.regions.pop()
+
+    # -- operands -----------------------------------------------------------------------------------------------------------
+    def word(self, x: Operand) -> Word:
+        if type(x) is Const:
+            if isinstance(x.value, Dim):
+                return Word("i64", (), {(): self.polynomial(x.value)})
+            return Word(x.dtype, (), {(): constant(x.value, x.dtype)}, known=x.value)
+        found = self.env.get(x)  # type: ignore[arg-type]
+        if found is None:
+            found = self.capture_word(x)  # type: ignore[arg-type]
+        return found
+
+    def capture_word(self, x: Value) -> Word:
+        if self.parent is None:
+            raise InternalError(f"kernel value {x} is used before it is computed")
+        outer = self.parent.word(x)
+        if outer.axes or not outer.uniform:
+            raise InternalError("a parallel loop inside of a vector or unrolled loop")
+        word = Word(outer.dtype, (), {(): self.capture(outer.regs[()], llvm_type(outer.dtype, 1))}, known=outer.known)
+        self.env[x] = word
+        return word
+
+    def capture(self, register: str, t: str) -> str:
+        """A register of the enclosing function, passed through the frame."""
+        if not register.startswith("%"):
+            return register
+        key = (register, t)
+        found = self.captured.get(key)
+        if found is None:
+            number = len(self.captured)
+            found = self.captured[key] = f"%c{number}"
+            self.entry.append(f"  %cp{number} = getelementptr i64, ptr %frame, i64 {number}")
+            if t == "i1":
+                self.entry.append(f"  %cb{number} = load i8, ptr %cp{number}")
+                self.entry.append(f"  {found} = trunc i8 %cb{number} to i1")
+            else:
+                self.entry.append(f"  {found} = load {t}, ptr %cp{number}")
+        return found
+
+    def buffer(self, b: Buffer) -> tuple[str, list[Any]]:
+        found = self.buffers.get(b)
+        if found is None:
+            if self.parent is None:
+                raise InternalError(f"buffer {b.name} is not a parameter")
+            pointer, strides = self.parent.buffer(b)
+            found = self.buffers[b] = (self.capture(pointer, "ptr"), [self.capture(s, "i64") for s in strides])
+        return found
+
+    def dim(self, name: str) -> str:
+        found = self.dims.get(name)
+        if found is None:
+            if self.parent is None:
+                raise InternalError(f"extent {name} is not a parameter")
+            found = self.dims[name] = self.capture(self.parent.dim(name), "i64")
+        return found
+
+    def polynomial(self, d: Dim) -> str:
+        """An extent polynomial, computed at the head of the function."""
+        found = self.polynomials.get(d)
+        if found is None:
+            found = self.polynomials[d] = self._extent(d)
+        return found
+
+    def _extent(self, x: Any) -> str:
+        if not isinstance(x, Dim):
+            return str(int(x))
+
+        def line(text: str) -> str:
+            self.count += 1
+            self.entry.append(f"  %r{self.count} = {text}")
+            return f"%r{self.count}"
+
+        def atom(a: Any) -> str:
+            if isinstance(a, str):
+                return self.dim(a)
+            kind, p, q = a[0], self._extent(a[1]), self._extent(a[2])
+            if kind == "max":
+                return line(f"select i1 {line(f'icmp sgt i64 {p}, {q}')}, i64 {p}, i64 {q}")
+            # Rounded to minus infinity: the divisor, an extent, is positive; the dividend need not be.
+            rest = line(f"srem i64 {p}, {q}")
+            less = line(f"icmp slt i64 {rest}, 0")
+            if kind == "mod":
+                return line(f"add i64 {rest}, {line(f'select i1 {less}, i64 {q}, i64 0')}")
+            return line(f"add i64 {line(f'sdiv i64 {p}, {q}')}, {line(f'sext i1 {less} to i64')}")
+
+        total = ""
+        for monomial, coefficient in x.terms:
+            term = str(coefficient)
+            for a in monomial:
+                term = atom(a) if term == "1" else line(f"mul i64 {term}, {atom(a)}")
+            total = term if not total else line(f"add i64 {total}, {term}")
+        return total
+
+    def vector(self, w: Word, key: Key, lanes: int | None = None) -> str:
+        """The register of one copy as a vector over the lanes."""
+        n = lanes or self.width
+        register = w.regs[key]
+        if w.lanes or n == 1:
+            return register
+        if w.known is not None:
+            return constant(w.known, w.dtype, n)
+        return self.in_region(min(w.depth, self.depth()), (register, w.stride, n), lambda: self._spread(w, register, n))
+
+    def _spread(self, w: Word, register: str, n: int) -> str:
+        t, scalar = llvm_type(w.dtype, n), llvm_type(w.dtype, 1)
+        if register.startswith("%"):
+            one = self.line(f"insertelement {t} poison, {scalar} {register}, i64 0")
+            spread = self.line(f"shufflevector {t} {one}, {t} poison, <{n} x i32> zeroinitializer")
+        else:
+            spread = f"splat ({scalar} {register})"
+        if w.stride == 0:
+            return spread
+        steps = ", ".join(f"{scalar} {k * w.stride}" for k in range(n))
+        return self.line(f"add {t} {spread}, <{steps}>")
+
+    # -- scalar operations ----------------------------------------------------------------------------------------------------
+    def apply(self, name: str, dtype: str, args: Sequence[Word]) -> Word:
+        """One scalar operation on words."""
+        if OPS[name].math:
+            return self._math(name, args)
+        axes = union(args)
+        if dtype == "i64" and name in ("add", "sub", "mul") and not any(a.lanes for a in args) and any(a.stride for a in args):
+            affine = self._affine(name, args, axes)
+            if affine is not None:
+                return affine
+        lanes = any(a.lanes or a.stride for a in args)
+        n = self.width if lanes else 1
+        types, known = [a.dtype for a in args], [a.known for a in args]
+        regs: dict[Key, str] = {}
+        for key in copies(axes, self.counts):
+            operands = [self.vector(a, project(key, axes, a.axes)) if lanes else a.regs[project(key, axes, a.axes)] for a in args]
+            regs[key] = scalar_op(self, name, dtype, operands, types, n, known, self.exact)
+        return Word(dtype, axes, regs, lanes, depth=self.depth())
+
+    def _affine(self, name: str, args: Sequence[Word], axes: Key) -> Word | None:
+        a, b = args
+        if name == "mul":
+            if a.stride and b.stride:
+                return None
+            factor = b.known if a.stride else a.known
+            if factor is None:
+                return None
+            stride = (a.stride or b.stride) * factor
+        else:
+            stride = a.stride + b.stride if name == "add" else a.stride - b.stride
+        regs = {
+            key: scalar_op(
+                self,
+                name,
+                "i64",
+                [a.regs[project(key, axes, a.axes)], b.regs[project(key, axes, b.axes)]],
+                ["i64", "i64"],
+                1,
+                [a.known, b.known],
+            )
+            for key in copies(axes, self.counts)
+        }
+        return Word("i64", axes, regs, False, stride, self.depth())
+
+    def _math(self, name: str, args: Sequence[Word]) -> Word:
+        dtype = args[-1].dtype
+        if dtype == "f16":
+            wide = [self.apply("convert", "f32", [a]) for a in args]
+            return self.apply("convert", "f16", [self._math(name, wide)])
+        saved, self.exact = self.exact, False
+        try:
+            return self.inline(_math_lambda(name, dtype), args)[0]
+        finally:
+            self.exact = saved
+
+    def inline(self, lam: Lambda, args: Sequence[Word]) -> list[Word]:
+        """The statements of a lambda over words; its values leave no trace in the environment."""
+        saved = self.env
+        self.env = dict(zip(lam.params, args, strict=True))
+        try:
+            self.block(lam.body)
+            return [self.word(r) for r in lam.results]
+        finally:
+            self.env = saved
+
+    # -- statements -------------------------------------------------------------------------------------------------------------
+    def block(self, statements: Sequence[Any]) -> None:
+        from tracejit.backends.cpu import control
+
+        for s in statements:
+            kind = type(s)
+            if kind is Op:
+                self.env[s.out] = self.apply(s.op, s.out.dtype, [self.word(a) for a in s.args])
+            elif kind is Load:
+                self.env[s.out] = self.load(s.buffer, s.index)
+            elif kind is Store:
+                self.store(s.buffer, s.index, s.value)
+            elif kind is For:
+                control.emit_for(self, s)
+            elif kind is While:
+                control.emit_while(self, s)
+            elif kind is If:
+                control.emit_if(self, s)
+            elif kind is Prefix:
+                control.emit_prefix(self, s)
+            elif kind is Alloc:
+                self.alloc(s.buffer)
+            elif kind is Atomic:
+                self.atomic(s)
+            elif kind is Call:
+                self.call_symbol(s)
+            else:
+                raise InternalError(f"the cpu backend has no {kind.__name__}")
+
+    def call_symbol(self, s: Call) -> None:
+        raise UnsupportedError(f"the cpu backend knows no intrinsic {s.symbol!r}")
+
+    # -- memory -------------------------------------------------------------------------------------------------------------------
+    def alloc(self, b: Buffer) -> None:
+        """A local buffer: on the stack if it is small, else from the recycling allocator, at the head of the function."""
+        size: Any = BITS[b.dtype] // 8 if b.dtype != "bool" else 1
+        for n in b.shape:
+            size = size * n
+        self.count += 1
+        pointer = f"%r{self.count}"
+        if isinstance(size, int) and size <= STACK_BYTES:
+            self.entry.append(f"  {pointer} = alloca [{max(size, 1)} x i8], align 64")
+        else:
+            nbytes = self.polynomial(size) if isinstance(size, Dim) else str(size)
+            self.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
+            self.declare("@tj_free", "declare void @tj_free(ptr, i64)")
+            self.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {nbytes})")
+            self.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
+        self.buffers[b] = (pointer, [])
+
+    def address(self, b: Buffer, index: Sequence[Operand]) -> tuple[Word, bool]:
+        """(offset, bytes?): where an element lies, in elements for row-major buffers, else in bytes."""
+        words = [self.word(i) for i in index]
+        _, strides = self.buffer(b)
+        if b.layout == "C":
+            total = Word("i64", (), {(): "0"}, known=0)
+            for n, w in enumerate(words):
+                if n:
+                    total = self._index("mul", total, self.word(index_const(b.shape[n])))
+                total = self._index("add", total, w)
+            return total, False
+        total = Word("i64", (), {(): "0"}, known=0)
+        size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+        for n, (w, s) in enumerate(zip(words, strides, strict=True)):
+            unit = b.layout == "unit" and n == len(words) - 1
+            step = Word("i64", (), {(): str(size)}, known=size) if unit else Word("i64", (), {(): s})
+            total = self._index("add", total, self._index("mul", w, step))
+        return total, True
+
+    def _index(self, name: str, a: Word, b: Word) -> Word:
+        if name == "add":
+            if a.known == 0:
+                return b
+            if b.known == 0:
+                return a
+        elif a.known == 0 or b.known == 0:
+            return Word("i64", (), {(): "0"}, known=0)
+        elif a.known == 1:
+            return b
+        elif b.known == 1:
+            return a
+        return self.apply(name, "i64", [a, b])
+
+    def pointer(self, base: str, t: str, offset: str) -> str:
+        return base if offset == "0" else self.line(f"getelementptr {t}, ptr {base}, i64 {offset}")
+
+    def load(self, b: Buffer, index: Sequence[Operand]) -> Word:
+        offset, in_bytes = self.address(b, index)
+        base, _ = self.buffer(b)
+        memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
+        unit = "i8" if in_bytes else memory
+        size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+        step = offset.stride if not in_bytes else (offset.stride // size if offset.stride % size == 0 else 0)
+        varying = offset.lanes or offset.stride
+        guard = self.mask if varying else None
+        axes = offset.axes if guard is None else union([offset, guard])
+        regs: dict[Key, str] = {}
+        for key in copies(axes, self.counts):
+            at = project(key, axes, offset.axes)
+            mask = None if guard is None else guard.regs[project(key, axes, guard.axes)]
+            if not varying:
+                raw = self.line(f"load {memory}, ptr {self.pointer(base, unit, offset.regs[at])}, align {size}")
+                regs[key] = self.line(f"trunc i8 {raw} to i1") if b.dtype == "bool" else raw
+                continue
+            if not offset.lanes and step in (1, -1):
+                raw = self._load_vector(base, unit, memory, offset.regs[at], step, size, mask)
+            else:
+                raw = self._gather(base, unit, memory, self.vector(offset, at), size, mask)
+            regs[key] = self.line(f"icmp ne <{self.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
+        return Word(b.dtype, axes, regs, bool(varying), depth=self.depth())
+
+    def _load_vector(self, base: str, unit: str, memory: str, offset: str, step: int, size: int, mask: str | None) -> str:
+        n = self.width
+        t = f"<{n} x {memory}>"
+        first = self.pointer(base, unit, offset)
+        if step == -1:
+            first = self.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
+            mask = None if mask is None else self._reverse(mask, "i1")
+        if mask is None:
+            raw = self.line(f"load {t}, ptr {first}, align {size}")
+        else:
+            symbol = f"@llvm.masked.load.v{n}{_suffix(memory)}.p0"
+            self.declare(symbol, f"declare {t} {symbol}(ptr, i32, <{n} x i1>, {t})")
+            raw = self.line(f"call {t} {symbol}(ptr {first}, i32 {size}, <{n} x i1> {mask}, {t} zeroinitializer)")
+        return self._reverse(raw, memory) if step == -1 else raw
+
+    def _reverse(self, register: str, memory: str) -> str:
+        n = self.width
+        order = ", ".join(f"i32 {n - 1 - k}" for k in range(n))
+        return self.line(f"shufflevector <{n} x {memory}> {register}, <{n} x {memory}> poison, <{n} x i32> <{order}>")
+
+    def _gather(self, base: str, unit: str, memory: str, offsets: str, size: int, mask: str | None) -> str:
+        n = self.width
+        t = f"<{n} x {memory}>"
+        pointers = self.line(f"getelementptr {unit}, ptr {base}, <{n} x i64> {offsets}")
+        symbol = f"@llvm.masked.gather.v{n}{_suffix(memory)}.v{n}p0"
+        self.declare(symbol, f"declare {t} {symbol}(<{n} x ptr>, i32, <{n} x i1>, {t})")
+        return self.line(
+            f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {mask or 'splat (i1 true)'}, {t} zeroinitializer)"
+        )
+
+    def store(self, b: Buffer, index: Sequence[Operand], value: Operand) -> None:
+        offset, in_bytes = self.address(b, index)
+        w = self.word(value)
+        base, _ = self.buffer(b)
+        memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
+        unit = "i8" if in_bytes else memory
+        size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+        step = offset.stride if not in_bytes else (offset.stride // size if offset.stride % size == 0 else 0)
+        varying = bool(offset.lanes or offset.stride)
+        if not varying and (w.lanes or w.stride):
+            raise InternalError("lanes store to one place")
+        axes = union([offset, w, *([self.mask] if self.mask is not None else [])])
+        n = self.width
+        for key in copies(axes, self.counts):
+            at, of = project(key, axes, offset.axes), project(key, axes, w.axes)
+            mask = None if self.mask is None else self.mask.regs[project(key, axes, self.mask.axes)]
+            if not varying:
+                register = w.regs[of]
+                if b.dtype == "bool":
+                    register = self.line(f"zext i1 {register} to i8")
+                if mask is not None:
+                    raise InternalError("a masked store to one place")
+                self.put(f"store {memory} {register}, ptr {self.pointer(base, unit, offset.regs[at])}, align {size}")
+                continue
+            register = self.vector(w, of)
+            if b.dtype == "bool":
+                register = self.line(f"zext <{n} x i1> {register} to <{n} x i8>")
+            if not offset.lanes and step in (1, -1):
+                self._store_vector(base, unit, memory, offset.regs[at], step, size, register, mask)
+            else:
+                pointers = self.line(f"getelementptr {unit}, ptr {base}, <{n} x i64> {self.vector(offset, at)}")
+                symbol = f"@llvm.masked.scatter.v{n}{_suffix(memory)}.v{n}p0"
+                self.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, <{n} x ptr>, i32, <{n} x i1>)")
+                lanes = mask or "splat (i1 true)"
+                self.put(f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes})")
+
+    def _store_vector(self, base: str, unit: str, memory: str, offset: str, step: int, size: int, register: str, mask: str | None) -> None:
+        n = self.width
+        first = self.pointer(base, unit, offset)
+        if step == -1:
+            first = self.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
+            register = self._reverse(register, memory)
+            mask = None if mask is None else self._reverse(mask, "i1")
+        if mask is None:
+            self.put(f"store <{n} x {memory}> {register}, ptr {first}, align {size}")
+            return
+        symbol = f"@llvm.masked.store.v{n}{_suffix(memory)}.p0"
+        self.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, ptr, i32, <{n} x i1>)")
+        self.put(f"call void {symbol}(<{n} x {memory}> {register}, ptr {first}, i32 {size}, <{n} x i1> {mask})")
+
+    def atomic(self, s: Atomic) -> None:
+        raise UnsupportedError("atomics are not used on the cpu backend: scatters run in order")
+
+    # -- finishing -------------------------------------------------------------------------------------------------------------------
+    def finish(self, signature: str, result: str = "ret void", refusal: str = "ret void") -> None:
+        """Write the function into the module; it ends with `refusal` where `required` memory could not be had."""
+        start: list[Any] = ["  br label %start"]
+        if self.required:
+            start = [f"  %lack{n} = icmp eq ptr {pointer}, null" for n, pointer in enumerate(self.required)]
+            start += [f"  %lacks{n} = or i1 {f'%lacks{n - 1}' if n else 'false'}, %lack{n}" for n in range(len(self.required))]
+            start += [f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start", "refused:", list(self.exit), f"  {refusal}"]
+        body = _flatten([self.entry, start, "start:", self.lines, self.exit, f"  {result}"])
+        self.module.functions.append(f"define {signature} {attributes()} {{\nentry:\n" + "\n".join(body) + "\n}")
+
+
+def _flatten(lines: Sequence[Any]) -> list[str]:
+    out: list[str] = []
+    stack = list(reversed(lines))
+    while stack:
+        x = stack.pop()
+        if isinstance(x, str):
+            out.append(x)
+        else:
+            stack.extend(reversed(x))
+    return out
+
+
+def _suffix(memory: str) -> str:
+    return {"half": "f16", "float": "f32", "double": "f64"}.get(memory, memory)

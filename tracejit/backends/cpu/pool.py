@@ -1,0 +1,708 @@
+"""The thread pool under `parallel` axes: fork and join in IR, workers parked in native code.
+
+Native symbols, which every module may declare:
+
+    declare void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks)            ; fn(ptr arg, i64 chunk) for each chunk, in any order
+    declare i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks)     ; also looks for Ctrl-C between the caller's chunks
+    declare i32 @tj_check_interrupt()                                        ; not 0: a Python exception is set; clean up and return
+    declare i32 @tj_stopped(ptr %arg)                                        ; in a chunk: not 0: return early, the job is being stopped
+    @tj_interrupt = external global i32                                      ; 0: tj_stopped needs no call
+    @tj_pool_threads = external global i64                                   ; threads a job may get; results must not depend on it
+
+# Note [one word]
+A job is claimed chunk by chunk by compare-and-swap on one word that holds (epoch << 20 | next chunk). A worker that comes late, even by
+several jobs, fails its swap and has touched nothing. The caller executes chunks too, and at the end waits only for chunks that others
+have claimed, never for a thread that the system has not scheduled. Descriptions of jobs are double-buffered by the epoch's parity: what
+was read before a successful claim is valid, since that job cannot end before the claimed chunk does and the buffer is not rewritten
+before the job after the next begins. An epoch has 44 bits: a worker would have to lose the processor between two instructions for two
+months of back-to-back jobs to take an old epoch for a new one. Jobs of more chunks than 20 bits hold are executed in segments.
+
+# Note [who runs serially]
+A try-lock guards the job slot. Nested calls, and calls by a second Python thread while the pool is busy, find it taken and run their
+chunks themselves. So a chunk must not wait for another chunk.
+
+# Note [threads]
+Workers are native threads without any Python state: they hold no lock of the interpreter, take no signals, and end with the process. They
+start at the first job of more than one chunk, in a forked child too. A worker that ran out of work spins for about 40 us, then sleeps in
+the kernel; so does the caller that waits for a last chunk. Whoever is woken while chunks are left wakes two more.
+
+# Note [waking]
+To wake a thread costs the caller 5 to 10 us, and it comes 10 to 50 us later: more than many jobs take. While workers sleep, the caller
+takes the time of its first chunk, remembers it per function, and wakes only for jobs, or bursts of jobs, that last more than 50 us. This
+decides who executes chunks, never what they compute. While workers spin no clock is read.
+
+# Note [interrupts]
+Python's signal handlers run in the main thread only, when it holds the GIL and is asked to (`PyErr_CheckSignals`). Native code asks
+through `tj_check_interrupt`: 5 ns for the clock, and every 50 ms, in the main thread, the GIL is taken and handlers run. It may be called
+with or without the GIL. A handler that raises stops a `tj_parallel_for_interruptible` job: chunks not begun are dropped,
+`tj_stopped(arg)` answers 1 until those in execution have returned. The result 1 means that an exception is set and that the job's output
+is incomplete.
+
+# Note [code generation]
+The module is compiled without optimisation: 9 ms instead of 40 when the first parallel program is loaded, for 10 ns more a chunk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.object_cache import load_cached
+from tracejit.support.platform import native_symbols, native_text, thread_count
+
+__all__ = ["ensure_loaded", "ensure_started", "parallel_for", "pool_size", "set_threads"]
+
+_SPIN_MICROSECONDS = 40
+_POLL_MILLISECONDS = 50
+_WAKE_NANOSECONDS = 50_000  # a job shorter than this ends before sleeping workers are there
+_BURST_NANOSECONDS = 30_000  # jobs closer than this count as one
+_CHUNK_BITS = 20
+_SEGMENT = 1 << (_CHUNK_BITS - 1)  # chunks published at once
+
+_STATE = """
+%job = type { ptr, ptr, i64, i64, i32 }                     ; fn, arg, first chunk, chunks, floating-point mode of the caller
+@word = internal global i64 0, align 128                    ; epoch << 20 | next chunk
+@completed = internal global i32 0, align 128               ; chunks that workers have executed in this job
+@waiting = internal global i32 0, align 4                   ; the caller sleeps on @completed
+@signal = internal global i32 0, align 128                  ; low bits of the epoch: what workers sleep on
+@sleepers = internal global i32 0, align 128
+@jobs = internal global [2 x %job] zeroinitializer, align 128
+@busy = internal global i32 0, align 128                    ; the job slot's lock
+@epoch = internal global i64 0, align 8                     ; owned by the lock
+@workers = internal global i64 0, align 8
+@wanted = internal global i64 0, align 8                    ; workers to start at first use
+@alive = global [1024 x i32] zeroinitializer       ; per worker: its thread exists
+@started = internal global i32 0, align 4
+%lasted = type { ptr, i64 }                                 ; a chunk's function, nanoseconds of its last first chunk
+@history = internal global [64 x %lasted] zeroinitializer   ; owned by the lock, as are the next two
+@burst = internal global i64 0, align 8                     ; nanoseconds of the jobs that follow each other closely
+@burst_end = internal global i64 0, align 8
+@stopped_arg = internal global ptr null, align 8            ; whose job is being stopped
+@spin_limit = global i32 1000, align 4
+@last_poll = internal global i64 0, align 8
+@main_thread = internal global i64 0, align 8
+@tj_pool_threads = global i64 1, align 128
+@tj_interrupt = global i32 0, align 128
+declare i64 @PyThread_get_thread_ident()
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+"""
+
+# Claims and executes chunks until none is left, or %most; returns how many. A caller that polls and is interrupted claims all the rest.
+_CLAIM = f"""
+define internal i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 %most, i1 %poll) alwaysinline {{
+entry:
+  %w0 = load atomic i64, ptr @word acquire, align 8
+  br label %claim
+claim:
+  %w = phi i64 [ %w0, %entry ], [ %seen, %try ], [ %w2, %next ]
+  %done = phi i64 [ 0, %entry ], [ %done, %try ], [ %done1, %next ]
+  %e = lshr i64 %w, {_CHUNK_BITS}
+  %same = icmp eq i64 %e, %epoch
+  %i = and i64 %w, {(1 << _CHUNK_BITS) - 1}
+  %left = icmp ult i64 %i, %n
+  %some = and i1 %same, %left
+  %allowed = icmp ult i64 %done, %most
+  %ok = and i1 %some, %allowed
+  br i1 %ok, label %try, label %leave
+try:
+  %w1 = add i64 %w, 1
+  %x = cmpxchg ptr @word, i64 %w, i64 %w1 acq_rel acquire
+  %seen = extractvalue {{ i64, i1 }} %x, 0
+  %won = extractvalue {{ i64, i1 }} %x, 1
+  br i1 %won, label %execute, label %claim
+execute:
+  %chunk = add i64 %base, %i
+  call void %fn(ptr %arg, i64 %chunk)
+  %done1 = add i64 %done, 1
+  br i1 %poll, label %look, label %next
+look:
+  %stop = call i32 @tj_check_interrupt()
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %drop, label %next
+next:
+  %w2 = load atomic i64, ptr @word acquire, align 8
+  br label %claim
+drop:
+  %dropped = call i64 @drop_rest(ptr %arg, i64 %n)
+  %all = add i64 %done1, %dropped
+  ret i64 %all
+leave:
+  ret i64 %done
+}}
+
+define internal i64 @drop_rest(ptr %arg, i64 %n) alwaysinline {{
+  store atomic ptr %arg, ptr @stopped_arg monotonic, align 8
+  store atomic i32 1, ptr @tj_interrupt release, align 4
+  %w0 = load atomic i64, ptr @word acquire, align 8
+  br label %again
+again:
+  %w = phi i64 [ %w0, %0 ], [ %seen, %again ]
+  %i = and i64 %w, {(1 << _CHUNK_BITS) - 1}
+  %rest = sub i64 %n, %i
+  %w1 = add i64 %w, %rest
+  %x = cmpxchg ptr @word, i64 %w, i64 %w1 acq_rel acquire
+  %seen = extractvalue {{ i64, i1 }} %x, 0
+  %won = extractvalue {{ i64, i1 }} %x, 1
+  br i1 %won, label %out, label %again
+out:
+  ret i64 %rest
+}}
+"""
+
+_WORKER = f"""
+define internal ptr @worker(ptr %number) {{
+entry:
+  %index = ptrtoint ptr %number to i64
+  %mine = getelementptr i32, ptr @alive, i64 %index
+  br label %work
+work:
+  %woken = phi i1 [ false, %entry ], [ false, %spin ], [ true, %awake ], [ false, %stay ]
+  %limit = load atomic i64, ptr @workers seq_cst, align 8
+  %surplus = icmp uge i64 %index, %limit
+  br i1 %surplus, label %resign, label %read
+read:
+  %seen = load atomic i32, ptr @signal acquire, align 4
+  %w = load atomic i64, ptr @word acquire, align 8
+  %e = lshr i64 %w, {_CHUNK_BITS}
+  %i = and i64 %w, {(1 << _CHUNK_BITS) - 1}
+  %parity = and i64 %e, 1
+  %job = getelementptr [2 x %job], ptr @jobs, i64 0, i64 %parity
+  %argp = getelementptr %job, ptr %job, i64 0, i32 1
+  %basep = getelementptr %job, ptr %job, i64 0, i32 2
+  %np = getelementptr %job, ptr %job, i64 0, i32 3
+  %modep = getelementptr %job, ptr %job, i64 0, i32 4
+  %fn = load atomic ptr, ptr %job monotonic, align 8
+  %arg = load atomic ptr, ptr %argp monotonic, align 8
+  %base = load atomic i64, ptr %basep monotonic, align 8
+  %n = load atomic i64, ptr %np monotonic, align 8
+  %mode = load atomic i32, ptr %modep monotonic, align 4
+  %left = icmp ult i64 %i, %n
+  br i1 %left, label %help, label %idle
+help:
+  call void @os_set_float_mode(i32 %mode)
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %n
+  %pass_on = and i1 %woken, %more
+  br i1 %pass_on, label %chain, label %claim
+chain:
+  call void @wake_some(i32 2)
+  br label %claim
+claim:
+  %count = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %e, i64 -1, i1 false)
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %report, label %idle
+report:
+  %count32 = trunc i64 %count to i32
+  %before = atomicrmw add ptr @completed, i32 %count32 seq_cst
+  %asleep = load atomic i32, ptr @waiting seq_cst, align 4
+  %ask = icmp ne i32 %asleep, 0
+  br i1 %ask, label %wake, label %idle
+wake:
+  call void @os_wake(ptr @completed, i32 1)
+  br label %idle
+idle:
+  %spins = load i32, ptr @spin_limit
+  br label %spin
+spin:
+  %k = phi i32 [ 0, %idle ], [ %k1, %pause ]
+  %now = load atomic i32, ptr @signal acquire, align 4
+  %news = icmp ne i32 %now, %seen
+  br i1 %news, label %work, label %pause
+pause:
+  call void @os_pause()
+  %k1 = add i32 %k, 1
+  %again = icmp ult i32 %k1, %spins
+  br i1 %again, label %spin, label %park
+park:
+  %b = atomicrmw add ptr @sleepers, i32 1 seq_cst
+  br label %sleep
+sleep:
+  call void @os_wait(ptr @signal, i32 %seen, i32 0)
+  %now2 = load atomic i32, ptr @signal acquire, align 4
+  %news2 = icmp ne i32 %now2, %seen
+  br i1 %news2, label %awake, label %sleep
+awake:
+  %c = atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  br label %work
+resign:                                                     ; unless the pool has just grown again: then one thread takes the place
+  store atomic i32 0, ptr %mine seq_cst, align 4
+  %limit2 = load atomic i64, ptr @workers seq_cst, align 8
+  %surplus2 = icmp uge i64 %index, %limit2
+  br i1 %surplus2, label %quit, label %stay
+stay:
+  %x = cmpxchg ptr %mine, i32 0, i32 1 seq_cst seq_cst
+  %won = extractvalue {{ i32, i1 }} %x, 1
+  br i1 %won, label %work, label %quit
+quit:
+  ret ptr null
+}}
+
+define internal void @wake_some(i32 %most) alwaysinline {{
+  %asleep = load atomic i32, ptr @sleepers monotonic, align 4
+  %any = icmp ne i32 %asleep, 0
+  br i1 %any, label %wake, label %out
+wake:
+  call void @os_wake(ptr @signal, i32 %most)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+_CALLER = f"""
+define void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks) {{
+  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 false)
+  ret void
+}}
+
+define i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks) {{
+  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 true)
+  ret i32 %r
+}}
+
+define internal i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 %poll) {{
+entry:
+  %several = icmp sgt i64 %chunks, 1
+  br i1 %several, label %begin, label %few
+few:
+  %one = icmp eq i64 %chunks, 1
+  br i1 %one, label %single, label %finished
+single:
+  call void %fn(ptr %arg, i64 0)
+  br label %finished
+begin:
+  %x = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic
+  %free = extractvalue {{ i32, i1 }} %x, 1
+  br i1 %free, label %locked, label %serial
+locked:
+  %started = load i32, ptr @started
+  %cold = icmp eq i32 %started, 0
+  br i1 %cold, label %start, label %segment
+start:
+  call void @start_locked()
+  br label %segment
+serial:
+  %i = phi i64 [ 0, %begin ], [ %i1, %serial ]
+  call void %fn(ptr %arg, i64 %i)
+  %i1 = add i64 %i, 1
+  %again = icmp ult i64 %i1, %chunks
+  br i1 %again, label %serial, label %finished
+segment:
+  %base = phi i64 [ 0, %locked ], [ 0, %start ], [ %end, %joined ]
+  %rest = sub i64 %chunks, %base
+  %n = call i64 @llvm.umin.i64(i64 %rest, i64 {_SEGMENT})
+  %stop = call i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, i1 %poll)
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %interrupted, label %joined
+joined:
+  %end = add i64 %base, %n
+  %more = icmp ult i64 %end, %chunks
+  br i1 %more, label %segment, label %unlock
+unlock:
+  store atomic i32 0, ptr @busy release, align 4
+  br label %finished
+interrupted:
+  store atomic i32 0, ptr @tj_interrupt monotonic, align 4
+  store atomic ptr null, ptr @stopped_arg monotonic, align 8
+  store atomic i32 0, ptr @busy release, align 4
+  ret i32 1
+finished:
+  ret i32 0
+}}
+
+define internal void @publish(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch) alwaysinline {{
+  %parity = and i64 %epoch, 1
+  %job = getelementptr [2 x %job], ptr @jobs, i64 0, i64 %parity
+  %argp = getelementptr %job, ptr %job, i64 0, i32 1
+  %basep = getelementptr %job, ptr %job, i64 0, i32 2
+  %np = getelementptr %job, ptr %job, i64 0, i32 3
+  %modep = getelementptr %job, ptr %job, i64 0, i32 4
+  %mode = call i32 @os_float_mode()
+  store atomic ptr %fn, ptr %job monotonic, align 8
+  store atomic ptr %arg, ptr %argp monotonic, align 8
+  store atomic i64 %base, ptr %basep monotonic, align 8
+  store atomic i64 %n, ptr %np monotonic, align 8
+  store atomic i32 %mode, ptr %modep monotonic, align 4
+  store atomic i32 0, ptr @completed monotonic, align 4
+  %w = shl i64 %epoch, {_CHUNK_BITS}
+  store atomic i64 %w, ptr @word release, align 8
+  %s = trunc i64 %epoch to i32
+  store atomic i32 %s, ptr @signal release, align 4
+  fence seq_cst                                             ; before @sleepers is read, and before this buffer's neighbour is rewritten
+  store i64 %epoch, ptr @epoch
+  ret void
+}}
+
+; The caller's share of a job while workers sleep: wakes them if chunks of this function took long the last time, or the first one does now.
+define internal i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i1 %poll) {{
+entry:
+  %others = sub i64 %n, 1
+  %number = ptrtoint ptr %fn to i64
+  %mixed = mul i64 %number, -7046029254386353131
+  %index = lshr i64 %mixed, 58
+  %fnp = getelementptr [64 x %lasted], ptr @history, i64 0, i64 %index
+  %lastp = getelementptr %lasted, ptr %fnp, i64 0, i32 1
+  %whose = load ptr, ptr %fnp
+  %last = load i64, ptr %lastp
+  %known = icmp eq ptr %whose, %fn
+  %begin = call i64 @os_nanoseconds()
+  %end0 = load i64, ptr @burst_end
+  %gap = sub i64 %begin, %end0
+  %on = icmp ult i64 %gap, {_BURST_NANOSECONDS}
+  %sum0 = load i64, ptr @burst
+  %sum = select i1 %on, i64 %sum0, i64 0                    ; what the jobs just before this one took
+  %guess = mul i64 %last, %n
+  %total = add i64 %guess, %sum
+  %quick = icmp ult i64 %total, {_WAKE_NANOSECONDS}
+  %defer = and i1 %known, %quick
+  br i1 %defer, label %first, label %wake
+wake:
+  call void @wake_two(i64 %others)
+  %after = call i64 @os_nanoseconds()
+  br label %first
+first:
+  %start = phi i64 [ %begin, %entry ], [ %after, %wake ]
+  %one = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 1, i1 %poll)
+  %end1 = call i64 @os_nanoseconds()
+  %took = sub i64 %end1, %start
+  store ptr %fn, ptr %fnp
+  store i64 %took, ptr %lastp
+  %rest = mul i64 %took, %others
+  %ahead = add i64 %rest, %sum
+  %long = icmp uge i64 %ahead, {_WAKE_NANOSECONDS}
+  %late = and i1 %defer, %long
+  br i1 %late, label %wake_late, label %finish
+wake_late:
+  call void @wake_two(i64 %others)
+  br label %finish
+finish:
+  %more = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, i1 %poll)
+  %mine = add i64 %one, %more
+  %end2 = call i64 @os_nanoseconds()
+  %all = sub i64 %end2, %begin
+  %sum1 = add i64 %sum, %all
+  store i64 %sum1, ptr @burst
+  store i64 %end2, ptr @burst_end
+  ret i64 %mine
+}}
+
+define internal void @wake_two(i64 %others) {{
+  %few = call i64 @llvm.umin.i64(i64 %others, i64 2)
+  %count = trunc i64 %few to i32
+  call void @wake_some(i32 %count)
+  ret void
+}}
+
+define internal i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, i1 %poll) alwaysinline {{
+entry:
+  %last = load i64, ptr @epoch
+  %next = add i64 %last, 1
+  %epoch = and i64 %next, {(1 << (64 - _CHUNK_BITS)) - 1}
+  call void @publish(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch)
+  %others = trunc i64 %n to i32
+  %asleep = load atomic i32, ptr @sleepers monotonic, align 4
+  %idle = icmp ne i32 %asleep, 0
+  br i1 %idle, label %weigh, label %go
+go:
+  %direct = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, i1 %poll)
+  br label %executed
+weigh:
+  %weighed = call i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i1 %poll)
+  br label %executed
+executed:
+  %mine = phi i64 [ %direct, %go ], [ %weighed, %weigh ]
+  %mine32 = trunc i64 %mine to i32
+  %theirs = sub i32 %others, %mine32
+  %spins = load i32, ptr @spin_limit
+  br label %join
+join:
+  %k = phi i32 [ 0, %executed ], [ %k1, %pause ]
+  %c = load atomic i32, ptr @completed acquire, align 4
+  %all = icmp eq i32 %c, %theirs
+  br i1 %all, label %out, label %pause
+pause:
+  call void @os_pause()
+  %k1 = add i32 %k, 1
+  %again = icmp ult i32 %k1, %spins
+  br i1 %again, label %join, label %park
+park:
+  store atomic i32 1, ptr @waiting seq_cst, align 4
+  br label %look
+look:
+  %c2 = load atomic i32, ptr @completed seq_cst, align 4
+  %all2 = icmp eq i32 %c2, %theirs
+  br i1 %all2, label %awake, label %sleep
+sleep:
+  %t = select i1 %poll, i32 {_POLL_MILLISECONDS}, i32 0
+  call void @os_wait(ptr @completed, i32 %c2, i32 %t)
+  br i1 %poll, label %check, label %look
+check:
+  %flag = load atomic i32, ptr @tj_interrupt monotonic, align 4
+  %already = icmp ne i32 %flag, 0                           ; an exception is set: no handler may run before it is reported
+  br i1 %already, label %look, label %ask
+ask:
+  %stop = call i32 @tj_check_interrupt()
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %tell, label %look
+tell:
+  store atomic ptr %arg, ptr @stopped_arg monotonic, align 8
+  store atomic i32 1, ptr @tj_interrupt release, align 4
+  br label %look
+awake:
+  store atomic i32 0, ptr @waiting monotonic, align 4
+  br label %out
+out:
+  %result = load atomic i32, ptr @tj_interrupt monotonic, align 4
+  %mine_to_report = select i1 %poll, i32 %result, i32 0
+  ret i32 %mine_to_report
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+_SERVICE = f"""
+define i32 @tj_check_interrupt() {{
+  %now = call i64 @os_milliseconds()
+  %last = load atomic i64, ptr @last_poll monotonic, align 8
+  %passed = sub i64 %now, %last
+  %early = icmp slt i64 %passed, {_POLL_MILLISECONDS}
+  br i1 %early, label %no, label %who
+who:
+  %thread = call i64 @PyThread_get_thread_ident()
+  %main = load i64, ptr @main_thread
+  %a = trunc i64 %thread to i32                             ; the type has 32 bits on some systems
+  %b = trunc i64 %main to i32
+  %ours = icmp eq i32 %a, %b
+  br i1 %ours, label %ask, label %no
+ask:
+  store atomic i64 %now, ptr @last_poll monotonic, align 8
+  %gil = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %gil)
+  %yes = icmp ne i32 %raised, 0
+  %r = zext i1 %yes to i32
+  ret i32 %r
+no:
+  ret i32 0
+}}
+
+; A chunk may leave early when this is not 0: the job with this argument is being stopped (and not another, of another Python thread).
+define i32 @tj_stopped(ptr %arg) {{
+  %flag = load atomic i32, ptr @tj_interrupt acquire, align 4
+  %quiet = icmp eq i32 %flag, 0
+  br i1 %quiet, label %no, label %whose
+whose:
+  %stopped = load atomic ptr, ptr @stopped_arg monotonic, align 8
+  %ours = icmp eq ptr %stopped, %arg
+  %r = zext i1 %ours to i32
+  ret i32 %r
+no:
+  ret i32 0
+}}
+
+; After a fork: the other threads are gone, and with them whatever they held.
+define void @reset(i64 %main) {{
+  store atomic i32 0, ptr @sleepers monotonic, align 4
+  store atomic i32 0, ptr @waiting monotonic, align 4
+  store atomic i32 0, ptr @tj_interrupt monotonic, align 4
+  store atomic i64 0, ptr @workers monotonic, align 8
+  store i64 %main, ptr @main_thread
+  call void @llvm.memset.p0.i64(ptr @alive, i8 0, i64 4096, i1 false)
+  call void @llvm.memset.p0.i64(ptr @jobs, i8 0, i64 80, i1 false)       ; chunks that nobody has claimed are the parent's
+  %word = load i64, ptr @word
+  %from = lshr i64 %word, {_CHUNK_BITS}
+  %next = add i64 %from, 1
+  %epoch = and i64 %next, {(1 << (64 - _CHUNK_BITS)) - 1}
+  %empty = shl i64 %epoch, {_CHUNK_BITS}
+  store atomic i64 %empty, ptr @word monotonic, align 8
+  store i64 %epoch, ptr @epoch
+  store i32 0, ptr @started
+  store atomic i32 0, ptr @busy release, align 4
+  ret void
+}}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; Starts the missing workers; the caller holds the lock. Where the system refuses a thread the pool stays smaller.
+define internal void @start_locked() alwaysinline {{
+entry:
+  store i32 1, ptr @started
+  %wanted = load i64, ptr @wanted
+  store atomic i64 %wanted, ptr @workers seq_cst, align 8
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %there ]
+  %more = icmp ult i64 %k, %wanted
+  br i1 %more, label %place, label %out
+place:
+  %slot = getelementptr i32, ptr @alive, i64 %k
+  %x = cmpxchg ptr %slot, i32 0, i32 1 seq_cst seq_cst
+  %empty = extractvalue {{ i32, i1 }} %x, 1
+  br i1 %empty, label %spawn, label %there
+spawn:
+  %number = inttoptr i64 %k to ptr
+  %failed = call i32 @os_spawn(ptr @worker, ptr %number)
+  %bad = icmp ne i32 %failed, 0
+  br i1 %bad, label %refused, label %there
+there:
+  %k1 = add i64 %k, 1
+  br label %next
+refused:
+  store atomic i32 0, ptr %slot seq_cst, align 4
+  store atomic i64 %k, ptr @workers seq_cst, align 8
+  br label %out
+out:
+  ret void
+}}
+
+; Sets how many workers there should be; with %now, or if there are any, starts or dismisses them. 0 if a job is running: try again.
+define i32 @resize(i64 %workers, i32 %now) {{
+  %x = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic
+  %free = extractvalue {{ i32, i1 }} %x, 1
+  br i1 %free, label %go, label %no
+go:
+  store i64 %workers, ptr @wanted
+  %threads = add i64 %workers, 1
+  store atomic i64 %threads, ptr @tj_pool_threads monotonic, align 8
+  %started = load i32, ptr @started
+  %either = or i32 %started, %now
+  %act = icmp ne i32 %either, 0
+  br i1 %act, label %start, label %unlock
+start:
+  call void @start_locked()
+  %last = load i64, ptr @epoch
+  %next = add i64 %last, 1
+  %epoch = and i64 %next, {(1 << (64 - _CHUNK_BITS)) - 1}
+  call void @publish(ptr null, ptr null, i64 0, i64 0, i64 %epoch)
+  call void @os_wake(ptr @signal, i32 2147483647)
+  br label %unlock
+unlock:
+  store atomic i32 0, ptr @busy release, align 4
+  ret i32 1
+no:
+  ret i32 0
+}}
+
+define void @pause_many(i32 %count) {{
+  br label %again
+again:
+  %k = phi i32 [ 0, %0 ], [ %k1, %again ]
+  call void @os_pause()
+  %k1 = add i32 %k, 1
+  %more = icmp ult i32 %k1, %count
+  br i1 %more, label %again, label %out
+out:
+  ret void
+}}
+"""
+
+_TEXT = _STATE + _CLAIM + _WORKER + _CALLER + _SERVICE
+_MOST_THREADS = 1024
+_PYTHON = ("PyThread_get_thread_ident", "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals")
+_EXPORTED = (
+    "tj_parallel_for", "tj_parallel_for_interruptible", "tj_check_interrupt", "tj_stopped", "tj_interrupt", "tj_pool_threads",
+)  # fmt: skip
+
+
+class _Native:
+    """The loaded module's functions as Python callables that release the GIL."""
+
+    def __init__(self) -> None:
+        python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
+        library = load_cached(native_text() + _TEXT, symbols={**native_symbols(), **python})
+        self.addresses = {name: library.address(name) for name in _EXPORTED}
+        self.parallel_for = _function(library, "tj_parallel_for", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        self.resize = _function(library, "resize", ctypes.c_int64, ctypes.c_int32)
+        self.reset = _function(library, "reset", ctypes.c_int64)
+        self.alive = (ctypes.c_int32 * _MOST_THREADS).from_address(library.address("alive"))
+        self.spin_limit = ctypes.c_int32.from_address(library.address("spin_limit"))
+        self.pause_many = _function(library, "pause_many", ctypes.c_int32)
+
+
+def _function(library: llvm.Library, name: str, *arguments: type) -> Callable[..., int]:
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *arguments)(library.address(name))
+
+
+_threads: int | None = None  # what set_threads asked for
+
+
+_loaded: _Native | None = None
+
+
+def _native() -> _Native:
+    return _loaded or _load()
+
+
+def _load() -> _Native:
+    global _loaded
+    with llvm.lock:
+        if _loaded is not None:
+            return _loaded
+        native = _Native()
+        native.reset(_main_thread())
+        native.spin_limit.value = _pauses_in(_SPIN_MICROSECONDS, native)
+        native.resize(pool_size() - 1, 0)
+        for name, address in native.addresses.items():
+            llvm.define_symbol(name, address)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=lambda: native.reset(_main_thread()))
+        _loaded = native
+        return native
+
+
+def _main_thread() -> int:
+    return threading.main_thread().ident or 0
+
+
+def _pauses_in(microseconds: int, native: _Native) -> int:
+    """How many spin-loop hints last that long: one takes 1 to 140 cycles, by processor."""
+    count = 500
+    seconds = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        native.pause_many(count)
+        seconds = min(seconds, time.perf_counter() - start)
+    return min(200_000, max(50, int(count * microseconds * 1e-6 / seconds)))
+
+
+def ensure_loaded() -> None:
+    """Compile the pool (once, about 20 ms) and define its symbols. `llvm.load` does it for a module that declares one of them."""
+    _native()
+
+
+def ensure_started() -> None:
+    """Start the workers now. Not needed: the first job of several chunks does it."""
+    _resize(pool_size(), now=True)
+
+
+def pool_size() -> int:
+    """The threads that a job may run on, the caller included: `set_threads`, TRACEJIT_THREADS, or the processors at hand."""
+    return min(thread_count(), _MOST_THREADS) if _threads is None else _threads
+
+
+def set_threads(count: int) -> None:
+    """Let jobs run on `count` threads, the caller included; 1 runs all on the caller. Waits for a running job to end.
+
+    Results never depend on it. Raises: ValueError unless 1 <= count <= 1024.
+    """
+    global _threads
+    if not 1 <= count <= _MOST_THREADS:
+        raise ValueError(f"set_threads({count}): give a number of threads from 1 to {_MOST_THREADS}.")
+    _threads = count
+    if _loaded is not None:
+        _resize(count, now=False)
+
+
+def _resize(count: int, *, now: bool) -> None:
+    native = _native()
+    while not native.resize(count - 1, int(now)):
+        time.sleep(0.0005)
+
+
+def parallel_for(function: int, argument: int, chunks: int) -> None:
+    """Call the native `void fn(ptr arg, i64 chunk)` at address `function` for every chunk. Releases the GIL."""
+    _native().parallel_for(function, argument, chunks)

@@ -1,0 +1,274 @@
+"""Programs to one LLVM module: every kernel, loop and call between them is native code; Python is entered once a call.
+
+The entry `i32 @program(ptr slots)` reads its arguments from 64-bit words in the order of `slots_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.backends.cpu import control
+from tracejit.backends.cpu.emit import FunctionEmitter, Module
+from tracejit.backends.cpu.words import Word
+from tracejit.ir.kernel import Buffer, Kernel
+from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.scalar import BITS
+from tracejit.ir.types import Dim
+from tracejit.support.errors import InternalError
+from tracejit.support.nodes import value
+
+__all__ = ["OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
+
+
+@value
+class Slot:
+    """One word of the argument block.
+
+    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n).
+    """
+
+    kind: str
+    number: int = 0
+    axis: int = 0
+    name: str = ""
+
+
+def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[Slot, ...]:
+    """The argument block of a program: inputs with their strides, extents, outputs.  Inputs in `scalars` lie in the block itself."""
+    out: list[Slot] = []
+    for n, b in enumerate(program.inputs):
+        out.append(Slot("scalar" if n in scalars else "data", n))
+        if b.layout != "C":
+            out += [Slot("stride", n, axis) for axis in range(len(b.shape))]
+    out += [Slot("dim", name=d) for d in program.dims]
+    out += [Slot("out", n) for n in range(len(program.outputs))]
+    return tuple(out)
+
+
+def item_size(dtype: str) -> int:
+    return 1 if dtype == "bool" else BITS[dtype] // 8
+
+
+OUT_OF_MEMORY = 2
+"""The status of a program that could not have the memory for its intermediate arrays."""
+_NO_MACHINE = 1 << 50  # bytes
+
+
+class _ProgramEmitter:
+    def __init__(self, program: Program, module: Module, name: str, scalars: frozenset[int]) -> None:
+        self.program = program
+        self.scalars = scalars
+        self.module = module
+        self.e = FunctionEmitter(module, name)
+        self.name = name
+        self.pointers: dict[ProgramBuffer, str] = {}  # the alloca that holds the pointer
+        self.strides: dict[ProgramBuffer, list[str]] = {}
+        self.kernels: dict[int, str] = {}
+        self.moving = {b for s in walk_steps(program.steps) if isinstance(s, Swap) for b in (s.a, s.b)}
+        self.fixed: dict[ProgramBuffer, str] = {}
+        self.homes: dict[ProgramBuffer, str] = {}
+
+    def emit(self) -> None:
+        e = self.e
+        for n, slot in enumerate(slots_of(self.program, self.scalars)):
+            pointer = self._entry(f"getelementptr i64, ptr %slots, i64 {n}")
+            match slot.kind:
+                case "data":
+                    self.place(self.program.inputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
+                case "scalar":
+                    self.place(self.program.inputs[slot.number], pointer)
+                case "stride":
+                    self.strides.setdefault(self.program.inputs[slot.number], []).append(self._entry(f"load i64, ptr {pointer}"))
+                case "dim":
+                    e.dims[slot.name] = self._entry(f"load i64, ptr {pointer}")
+                case _:
+                    self.place(self.program.outputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
+        for b in self.program.temporaries:
+            self.allocate(b)
+        self.steps(self.program.steps)
+        self.settle()
+        e.finish(f"i32 @{self.name}(ptr %slots)", "ret i32 0", f"ret i32 {OUT_OF_MEMORY}")
+
+    def settle(self) -> None:
+        """Outputs whose memory was exchanged with a temporary's are copied home."""
+        for b in self.program.outputs:
+            if b in self.pointers:
+                home = ProgramBuffer(b.name, b.dtype, b.shape, b.role)
+                self.fixed[home] = self.homes[b]
+                self.copy(Copy(home, b))
+
+    def _entry(self, text: str) -> str:
+        return self.e.at(self.e.entry, lambda: self.e.line(text))
+
+    def place(self, b: ProgramBuffer, register: str) -> None:
+        """Bind a buffer to its pointer; one that is swapped lives in a variable."""
+        if b not in self.moving:
+            self.fixed[b] = register
+            return
+        variable = self._entry("alloca ptr")
+        self.homes[b] = register
+        self.e.entry.append(f"  store ptr {register}, ptr {variable}")
+        self.pointers[b] = variable
+
+    def pointer(self, b: ProgramBuffer) -> str:
+        fixed = self.fixed.get(b)
+        return fixed if fixed is not None else self.e.line(f"load ptr, ptr {self.pointers[b]}")
+
+    def nbytes(self, b: ProgramBuffer) -> str:
+        """The size in bytes; one that no machine has where the true one might not fit 64 bits."""
+        size = b.size * item_size(b.dtype)
+        if not isinstance(size, Dim):
+            return str(min(size, _NO_MACHINE))
+        e, approximate = self.e, "0.0"
+        for monomial, coefficient in size.terms:
+            if all(isinstance(a, str) for a in monomial):
+                term = f"{float(coefficient):e}"
+                for a in monomial:
+                    term = self._entry(f"fmul double {term}, {self._entry(f'sitofp i64 {e.dim(str(a))} to double')}")
+                approximate = self._entry(f"fadd double {approximate}, {term}")
+        huge = self._entry(f"fcmp ogt double {approximate}, {float(_NO_MACHINE):e}")
+        return self._entry(f"select i1 {huge}, i64 {_NO_MACHINE}, i64 {e.polynomial(size)}")
+
+    def allocate(self, b: ProgramBuffer) -> None:
+        e, size = self.e, b.size * item_size(b.dtype)
+        if isinstance(size, int) and size <= 4096:
+            self.place(b, self._entry(f"alloca [{max(size, 8)} x i8], align 64"))
+            return
+        nbytes = self.nbytes(b)
+        e.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
+        e.declare("@tj_free", "declare void @tj_free(ptr, i64)")
+        pointer = self._entry(f"call ptr @tj_alloc(i64 {nbytes})")
+        e.required.append(pointer)
+        e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
+        self.place(b, pointer)
+
+    def steps(self, steps: Sequence[Any]) -> None:
+        for s in steps:
+            match s:
+                case Launch():
+                    self.launch(s)
+                case Copy():
+                    self.copy(s)
+                case Swap():
+                    a, b = self.pointer(s.a), self.pointer(s.b)
+                    self.e.put(f"store ptr {b}, ptr {self.pointers[s.a]}")
+                    self.e.put(f"store ptr {a}, ptr {self.pointers[s.b]}")
+                case CountedLoop():
+                    self.counted(s)
+                case WhileLoop():
+                    self.while_loop(s)
+                case Branch():
+                    self.branch(s)
+                case _:
+                    raise InternalError(f"the cpu backend has no step {type(s).__name__}")
+
+    def launch(self, s: Launch) -> None:
+        name = self.kernels.get(id(s.kernel))
+        if name is None:
+            name = self.kernels[id(s.kernel)] = emit_kernel(self.module, s.kernel)
+        arguments: list[str] = []
+        for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):
+            arguments.append(f"ptr {self.pointer(b)}")
+            if parameter.layout != "C":
+                arguments += [f"i64 {r}" for r in self.strides[b]]
+        arguments += [f"i64 {self.e.dim(d)}" for d in s.kernel.dims]
+        self.e.put(f"call void @{name}({', '.join(arguments)})")
+
+    def copy(self, s: Copy) -> None:
+        e, target, source = self.e, self.pointer(s.target), self.pointer(s.source)
+        nbytes = self.nbytes(s.target)
+        same = e.line(f"icmp eq ptr {target}, {source}")
+        run, done = e.fresh_label("copy"), e.fresh_label("copied")
+        e.put(f"br i1 {same}, label %{done}, label %{run}")
+        e.start(run)
+        e.declare("@llvm.memcpy.p0.p0.i64", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        e.put(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
+        e.put(f"br label %{done}")
+        e.start(done)
+
+    def interrupted(self) -> None:
+        """Leave the program if the user pressed Ctrl-C; asked between iterations, which costs a load and rarely more."""
+        e = self.e
+        e.declare("@tj_check_interrupt", "declare i32 @tj_check_interrupt()")
+        code = e.line("call i32 @tj_check_interrupt()")
+        stop = e.line(f"icmp ne i32 {code}, 0")
+        leave, go = e.fresh_label("stopped"), e.fresh_label("go")
+        e.put(f"br i1 {stop}, label %{leave}, label %{go}")
+        e.start(leave)
+        e.lines.append(e.exit)
+        e.put("ret i32 -1")
+        e.start(go)
+
+    def counted(self, s: CountedLoop) -> None:
+        count = self.e.polynomial(s.count) if isinstance(s.count, Dim) else str(s.count)
+
+        def body(index: str) -> list[Word]:
+            self.interrupted()
+            self.steps(s.body)
+            return []
+
+        control.counted_loop(self.e, "0", count, 1, [], [], body)
+
+    def flag(self, b: ProgramBuffer) -> str:
+        byte = self.e.line(f"load i8, ptr {self.pointer(b)}")
+        return self.e.line(f"trunc i8 {byte} to i1")
+
+    def while_loop(self, s: WhileLoop) -> None:
+        e = self.e
+        head, body, done = e.fresh_label("while"), e.fresh_label("do"), e.fresh_label("done")
+        e.enter()
+        e.put(f"br label %{head}")
+        e.start(head)
+        self.steps(s.condition)
+        e.put(f"br i1 {self.flag(s.flag)}, label %{body}, label %{done}")
+        e.start(body)
+        self.interrupted()
+        self.steps(s.body)
+        e.put(f"br label %{head}")
+        e.leave()
+        e.start(done)
+
+    def branch(self, s: Branch) -> None:
+        e = self.e
+        then, orelse, done = e.fresh_label("then"), e.fresh_label("else"), e.fresh_label("endif")
+        e.put(f"br i1 {self.flag(s.flag)}, label %{then}, label %{orelse}")
+        for label, steps in ((then, s.then), (orelse, s.orelse)):
+            e.enter()
+            e.start(label)
+            self.steps(steps)
+            e.put(f"br label %{done}")
+            e.leave()
+        e.start(done)
+
+
+def emit_kernel(module: Module, kernel: Kernel) -> str:
+    """One kernel as an internal function; its name."""
+    name = module.fresh(kernel.name)
+    e = FunctionEmitter(module, name)
+    parameters: list[str] = []
+    for n, b in enumerate(kernel.buffers):
+        parameters.append(f"ptr noalias %a{n}")
+        strides: list[str] = []
+        if b.layout != "C":
+            strides = [f"%a{n}.s{axis}" for axis in range(len(b.shape))]
+            parameters += [f"i64 {s}" for s in strides]
+        bind_buffer(e, b, f"%a{n}", strides)
+    for d in kernel.dims:
+        parameters.append(f"i64 %n.{d}")
+        e.dims[d] = f"%n.{d}"
+    control.scans(e, kernel.body)
+    e.block(kernel.body)
+    e.finish(f"internal void @{name}({', '.join(parameters)})")
+    return name
+
+
+def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[Any]) -> None:
+    e.buffers[b] = (pointer, strides)
+
+
+def emit_program(program: Program, name: str = "program", scalars: frozenset[int] = frozenset()) -> str:
+    """The LLVM IR text of a program."""
+    module = Module()
+    _ProgramEmitter(program, module, name, scalars).emit()
+    return module.text()

@@ -1,0 +1,92 @@
+"""Rewrites of loops that let more iterations run at once: one loop for each result, and atomic updates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve
+
+from tracejit.backends.nest import nest_of, repeatable
+from tracejit.backends.rewrite import with_fresh_values, with_nested
+from tracejit.ir.kernel import Atomic, Buffer, For, Load, Op, Store, Value, operands_of, results_of, walk
+from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.scalar import is_integer
+
+__all__ = ["distribute", "with_atomics"]
+
+
+def distribute(loop: Any) -> tuple[Any, ...]:
+    """One loop for each inner loop or store of an independent loop, each with the cheap values it needs; the statement itself where
+    that is not all there is in it.
+
+    Iterations touch memory of their own, so that it does not matter whether all of them do the first part before one does the second.
+    """
+    if not isinstance(loop, For) or loop.params or loop.step != 1:
+        return (loop,)
+    written = accesses((loop,)).writes
+    parts = [s for s in loop.body if not repeatable(s, written)]
+    splits = len(parts) > 1 and any(isinstance(s, For) for s in parts)
+    plain = all(isinstance(s, Store) or (isinstance(s, For) and not s.params) for s in parts)
+    if not splits or not plain or not independent(loop, loop.index):
+        return (loop,)
+    return tuple(with_fresh_values(evolve(loop, body=_needed(loop.body, part))) for part in parts)
+
+
+def _needed(body: Sequence[Any], part: Any) -> tuple[Any, ...]:
+    """`part` after the statements before it that it uses."""
+    wanted = _values(part)
+    kept: list[Any] = [part]
+    for s in reversed(body[: body.index(part)]):
+        if wanted.intersection(results_of(s)):
+            wanted |= _values(s)
+            kept.append(s)
+    return tuple(reversed(kept))
+
+
+def _values(statement: Any) -> set[Value]:
+    return {x for s in walk((statement,)) for x in operands_of(s) if isinstance(x, Value)}
+
+
+_ORDER_FREE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
+
+
+def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
+    """`x[t] = op(x[t], v)` as an atomic update, for integer operations whose order cannot be seen, where that frees loops."""
+    if not dtypes or not nest_of(loop).ordered:
+        return loop
+    uses = Counter(x for s in walk((loop,)) for x in operands_of(s) if isinstance(x, Value))
+    touched = Counter(s.buffer for s in walk((loop,)) if isinstance(s, (Load, Store, Atomic)))
+
+    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
+        gone: set[Any] = set()
+        out: list[Any] = []
+        for n, s in enumerate(block):
+            update = _update(block, n, uses, touched, dtypes) if isinstance(s, Store) else None
+            if update is None:
+                out.append(with_nested(s, run))
+                continue
+            load, op, atomic = update
+            gone |= {load, op}
+            out.append(atomic)
+        return tuple(s for s in out if s not in gone)
+
+    changed = evolve(loop, body=run(loop.body))
+    return changed if len(nest_of(changed).free) > len(nest_of(loop).free) else loop
+
+
+def _update(
+    block: Sequence[Any], at: int, uses: Counter[Value], touched: Counter[Buffer], dtypes: frozenset[str]
+) -> tuple[Load, Op, Atomic] | None:
+    """The load, the operation, and what replaces them and the store at `at`; nothing else may touch the buffer or see the values."""
+    store: Store = block[at]
+    op = next((s for s in block[:at] if isinstance(s, Op) and s.out is store.value), None)
+    if op is None or op.op not in _ORDER_FREE or op.out.dtype not in dtypes or not is_integer(op.out.dtype):
+        return None
+    for load in block[:at]:
+        same = isinstance(load, Load) and load.buffer is store.buffer and load.index == store.index and load.out in op.args
+        if same and touched[store.buffer] == 2 and uses[load.out] == 1 and uses[op.out] == 1:
+            (other,) = (a for a in op.args if a is not load.out)
+            return load, op, Atomic(op.op, store.buffer, store.index, other)
+    return None

@@ -1,0 +1,378 @@
+"""Binds unscheduled kernels to a grid of work-items: the pass before the printers of GPU targets.
+
+`bind_grid` cuts the top level of a kernel into device kernels that run in order:
+
+    a nest of independent loops      one work-item an iteration, or one group a row when rows are reduced along contiguous memory
+    a reduction                      groups fold fixed shares into partial results, one last group folds those
+    anything else                    one work-item
+
+Scalars that cross a cut travel through one-element buffers; arrays of the top level become global temporaries.  How work is shared out,
+and so every result, depends on the extents and the schedule only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, evolve, field
+
+from tracejit.backends.cooperative import Team, cooperates, fits, group_body
+from tracejit.backends.distribute import distribute, with_atomics
+from tracejit.backends.nest import (
+    GridSchedule,
+    Nest,
+    flatten,
+    flatten_reduction,
+    fold_in_blocks,
+    nest_of,
+    scans,
+    trip_count,
+    without_prefixes,
+)  # fmt: skip
+from tracejit.backends.rewrite import inline, with_buffers
+from tracejit.backends.shares import split_scan, splits
+from tracejit.ir.kernel import (
+    Alloc,
+    Axis,
+    Buffer,
+    For,
+    Kernel,
+    Load,
+    Op,
+    Store,
+    Value,
+    index_const,
+    operands_of,
+    results_of,
+    walk,
+)  # fmt: skip
+from tracejit.ir.passes.independence import accesses, defined_in, linear
+from tracejit.ir.types import Dim, Extent, evaluate, prod
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import value
+
+__all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
+
+
+@value
+class Launch:
+    """One device kernel and how many work-items it takes: one an iteration of a loop over `extents`, or `grouped`, one group each."""
+
+    kernel: Kernel
+    extents: tuple[Extent, ...]
+    work_group: int
+    grouped: bool = False
+
+    def iterations(self, dims: Mapping[str, int]) -> int:
+        """How often the outermost loop runs for given symbols."""
+        return math.prod(max(0, evaluate(n, dims)) for n in self.extents)
+
+    def items(self, dims: Mapping[str, int]) -> int:
+        """The global size for given symbols: a multiple of the work-group; 0 where there is nothing to do."""
+        count = self.iterations(dims)
+        return (count if self.grouped else -(-count // self.work_group)) * self.work_group
+
+
+@value
+class GridProgram:
+    """Device kernels in the order in which they run, and the global memory they pass values through."""
+
+    launches: tuple[Launch, ...]
+    temporaries: tuple[Buffer, ...]
+
+
+def bind_grid(kernel: Kernel, schedule: GridSchedule | None = None) -> GridProgram:
+    """Share out a kernel over work-items.  A kernel whose top level has a grid loop is taken as scheduled."""
+    schedule = schedule or GridSchedule()
+    scheduled = next((s for s in kernel.body if isinstance(s, For) and s.axis.kind == "grid"), None)
+    if scheduled is not None:
+        return GridProgram((_as_scheduled(kernel, scheduled, schedule),), ())
+    binder = _Binder(kernel, schedule)
+    binder.run()
+    return GridProgram(tuple(binder.named()), tuple(binder.temporaries))
+
+
+def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
+    count = trip_count(loop)
+    if count is None or len([s for s in kernel.body if isinstance(s, For)]) > 1:
+        raise UnsupportedError(f"kernel {kernel.name}: a scheduled kernel is one grid loop with bounds known at the launch")
+    sizes = [trip_count(s) for s in walk(loop.body) if isinstance(s, For) and s.axis.kind == "block"]
+    if not sizes:
+        return Launch(kernel, (count,), schedule.work_group)
+    if not all(isinstance(n, int) for n in sizes):
+        raise UnsupportedError(f"kernel {kernel.name}: the extents of block loops are numbers, not {sizes}")
+    return Launch(kernel, (count,), max(n for n in sizes if isinstance(n, int)), grouped=True)
+
+
+@define
+class _Segment:
+    """Statements of the top level that run in one device kernel (or two, for a reduction).  kind: "nest", "reduction", "single"."""
+
+    kind: str
+    statements: list[Any] = field(factory=list[Any])
+    defines: set[Value] = field(factory=set[Value])
+
+
+def _cut(body: Sequence[Any], pure: frozenset[Any]) -> list[_Segment]:
+    """Cut the top level at its loop nests; what lies between is joined, and follows a reduction in its last group."""
+    segments: list[_Segment] = []
+    for s in body:
+        if s in pure:
+            continue
+        kind = _kind(s)
+        if not segments or kind != "single" or segments[-1].kind == "nest":
+            segments.append(_Segment(kind))
+        segments[-1].statements.append(s)
+        segments[-1].defines.update(results_of(s))
+    return segments
+
+
+def _kind(s: Any) -> str:
+    if not isinstance(s, For):
+        return "single"
+    if cooperates(s):
+        return "reduction"
+    return "nest" if nest_of(s).free else "single"
+
+
+def _uses(body: Iterable[Any]) -> set[Value]:
+    """The values that statements read, nested blocks and combiners included."""
+    found: set[Value] = set()
+    stack = [tuple(body)]
+    while stack:
+        for s in walk(stack.pop()):
+            found.update(x for x in operands_of(s) if isinstance(x, Value))
+            if isinstance(s, For) and s.combine is not None:
+                found.update(x for x in s.combine.results if isinstance(x, Value))
+                stack.append(s.combine.body)
+    return found
+
+
+@define
+class _Binder:
+    """The device kernels, temporaries and crossing scalars of one kernel."""
+
+    kernel: Kernel
+    schedule: GridSchedule
+    launches: list[Launch] = field(factory=list[Launch])
+    temporaries: list[Buffer] = field(factory=list[Buffer])
+    spilled: dict[Value, Buffer] = field(factory=dict[Value, Buffer])
+    body: tuple[Any, ...] = ()
+    pure: dict[Value, Any] = field(factory=dict[Value, Any])  # statements that any device kernel may repeat
+
+    def run(self) -> None:
+        """Cut, spill, and make a device kernel of each part."""
+        body = self._globals_for_top_arrays(self.kernel.body)
+        self.body = tuple(
+            with_atomics(p, self.schedule.atomics) if _kind(p) != "reduction" and isinstance(p, For) else p
+            for s in body
+            for t in self._scan(s)
+            for p in distribute(t)
+        )
+        written = accesses(self.body).writes
+        self.pure = {s.out: s for s in self.body if isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)}
+        segments = _cut(self.body, frozenset(self.pure.values()))
+        self._spill(segments)
+        for segment in segments:
+            match segment.kind:
+                case "nest":
+                    self._nest(segment)
+                case "reduction" if self._shareable(segment):
+                    self._reduction(segment)
+                case _:
+                    self._single(segment)
+
+    # Memory
+
+    def _temporary(self, dtype: str, shape: tuple[Extent, ...]) -> Buffer:
+        taken = {b.name for b in (*self.kernel.buffers, *self.temporaries)}
+        name = next(n for n in (f"temporary{i}" for i in range(len(taken) + 1)) if n not in taken)
+        made = Buffer(name, dtype, shape)
+        self.temporaries.append(made)
+        return made
+
+    def _globals_for_top_arrays(self, body: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arrays of the top level are seen by several device kernels, or by all work-items of one."""
+        arrays = [s.buffer for s in body if isinstance(s, Alloc)]
+        return with_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
+
+    def _globals_for_large_arrays(
+        self, body: tuple[Any, ...], index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
+    ) -> tuple[Any, ...]:
+        """Private arrays that are too large, or of symbolic size, become slices of a temporary, one an iteration."""
+        large = [s.buffer for s in walk(body) if isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes)]
+        return with_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
+
+    # Scalars between device kernels
+
+    def _with_pure(self, statements: Sequence[Any]) -> tuple[Any, ...]:
+        """`statements` with the pure ones they need, in the order of the top level."""
+        kept: set[Any] = set(statements)
+        stack = list(_uses(statements))
+        while stack:
+            s = self.pure.get(stack.pop())
+            if s is not None and s not in kept:
+                kept.add(s)
+                stack += _uses((s,))
+        return tuple(s for s in self.body if s in kept)
+
+    def _spill(self, segments: Sequence[_Segment]) -> None:
+        """A value that a later segment needs and cannot compute again gets a buffer."""
+        for n, segment in enumerate(segments):
+            needed: set[Value] = set()
+            for later in segments[n + 1 :]:
+                needed |= _uses(self._with_pure(later.statements))
+            for crossing in sorted(segment.defines & needed, key=lambda v: v.id):
+                self.spilled[crossing] = self._temporary(crossing.dtype, ())
+
+    def _loads(self, segment: _Segment) -> list[Any]:
+        needed = _uses(self._with_pure(segment.statements)) - segment.defines
+        return [Load(v, b, ()) for v, b in self.spilled.items() if v in needed]
+
+    def _saves(self, segment: _Segment) -> list[Any]:
+        return [Store(b, (), v) for v, b in self.spilled.items() if v in segment.defines]
+
+    # Device kernels
+
+    def _add(self, body: Sequence[Any], extents: tuple[Extent, ...], work_group: int, grouped: bool = False) -> None:
+        """A device kernel of `body`, with the buffers that it touches."""
+        block = fold_in_blocks(without_prefixes(tuple(body)), self.schedule.fold)
+        touched = accesses(block)
+        used = [b for b in (*self.kernel.buffers, *self.temporaries) if b in touched.reads or b in touched.writes]
+        outputs = frozenset(b.name for b in touched.writes)
+        self.launches.append(Launch(evolve(self.kernel, body=block, buffers=tuple(used), outputs=outputs), extents, work_group, grouped))
+
+    def named(self) -> list[Launch]:
+        """The launches, their kernels numbered where there are several."""
+        if len(self.launches) == 1:
+            return self.launches
+        return [evolve(a, kernel=evolve(a.kernel, name=f"{a.kernel.name}_{n}")) for n, a in enumerate(self.launches)]
+
+    def _single(self, segment: _Segment) -> None:
+        body = self._globals_for_large_arrays(self._with_pure(segment.statements))
+        self._add((*self._loads(segment), *body, *self._saves(segment)), (), 1)
+
+    def _nest(self, segment: _Segment) -> None:
+        (root,) = segment.statements
+        head = (*self._loads(segment), *self._with_pure([root])[:-1])
+        nest = nest_of(root)
+        counts = [trip_count(loop) for loop in nest.free]
+        extents = tuple(n for n in counts if n is not None)
+        fixed, wide = len(extents) == len(counts), self.schedule.wide
+        if fixed and _prefers_group(nest, extents, self.schedule):
+            body = group_body(nest.body, self.schedule)
+            if body is not None:
+                self._add((*head, *flatten(nest.free, Axis("grid"), body, wide=wide)), extents, self.schedule.work_group, grouped=True)
+                return
+        large = any(isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes) for s in walk(nest.body))
+        if large and not fixed:
+            self._single(segment)
+            return
+        flat = Value("i64") if large or not fixed else None
+        body = nest.body if flat is None else self._globals_for_large_arrays(nest.body, (flat,), (prod(extents),))
+        items = extents if fixed else (self.schedule.items,)  # bounds that depend on data: so many work-items stride over the loop
+        self._add((*head, *flatten(nest.free, Axis("grid"), body, flat, wide)), items, self.schedule.work_group)
+
+    def _scan(self, s: Any) -> tuple[Any, ...]:
+        """A long scan of the top level as three nests: fold shares, scan the shares' results, scan each share from there."""
+        count = trip_count(s) if isinstance(s, For) and s.combine is not None and scans(s) else None
+        shares = self.schedule.shares
+        if count is None or (isinstance(count, int) and count < 4 * shares) or not splits(s):
+            return (s,)
+        return split_scan(s, [self._temporary(p.dtype, (shares,)) for p in s.params], count)
+
+    def _shareable(self, segment: _Segment) -> bool:
+        return all(fits(s.buffer, self.schedule.array_bytes) for s in walk((segment.statements[0],)) if isinstance(s, Alloc))
+
+    def _reduction(self, segment: _Segment) -> None:
+        """Partial results by many groups, then one group for those and for the statements that follow."""
+        root, lanes = segment.statements[0], self.schedule.work_group
+        loop = flatten_reduction(root) if accesses((root,)).pure else root
+        loads, before = self._loads(segment), self._with_pure([root])[:-1]
+        groups = _group_count(loop, self.schedule)
+        if groups > 1:
+            partials = [self._temporary(p.dtype, (groups,)) for p in loop.params]
+            self._add((*loads, *before, _partial_results(loop, partials, groups, self.schedule)), (groups,), lanes, grouped=True)
+            loop = _over_partials(loop, partials)
+        everything = self._with_pure(segment.statements)
+        at = everything.index(root)
+        last = Team(lanes, self.schedule.contiguous)
+        last.reduce(loop, root.results)
+        after = (*self._globals_for_large_arrays(everything[at + 1 :]), *self._saves(segment))
+        if after:
+            last.alone(*after)
+        self._add((*loads, *everything[:at], _one_group(last.statements)), (1,), lanes, grouped=True)
+
+
+def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> bool:
+    """Whether a group takes a row: rows are long, and either contiguous or too few to occupy a device with one work-item each."""
+    if schedule.rows != "auto":
+        return schedule.rows == "group"
+    reductions = [s for s in nest.body if isinstance(s, For) and cooperates(s)]
+    counts = [trip_count(s) for s in reductions]
+    if not reductions:
+        return _shares_inner_loops(nest, schedule)
+    if any(isinstance(n, int) and n < schedule.group_extent for n in counts):
+        return False
+    rows = prod(extents)
+    few = not isinstance(rows, Dim) and rows < 1024 and all(isinstance(n, int) and n >= 1024 for n in counts)
+    return few or all(_contiguous(s) for s in reductions)
+
+
+def _shares_inner_loops(nest: Nest, schedule: GridSchedule) -> bool:
+    """Whether a row consists of long loops whose iterations are independent."""
+    loops = [s for s in nest.body if isinstance(s, For)]
+    counts = [trip_count(s) for s in loops]
+    long = all(n is not None and (isinstance(n, Dim) or n >= schedule.group_extent) for n in counts)
+    return bool(loops) and long and all(nest_of(s).free for s in loops)
+
+
+def _contiguous(reduction: For) -> bool:
+    """Whether every load that moves with the (innermost) reduction index moves along its last axis."""
+    index = reduction.index
+    inner = reduction
+    while len(inner.body) == 1 and isinstance(inner.body[0], For) and inner.body[0].combine is not None:
+        inner = inner.body[0]
+        index = inner.index
+    defined = defined_in((reduction,))
+    moving = [s for s in walk((reduction,)) if isinstance(s, Load) and any(index in linear(i, defined) for i in s.index)]
+    return bool(moving) and all(index in linear(s.index[-1], defined) for s in moving)
+
+
+def _group_count(loop: For, schedule: GridSchedule) -> int:
+    """How many groups share a reduction: each lane should have some iterations."""
+    count = trip_count(loop)
+    if not isinstance(count, int):
+        return schedule.groups
+    wanted = count // (schedule.work_group * 8)
+    return max(1, min(schedule.groups, wanted))
+
+
+def _partial_results(loop: For, partials: Sequence[Buffer], groups: int, schedule: GridSchedule) -> For:
+    """Each group folds its share of `loop` into one element of each of `partials`."""
+    group = Value("i64")
+    team = Team(schedule.work_group, schedule.contiguous)
+    results = tuple(Value(p.dtype) for p in loop.params)
+    team.reduce(loop, results, (group, groups))
+    team.alone(*(Store(b, (group,), v) for b, v in zip(partials, results, strict=True)))
+    return For(group, index_const(0), index_const(groups), team.statements, Axis("grid"))
+
+
+def _over_partials(loop: For, partials: Sequence[Buffer]) -> For:
+    """The reduction of the groups' results."""
+    assert loop.combine is not None
+    index, params = Value("i64"), tuple(Value(p.dtype) for p in loop.params)
+    elements = tuple(Value(p.dtype) for p in loop.params)
+    loads = tuple(Load(v, b, (index,)) for v, b in zip(elements, partials, strict=True))
+    body, yields = inline(loop.combine, (*params, *elements))
+    results = tuple(Value(p.dtype) for p in loop.params)
+    upper = index_const(partials[0].shape[0])
+    return For(
+        index, index_const(0), upper, (*loads, *body), params=params, inits=loop.inits, yields=yields, results=results, combine=loop.combine
+    )
+
+
+def _one_group(body: tuple[Any, ...]) -> For:
+    return For(Value("i64"), index_const(0), index_const(1), body, Axis("grid"))

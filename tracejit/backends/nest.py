@@ -1,0 +1,260 @@
+"""Loop nests: their independent loops, flattening, and the blocked fold of long sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from attrs import evolve, field, frozen
+
+from tracejit.backends.rewrite import inline, with_nested
+from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, For, Lambda, Load, Op, Operand, Prefix, Value, index_const, walk
+from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.scalar import OPS, is_float
+from tracejit.ir.types import Dim, Extent
+from tracejit.support.errors import ScheduleError
+
+__all__ = [
+    "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of", "repeatable", "scans",
+    "trip_count", "without_prefixes",
+]  # fmt: skip
+
+
+def _power_of_two(_: Any, attribute: Any, value: int) -> None:
+    if value < 1 or value & (value - 1):
+        raise ScheduleError(f"GridSchedule.{attribute.name} must be a power of two, not {value}")
+
+
+@frozen
+class GridSchedule:
+    """How kernels are shared out over a grid.
+
+    work_group: work-items a group.  groups: partial results of a reduction to a scalar.  rows: "item" (one work-item a row), "group"
+    (one group) or "auto" (by extents and by which index is the contiguous one).  group_extent: rows at least this long may take a
+    group.  fold: sums longer than twice this are folded in blocks.  array_bytes: larger private arrays live in global memory.
+    shared_bytes: what a group may use.  shares: parts of a long scan.  items: work-items for loops whose bounds depend on data.
+    contiguous: a lane of a reduction takes neighbouring elements (right for processors), not every n-th (right for GPUs).
+    wide: nests of symbolic extents may have 2**31 iterations and more.  atomics: dtypes whose integer updates may use them.
+    """
+
+    work_group: int = field(default=128, validator=_power_of_two)
+    groups: int = field(default=64, validator=_power_of_two)
+    rows: str = "auto"
+    group_extent: int = 64
+    fold: int = 128
+    array_bytes: int = 2048
+    shared_bytes: int = 16384
+    shares: int = 1024
+    items: int = 16384
+    contiguous: bool = False
+    wide: bool = False
+    atomics: frozenset[str] = frozenset()
+
+
+def constant_bounds(loop: For) -> bool:
+    """Whether both bounds are numbers or polynomials of dims."""
+    return isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
+
+
+def trip_count(loop: For) -> Extent | None:
+    """The number of iterations; None where it depends on data."""
+    if not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
+        return None
+    count: Extent = loop.upper.value - loop.lower.value
+    if isinstance(count, Dim):
+        return _at_least_zero(count) if loop.step == 1 else _at_least_zero(count + (loop.step - 1)) // loop.step
+    return max(0, -(-count // loop.step))
+
+
+def _at_least_zero(n: Extent) -> Extent:
+    return n.maximum(0) if isinstance(n, Dim) else max(0, n)
+
+
+@frozen
+class Nest:
+    """A perfect nest: its independent loops, those that must run in order, and the innermost block."""
+
+    free: tuple[For, ...]
+    ordered: tuple[For, ...]
+    block: tuple[Any, ...]
+
+    @property
+    def body(self) -> tuple[Any, ...]:
+        """What one iteration of the independent loops runs."""
+        body = self.block
+        for loop in reversed(self.ordered):
+            body = (evolve(loop, body=body, axis=SERIAL),)
+        return body
+
+
+def nest_of(root: For) -> Nest:
+    """The nest that starts at `root`; what stands before an inner loop and is cheap to repeat moves into it.
+
+    A loop that a schedule calls parallel is taken at its word where all loops around it are free.
+    """
+    loops, block = [root], root.body
+    known = {root.index}
+    written = accesses((root,)).writes
+    while (inner := _inner_loop(loops[-1], known, written)) is not None:
+        known |= {s.out for s in block[:-1]} | {inner.index}
+        loops.append(inner)
+        block = (*block[:-1], *inner.body)
+    free: list[For] = []
+    ordered: list[For] = []
+    for loop in loops:
+        stated = loop.axis.kind in ("parallel", "vector", "grid") and not ordered
+        (free if _plain(loop) and (stated or independent(root, loop.index)) else ordered).append(loop)
+    return Nest(tuple(free), tuple(ordered), block)
+
+
+_CHEAP = 24.0  # vector adds that are repeated rather than leave the loops after them to one work-item
+
+
+def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For | None:
+    """The plain loop that `loop` ends in, if all before it can be repeated and its bounds are known outside of the nest."""
+    *before, inner = loop.body or (None,)
+    if not (_plain(loop) and isinstance(inner, For) and _plain(inner)):
+        return None
+    if not all(repeatable(s, written) for s in before) or sum(_cost(s) for s in before) > _CHEAP:
+        return None
+    outside = known | {s.out for s in before}
+    return None if inner.lower in outside or inner.upper in outside else inner
+
+
+def repeatable(s: Any, written: frozenset[Buffer]) -> bool:
+    """Whether a statement gives the same value wherever it is computed: an operation, or a load of memory that is not written."""
+    return isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
+
+
+def _cost(s: Any) -> float:
+    return OPS[s.op].cost if isinstance(s, Op) else 2.0
+
+
+def _plain(loop: For) -> bool:
+    return not loop.params and loop.step == 1
+
+
+def flatten(loops: Sequence[For], axis: Axis, body: tuple[Any, ...], flat: Value | None = None, wide: bool = True) -> tuple[Any, ...]:
+    """One loop over all iterations of `loops`, the last one fastest, after the statements that find how many there are.
+
+    `flat`, where given, is its index, from 0.  Division is slow in 64 bits: 32 are used where the number of iterations is known to
+    be below 2**31, or promised by not `wide`.
+    """
+    if len(loops) == 1 and flat is None:
+        return (evolve(loops[0], axis=axis, body=body),)
+    head, recorder = ScalarRecorder(), ScalarRecorder()
+    counts = [_count(head, loop) for loop in loops]
+    total: Operand = counts[0]
+    for count in counts[1:]:
+        total = head.op("mul", total, count)
+    index = flat or Value("i64")
+    rest: Operand = index
+    if _below_2_31(total, wide):
+        rest = recorder.op("convert", index, dtype="u32")
+        inner = [Const(c.value, "u32") if _is_number(c) else head.op("convert", c, dtype="u32") for c in counts[1:]]
+        counts = [counts[0], *inner]
+    for n, (loop, count) in reversed(list(enumerate(zip(loops, counts, strict=True)))):
+        here = recorder.op("irem", rest, count) if n else rest
+        rest = recorder.op("idiv", rest, count) if n else rest
+        if loop.lower == index_const(0):
+            recorder.statements.append(Op(loop.index, "convert", (here,)))
+        else:
+            recorder.statements.append(Op(loop.index, "add", (recorder.op("convert", here, dtype="i64"), loop.lower)))
+    return (*head.statements, For(index, index_const(0), total, (*recorder.statements, *body), axis))
+
+
+def _is_number(x: Operand) -> TypeGuard[Const]:
+    return isinstance(x, Const) and not isinstance(x.value, Dim)
+
+
+def _below_2_31(total: Operand, wide: bool) -> bool:
+    return total.value < 2**31 if _is_number(total) else isinstance(total, Const) and not wide
+
+
+def _count(recorder: ScalarRecorder, loop: For) -> Operand:
+    count = trip_count(loop)
+    return recorder.op("max", recorder.op("sub", loop.upper, loop.lower), index_const(0)) if count is None else index_const(count)
+
+
+def flatten_reduction(loop: For) -> For:
+    """A reduction over several loops that only pass their carries on, as one loop; others come back unchanged."""
+    loops, before = [loop], list[Any]()
+    while (inner := _continues(loops[-1])) is not None:
+        before += loops[-1].body[:-1]
+        loops.append(inner)
+    if len(loops) == 1 or not all(s.step == 1 and constant_bounds(s) for s in loops):
+        return loop
+    last = loops[-1]
+    (flat,) = flatten(loops, SERIAL, (*before, *last.body), Value("i64"))
+    return evolve(flat, params=last.params, inits=loop.inits, yields=last.yields, results=loop.results, combine=last.combine)
+
+
+def _continues(loop: For) -> For | None:
+    """The inner reduction that `loop` ends in, if it takes the carries over and what stands before it is cheap to repeat."""
+    *before, inner = loop.body or (None,)
+    if not isinstance(inner, For) or inner.combine is None or scans(inner):
+        return None
+    cheap = all(isinstance(s, Load) or (isinstance(s, Op) and OPS[s.op].cost <= 2) for s in before)
+    same = tuple(inner.inits) == tuple(loop.params) and tuple(loop.yields) == tuple(inner.results)
+    return inner if cheap and same else None
+
+
+def scans(loop: For) -> bool:
+    """Whether a loop with a combiner is a scan, not a reduction."""
+    return any(isinstance(s, Prefix) for s in loop.body)
+
+
+def without_prefixes(body: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Scans as recurrences: each prefix is the combiner applied to the carries."""
+
+    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(_recurrence(with_nested(s, run)) for s in block)
+
+    return run(body)
+
+
+def _recurrence(s: Any) -> Any:
+    if not isinstance(s, For) or s.combine is None or not scans(s):
+        return s
+    body: list[Any] = []
+    for inner in s.body:
+        if not isinstance(inner, Prefix):
+            body.append(inner)
+            continue
+        statements, results = inline(s.combine, (*inner.params, *inner.elements))
+        body += [*statements, *(Op(out, "convert", (r,)) for out, r in zip(inner.outs, results, strict=True))]
+    return evolve(s, body=tuple(body), combine=None)
+
+
+def _rounds(combine: Lambda) -> bool:
+    """Whether combining rounds, so that the order matters for accuracy."""
+    return any(isinstance(s, Op) and s.op in ("add", "sub", "mul", "fma", "div") and is_float(s.out.dtype) for s in walk(combine.body))
+
+
+def fold_in_blocks(body: tuple[Any, ...], size: int) -> tuple[Any, ...]:
+    """Long serial sums fold blocks of `size` iterations from the identity, then combine the blocks.
+
+    The error grows with size + n / size, not with n.
+    """
+
+    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(_blocked(with_nested(s, run), size) for s in block)
+
+    return run(body)
+
+
+def _blocked(s: Any, size: int) -> Any:
+    if not isinstance(s, For) or s.combine is None or not _rounds(s.combine) or not all(isinstance(i, Const) for i in s.inits):
+        return s
+    count = trip_count(s)
+    if count is not None and not isinstance(count, Dim) and count <= 2 * size:
+        return s
+    start, params = Value("i64"), tuple(Value(p.dtype) for p in s.params)
+    recorder = ScalarRecorder()
+    stop = recorder.op("min", recorder.op("add", start, index_const(size * s.step)), s.upper)
+    partial = tuple(Value(p.dtype) for p in s.params)
+    inner = evolve(s, lower=start, upper=stop, results=partial)
+    joined, yields = inline(s.combine, (*params, *partial))
+    block = (*recorder.statements, inner, *joined)
+    return For(start, s.lower, s.upper, block, SERIAL, params, s.inits, yields, s.results, s.combine, size * s.step)

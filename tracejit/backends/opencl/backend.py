@@ -1,0 +1,145 @@
+"""The OpenCL backend: programs on the first device, or the one that TRACEJIT_OPENCL_DEVICE names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import evolve
+
+from tracejit.backends.base import Backend, Target
+from tracejit.backends.grid import GridSchedule
+from tracejit.backends.opencl.runtime import DeviceBuffer, OpenCLDevice, devices
+from tracejit.backends.runner import plan_of, run_program
+from tracejit.ir.program import Launch, Program, walk_steps
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.schedule import Grid, Schedule
+from tracejit.support.errors import BackendUnavailable, ScheduleError
+
+__all__ = ["GRID_OPTIONS", "OpenCLBackend", "OpenCLProgram", "grid_schedule", "select_device"]
+
+GRID_OPTIONS = ("work_group", "groups", "rows")  # fields of GridSchedule that a schedule may set
+
+Array = np.ndarray[Any, Any]
+
+
+def select_device(wanted: str) -> OpenCLDevice:
+    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.  Raises BackendUnavailable."""
+    found = devices()
+    if not wanted:
+        return found[0]
+    if wanted.isdigit() and int(wanted) < len(found):
+        return found[int(wanted)]
+    named = [d for d in found if wanted.lower() in d.name.lower()]
+    if not named or wanted.isdigit():
+        names = ", ".join(f"{n}: {d.name}" for n, d in enumerate(found))
+        raise BackendUnavailable(f"TRACEJIT_OPENCL_DEVICE={wanted} names no OpenCL device; there are {names}")
+    return named[0]
+
+
+class OpenCLProgram:
+    """A program whose kernels are compiled for one device.  Arguments are copied there, results back."""
+
+    def __init__(self, program: Program, device: OpenCLDevice) -> None:
+        self.program = program
+        self.device = device
+        self._plan = plan_of(program)
+        steps = [s for s in walk_steps(program.steps) if isinstance(s, Launch)]
+        schedules = [grid_schedule(s.schedule, device.default_schedule) for s in steps]
+        compiled = device.compile_kernels([s.kernel for s in steps], schedules) if steps else []
+        self._launchables = {id(s): c for s, c in zip(steps, compiled, strict=True)}
+
+    def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
+        """The results, in the order of the signature.  Raises OutOfMemory, LaunchError."""
+        return run_program(self._plan, self, inputs, dims)
+
+    def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
+        """Runs on arguments that are on the device already, for measuring."""
+        resident = _Resident(self, [self.upload(x, "C") for x in inputs])
+
+        def call() -> None:
+            run_program(self._plan, resident, inputs, dims)
+            self.device.synchronize()
+
+        return call
+
+    def identity(self) -> str:
+        """The source, and the sizes it is launched with."""
+        groups = [str([launch.work_group for launch in x.program.launches]) for x in self._launchables.values()]
+        return "\n".join([*groups, self.text("code")])
+
+    def text(self, stage: str) -> str:
+        """The OpenCL C source; for "asm" what the driver made of it, where that is text."""
+        if stage == "asm":
+            return "\n\n".join(dict.fromkeys(x.binary_text() for x in self._launchables.values()))
+        return "\n\n".join(dict.fromkeys(x.source for x in self._launchables.values()))
+
+    # What the runner asks for
+
+    def allocate(self, dtype: str, shape: tuple[int, ...]) -> DeviceBuffer:
+        return self.device.alloc(int(np.prod(shape, dtype=np.int64)) * numpy_dtype(dtype).itemsize)
+
+    def upload(self, array: Array, layout: str) -> DeviceBuffer:
+        return self.device.from_host(array)  # row-major, which is a case of every layout
+
+    def download(self, memory: DeviceBuffer, dtype: str, shape: tuple[int, ...]) -> Array:
+        return self.device.to_host(memory, numpy_dtype(dtype), shape)
+
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
+        self.device.copy(source, target, min(source.nbytes, target.nbytes))
+
+    def launch(self, step: Launch, arguments: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> None:
+        self._launchables[id(step)].launch(arguments, {d: dims[d] for d in step.kernel.dims})
+
+
+class _Resident:
+    """The machine of a program for measuring: arguments lie on the device, results stay there."""
+
+    def __init__(self, program: OpenCLProgram, inputs: Sequence[DeviceBuffer]) -> None:
+        self.allocate, self.copy, self.launch = program.allocate, program.copy, program.launch
+        self._read = program.download
+        self._inputs = inputs
+        self._taken = 0
+
+    def upload(self, array: Array, layout: str) -> DeviceBuffer:
+        found = self._inputs[self._taken]
+        self._taken = (self._taken + 1) % len(self._inputs)
+        return found
+
+    def download(self, memory: DeviceBuffer, dtype: str, shape: tuple[int, ...]) -> Array:
+        return self._read(memory, dtype, shape) if dtype == "bool" and shape == () else np.empty(0)
+
+
+def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:
+    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not."""
+    options: dict[str, Any] = {}
+    for d in schedule.directives:
+        if not isinstance(d, Grid) or d.option not in GRID_OPTIONS:
+            raise ScheduleError(f"{d}: on a grid the options {', '.join(GRID_OPTIONS)} may be set")
+        if d.value not in ("auto", "item", "group") if d.option == "rows" else not isinstance(d.value, int):
+            raise ScheduleError(f"{d}: rows are shared out by auto, item or group; other options are powers of two")
+        options[d.option] = d.value
+    return evolve(default, **options)
+
+
+class OpenCLBackend(Backend):
+    """Kernels as OpenCL C, through pyopencl."""
+
+    name: ClassVar[str] = "opencl"
+    execution_model: ClassVar[str] = "jit"
+
+    def __init__(self) -> None:
+        self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())
+
+    def target(self) -> Target:
+        have = self.device.capabilities
+        f64 = True if have.fp64 else f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
+        have_all = {"f64": f64, "f16": True, "i64": True, "atomics": True}
+        raw = self.device.raw
+        driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
+        return Target("opencl", threads=raw.max_compute_units, capabilities=have_all, device=self.device.name, driver=driver)
+
+    def compile(self, program: Program) -> OpenCLProgram:
+        return OpenCLProgram(program, self.device)

@@ -1,0 +1,193 @@
+"""Compiled kernels with their arguments made ready: a launch looks them up and enqueues."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from tracejit.backends.c_like import Argument, EntryPoint
+from tracejit.backends.grid import GridProgram, GridSchedule
+from tracejit.backends.opencl.memory import DeviceBuffer
+from tracejit.ir.kernel import Buffer, Kernel
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.types import evaluate
+from tracejit.support.errors import LaunchError, UnsupportedError
+
+if TYPE_CHECKING:
+    from tracejit.backends.opencl.runtime import OpenCLDevice
+
+__all__ = ["Launchable"]
+
+_PREPARED = 4  # sets of arguments that a kernel keeps ready: loops exchange two
+
+
+@frozen(eq=False)
+class _Prepared:
+    """Driver kernels whose arguments are set, and the sizes to launch them with."""
+
+    handles: tuple[Any, ...] = ()
+    sizes: tuple[int, ...] = ()
+    wide: Launchable | None = None  # what runs instead
+
+
+class Launchable:
+    """A compiled kernel: one or more device kernels that run in order."""
+
+    def __init__(
+        self,
+        device: OpenCLDevice,
+        kernel: Kernel,
+        schedule: GridSchedule,
+        bound: GridProgram,
+        program: Any,
+        entries: Sequence[EntryPoint],
+        source: str,
+    ) -> None:
+        self.device = device
+        self.kernel = kernel
+        self.schedule = schedule
+        self.program = bound
+        self.source = source
+        self.entries = entries
+        self._driver_program = program
+        self._wide: Launchable | None = None
+        self._prepared: dict[tuple[Any, ...], _Prepared] = {}
+        self._temporaries: tuple[Any, dict[str, DeviceBuffer]] | None = None
+        self._lock = threading.Lock()
+        self._spare = self._handles()  # driver kernels without arguments of use
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        """A kernel that needs many registers may not run in groups as large as asked for."""
+        cl = self.device.cl
+        for launch, handle in zip(self.program.launches, self._spare, strict=True):
+            most = handle.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.device.raw)
+            if launch.work_group > most:
+                name = launch.kernel.name
+                raise UnsupportedError(f"{name} runs in groups of at most {most} work-items on {self.device.name}, not {launch.work_group}")
+
+    def _handles(self) -> list[Any]:
+        return [self.device.cl.Kernel(self._driver_program, entry.name) for entry in self.entries]
+
+    def binary_text(self) -> str:
+        """What the driver's compiler made, where that is text (PTX on NVIDIA); otherwise how long it is."""
+        binary: bytes = self._driver_program.binaries[0]
+        try:
+            return binary.decode("ascii")
+        except UnicodeDecodeError:
+            return f"{len(binary)} bytes of binary code for {self.device.name}"
+
+    def launch(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int] | None = None) -> None:
+        """Enqueue; `buffers` in the order of the kernel's parameters, `dims` the extents its symbols have.  Does not wait.
+
+        Raises: LaunchError when the device refuses, or a buffer is too small or lies on another device.
+        """
+        dims = dims or {}
+        key = (*(b.key for b in buffers), *dims.items())
+        with self._lock:
+            ready = self._prepared.get(key)
+            if ready is None:
+                ready = self.device.guard(lambda: self._prepare(buffers, dims))
+                while len(self._prepared) >= _PREPARED:
+                    self._spare = list(self._prepared.pop(next(iter(self._prepared))).handles)
+                self._prepared[key] = ready
+            if ready.wide is not None:
+                ready.wide.launch(buffers, dims)
+            else:
+                self.device.guard(lambda: self._enqueue(ready))
+
+    def _wider(self) -> Launchable:
+        """The same kernel with 64-bit arithmetic on the numbers of iterations."""
+        if self._wide is None:
+            self._wide = self.device.compile_kernel(self.kernel, evolve(self.schedule, wide=True))
+        return self._wide
+
+    def _enqueue(self, ready: _Prepared) -> None:
+        enqueue, queue = self.device.cl.enqueue_nd_range_kernel, self.device.queue
+        for handle, launch, size in zip(ready.handles, self.program.launches, ready.sizes, strict=True):
+            if size:
+                enqueue(queue, handle, (size,), (launch.work_group,))
+        queue.flush()
+
+    def _prepare(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> _Prepared:
+        missing = [d for d in self.kernel.dims if d not in dims]
+        if missing or len(buffers) != len(self.kernel.buffers):
+            names = ", ".join(self.kernel.dims) or "none"
+            raise LaunchError(f"kernel {self.kernel.name} takes {len(self.kernel.buffers)} buffers and the extents {names}")
+        by_name = {b.name: self._checked(b, given, dims) for b, given in zip(self.kernel.buffers, buffers, strict=True)}
+        if not self.schedule.wide and self.kernel.dims and any(a.iterations(dims) >= 2**31 for a in self.program.launches):
+            return _Prepared(wide=self._wider())
+        by_name |= self._temporaries_for(dims)
+        handles, self._spare = self._spare or self._handles(), []
+        for handle, launch, entry in zip(handles, self.program.launches, self.entries, strict=True):
+            shapes = {b.name: b for b in launch.kernel.buffers}
+            handle.set_args(*(self._argument(a, by_name, shapes, dims) for a in entry.arguments))
+        return _Prepared(tuple(handles), tuple(launch.items(dims) for launch in self.program.launches))
+
+    def _temporaries_for(self, dims: Mapping[str, int]) -> dict[str, DeviceBuffer]:
+        """The kernel's own memory.  The queue runs in order, so one launch may use what the one before it used."""
+        key = tuple(sorted(dims.items()))
+        if self._temporaries is None or self._temporaries[0] != key:
+            self._prepared.clear()  # their arguments are the memory that goes now
+            self._temporaries = None
+            self._temporaries = (key, {t.name: self.device.alloc(_bytes(t, dims)) for t in self.program.temporaries})
+        return self._temporaries[1]
+
+    def _checked(self, buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> DeviceBuffer:
+        if given.device is not self.device:
+            raise LaunchError(f"buffer {buffer.name} lies on {given.device.name}, not on {self.device.name}; copy it there first")
+        if buffer.layout == "C" and (given.strides is not None or given.offset):
+            raise LaunchError(f"buffer {buffer.name} must be row-major from its first byte")
+        needed = _bytes(buffer, dims)
+        if buffer.layout == "C" and given.nbytes < needed:
+            raise LaunchError(f"buffer {buffer.name} needs {needed} bytes, not {given.nbytes}")
+        if buffer.layout != "C" and needed:
+            self._check_view(buffer, given, dims)
+        return given
+
+    def _check_view(self, buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> None:
+        """A view stays inside its bytes: what lies outside belongs to others."""
+        item = numpy_dtype(buffer.dtype).itemsize
+        strides = _strides(buffer, given, dims)
+        if buffer.layout == "unit" and strides and strides[-1] != item and evaluate(buffer.shape[-1], dims) > 1:
+            raise LaunchError(f"the last stride of buffer {buffer.name} is {strides[-1]} bytes, not {item}")
+        spans = [(evaluate(n, dims) - 1) * step for n, step in zip(buffer.shape, strides, strict=True)]
+        first = given.offset + sum(s for s in spans if s < 0)
+        last = given.offset + sum(s for s in spans if s > 0) + item
+        if first < 0 or last > given.nbytes:
+            raise LaunchError(f"buffer {buffer.name} reaches from byte {first} to {last} of {given.nbytes}")
+
+    def _argument(self, a: Argument, by_name: Mapping[str, DeviceBuffer], buffers: Mapping[str, Buffer], dims: Mapping[str, int]) -> Any:
+        match a.kind:
+            case "buffer":
+                return by_name[a.name].memory.raw
+            case "offset":
+                return np.int64(by_name[a.name].offset)
+            case "stride":
+                return np.int64(_strides(buffers[a.name], by_name[a.name], dims)[a.axis])
+            case _:
+                return np.int64(dims[a.name])
+
+
+def _bytes(buffer: Buffer, dims: Mapping[str, int]) -> int:
+    count = numpy_dtype(buffer.dtype).itemsize
+    for n in buffer.shape:
+        count *= evaluate(n, dims)
+    return count
+
+
+def _strides(buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> tuple[int, ...]:
+    """Byte strides: those of the view, or row-major ones."""
+    if given.strides is not None:
+        if len(given.strides) != len(buffer.shape):
+            raise LaunchError(f"buffer {buffer.name} of rank {len(buffer.shape)} was given {len(given.strides)} strides")
+        return given.strides
+    strides, step = [0] * len(buffer.shape), numpy_dtype(buffer.dtype).itemsize
+    for axis in reversed(range(len(buffer.shape))):
+        strides[axis] = step
+        step *= evaluate(buffer.shape[axis], dims)
+    return tuple(strides)

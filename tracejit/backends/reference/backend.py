@@ -1,0 +1,70 @@
+"""The reference backend: kernels interpreted with NumPy, every access checked.  Slow; it is what other backends are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tracejit.backends.base import Backend, Target
+from tracejit.backends.reference.interpreter import run_kernel
+from tracejit.backends.reference.memory import poison
+from tracejit.backends.runner import plan_of, run_program, seen_as
+from tracejit.ir.program import Launch, Program
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.support.errors import UnsupportedError
+
+__all__ = ["InterpretedProgram", "ReferenceBackend"]
+
+Array = np.ndarray[Any, Any]
+
+
+class _Machine:
+    """Memory is arrays; fresh memory is poisoned, so that an element nothing wrote shows."""
+
+    def allocate(self, dtype: str, shape: tuple[int, ...]) -> Array:
+        return poison(shape, numpy_dtype(dtype))
+
+    def upload(self, array: Array, layout: str) -> Array:
+        return np.ascontiguousarray(array).reshape(array.shape) if layout == "C" else array
+
+    def download(self, memory: Array, dtype: str, shape: tuple[int, ...]) -> Array:
+        return memory
+
+    def copy(self, target: Array, source: Array) -> None:
+        np.copyto(target, source)
+
+    def launch(self, step: Launch, arguments: Sequence[Array], dims: Mapping[str, int]) -> None:
+        run_kernel(step.kernel, {b.name: seen_as(b, a, dims) for b, a in zip(step.kernel.buffers, arguments, strict=True)}, dims)
+
+
+class InterpretedProgram:
+    """A program whose kernels are interpreted."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._plan = plan_of(program)
+
+    def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
+        """The results, in the order of the signature.  Raises InternalError where a kernel breaks a rule of the IR."""
+        return run_program(self._plan, _Machine(), inputs, dims)
+
+    def text(self, stage: str) -> str:
+        """The kernels it interprets.  Raises UnsupportedError for "asm"."""
+        if stage == "asm":
+            raise UnsupportedError('the reference backend interprets kernels and has no machine code; text("code") shows the kernels')
+        return "\n\n".join(map(str, self.program.kernels()))
+
+
+class ReferenceBackend(Backend):
+    """Executable meaning of the kernel IR."""
+
+    name: ClassVar[str] = "reference"
+    execution_model: ClassVar[str] = "interpret"
+
+    def target(self) -> Target:
+        return Target("reference", capabilities={"f64": True, "f16": True, "i64": True, "atomics": True})
+
+    def compile(self, program: Program) -> InterpretedProgram:
+        return InterpretedProgram(program)

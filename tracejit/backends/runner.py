@@ -1,0 +1,165 @@
+"""Walks a program's steps on backends that launch kernels one by one: the reference interpreter and GPU runtimes.
+
+A backend offers a `Machine`: memory, copies and launches.  The walk keeps which memory each buffer stands for, so that `swap` costs
+nothing; it allocates a temporary right before the first step that mentions it and lets it go right after the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from attrs import define
+
+from tracejit.ir.kernel import Buffer
+from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.types import evaluate
+from tracejit.support.errors import InternalError
+from tracejit.support.nodes import node
+
+__all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
+
+M = TypeVar("M")
+
+
+class Machine(Protocol[M]):
+    """What a backend offers for running programs; `M` is its memory.  Calls take effect in order, only `download` waits."""
+
+    def allocate(self, dtype: str, shape: tuple[int, ...]) -> M: ...
+
+    def upload(self, array: np.ndarray[Any, Any], layout: str) -> M: ...
+
+    def download(self, memory: M, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]: ...
+
+    def copy(self, target: M, source: M) -> None: ...
+
+    def launch(self, step: Launch, arguments: Sequence[M], dims: Mapping[str, int]) -> None: ...
+
+
+@node
+class Plan:
+    """For each top-level step the buffers that begin and the temporaries that end there."""
+
+    program: Program
+    begins: tuple[tuple[ProgramBuffer, ...], ...]
+    ends: tuple[tuple[ProgramBuffer, ...], ...]
+    unused: tuple[ProgramBuffer, ...]  # results no step writes: those of empty programs
+
+
+def mentions(step: Any) -> tuple[ProgramBuffer, ...]:
+    """The buffers one step names, without those of nested blocks."""
+    match step:
+        case Launch():
+            return step.arguments
+        case Copy():
+            return (step.target, step.source)
+        case Swap():
+            return (step.a, step.b)
+        case WhileLoop() | Branch():
+            return (step.flag,)
+        case CountedLoop():
+            return ()
+        case _:
+            raise InternalError(f"{type(step).__name__} is no step of a program")
+
+
+def plan_of(program: Program) -> Plan:
+    """When each buffer of a program is needed."""
+    first: dict[ProgramBuffer, int] = {}
+    last: dict[ProgramBuffer, int] = {}
+    for n, top in enumerate(program.steps):
+        for step in walk_steps((top,)):
+            for b in mentions(step):
+                first.setdefault(b, n)
+                last[b] = n
+    begins: list[list[ProgramBuffer]] = [[] for _ in program.steps]
+    ends: list[list[ProgramBuffer]] = [[] for _ in program.steps]
+    for b, n in first.items():
+        if b.role != "input":
+            begins[n].append(b)
+    for b, n in last.items():
+        if b.role == "temporary":
+            ends[n].append(b)
+    unused = tuple(b for b in program.outputs if b not in first)
+    return Plan(program, tuple(map(tuple, begins)), tuple(map(tuple, ends)), unused)
+
+
+def run_program(
+    plan: Plan, machine: Machine[Any], inputs: Sequence[np.ndarray[Any, Any]], dims: Mapping[str, int]
+) -> list[np.ndarray[Any, Any]]:
+    """The results of a program for `inputs` in the order of the signature.
+
+    Raises: what the machine raises; InternalError where the arguments do not fit the program.
+    """
+    program = plan.program
+    if len(inputs) != len(program.inputs):
+        raise InternalError(f"program {program.name} takes {len(program.inputs)} inputs, not {len(inputs)}")
+    walk = _Walk(machine, dims, {b: machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)})
+    for b in plan.unused:
+        walk.begin(b)
+    for step, begins, ends in zip(program.steps, plan.begins, plan.ends, strict=True):
+        for b in begins:
+            walk.begin(b)
+        walk.run((step,))
+        for b in ends:
+            del walk.memory[b]
+    return [machine.download(walk.memory[b], b.dtype, walk.shape(b)) for b in program.outputs]
+
+
+@define(eq=False)
+class _Walk:
+    """One run: what each buffer stands for now."""
+
+    machine: Machine[Any]
+    dims: Mapping[str, int]
+    memory: dict[ProgramBuffer, Any]
+
+    def shape(self, b: ProgramBuffer) -> tuple[int, ...]:
+        return tuple(evaluate(n, self.dims) for n in b.shape)
+
+    def begin(self, b: ProgramBuffer) -> None:
+        self.memory[b] = self.machine.allocate(b.dtype, self.shape(b))
+
+    def flag(self, b: ProgramBuffer) -> bool:
+        """A condition, read back."""
+        found = self.machine.download(self.memory[b], b.dtype, self.shape(b))
+        if numpy_dtype(b.dtype) != np.bool_ or found.shape != ():
+            raise InternalError(f"flag {b.name} is {b.dtype}{list(b.shape)}; flags are bool of rank 0")
+        return bool(found)
+
+    def run(self, steps: Sequence[Any]) -> None:
+        """Steps in order; recursion follows the nesting of loops and branches."""
+        memory = self.memory
+        for step in steps:
+            match step:
+                case Launch():
+                    self.machine.launch(step, [memory[b] for b in step.arguments], self.dims)
+                case Copy():
+                    if memory[step.target] is not memory[step.source]:
+                        self.machine.copy(memory[step.target], memory[step.source])
+                case Swap():
+                    memory[step.a], memory[step.b] = memory[step.b], memory[step.a]
+                case WhileLoop():
+                    self.run(step.condition)
+                    while self.flag(step.flag):
+                        self.run(step.body)
+                        self.run(step.condition)
+                case CountedLoop():
+                    for _ in range(evaluate(step.count, self.dims)):
+                        self.run(step.body)
+                case Branch():
+                    self.run(step.then if self.flag(step.flag) else step.orelse)
+                case _:
+                    raise InternalError(f"{type(step).__name__} is no step of a program")
+
+
+def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    """The same memory in the shape a kernel gives it: kernels may see adjacent axes of contiguous memory as one."""
+    shape = tuple(evaluate(n, dims) for n in buffer.shape)
+    if array.shape == shape:
+        return array
+    if not array.flags.c_contiguous:
+        raise InternalError(f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array of shape {array.shape} is not contiguous")
+    return array.reshape(shape)

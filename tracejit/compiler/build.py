@@ -1,0 +1,322 @@
+"""A jaxpr to a program: forms, fusion, kernels, schedules, buffers, and the loops between kernels.
+
+Control flow recurses over the nesting of loops, not over the length of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from tracejit.compiler.lower import lower
+from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update
+from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.passes.collapse import collapse
+from tracejit.ir.passes.compose import FormEquation, Group, compose
+from tracejit.ir.passes.contract import compose_product, product_note
+from tracejit.ir.passes.fuse import fuse
+from tracejit.ir.passes.merge_loops import merge_loops
+from tracejit.ir.passes.product import find_product
+from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
+from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.schedule import Schedule, Tile, apply
+from tracejit.ir.types import Dim, ShapedArray
+from tracejit.primitives.shape import BroadcastInDim
+from tracejit.support.config import config
+from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.nodes import node
+
+__all__ = ["BuildLog", "build_program", "own_outputs"]
+
+
+@define(eq=False)
+class BuildLog:
+    """What the stages produced, for `text(stage)` and the compile report."""
+
+    forms: list[FormEquation] = field(factory=list)
+    groups: list[Group] = field(factory=list)
+    refusals: list[tuple[Var, str]] = field(factory=list)
+    kernels: list[tuple[Kernel, Kernel, Schedule]] = field(factory=list)  # composed, scheduled, schedule
+    report: list[tuple[str, str]] = field(factory=list)  # equation name, the kernel or library it runs in
+
+
+@node
+class _Context:
+    backend: str
+    schedule: Callable[[Kernel], Schedule]
+    inline: bool
+    log: BuildLog
+    temporaries: list[ProgramBuffer]
+    names: list[int]
+    kernels: dict[str, tuple[Kernel, tuple[str, ...], Schedule]] = field(factory=dict)  # by text: what was made of it
+
+
+def own_outputs(jaxpr: Jaxpr) -> Jaxpr:
+    """Every output a distinct variable that an equation computes: arguments, literals and repeated outputs are copied."""
+    made = {v for e in jaxpr.equations for v in e.outputs}
+    seen: set[Var] = set()
+    extra: list[Equation] = []
+    outputs: list[Var] = []
+    for a in jaxpr.outputs:
+        if isinstance(a, Var) and a in made and a not in seen:
+            seen.add(a)
+            outputs.append(a)
+            continue
+        copy = Var(a.aval)
+        extra.append(Equation(BroadcastInDim(a.aval.shape, tuple(range(a.aval.ndim))), (a,), (copy,)))
+        outputs.append(copy)
+    return Jaxpr(jaxpr.inputs, [*jaxpr.equations, *extra], outputs)
+
+
+class _Builder:
+    """Builds the steps of one jaxpr (the program's, or a loop body's)."""
+
+    def __init__(self, context: _Context, buffers: dict[Var, ProgramBuffer], overwritable: set[Var]) -> None:
+        self.c = context
+        self.buffers = buffers
+        self.overwritable = overwritable
+        self.steps: list[Any] = []
+
+    def temporary(self, var: Any, stem: str = "t") -> ProgramBuffer:
+        self.c.names[0] += 1
+        b = ProgramBuffer(f"{stem}{self.c.names[0]}", kernel_dtype(var.aval.dtype), var.aval.shape, "temporary")
+        self.c.temporaries.append(b)
+        return b
+
+    def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Any]:
+        """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries."""
+        equations, outputs = lower(jaxpr, self.c.backend)
+        fusion = fuse(equations, outputs, inline=self.c.inline)
+        log = self.c.log
+        log.forms += equations
+        log.groups += fusion.groups
+        log.refusals += fusion.refusals
+        self._assign(fusion.groups, outputs, targets)
+        for group in fusion.groups:
+            form = group.equations[0].form
+            if isinstance(form, Loop):
+                self._loop(group.equations[0], form)
+            elif isinstance(form, LibraryCall):
+                raise UnsupportedError(
+                    f"[{group.equations[0].name}] library calls are not supported by this backend", location=group.equations[0].location
+                )
+            else:
+                self._kernel(group)
+        return self.steps
+
+    # -- buffers --------------------------------------------------------------------------------------------------------------------
+    def _assign(self, groups: Sequence[Group], outputs: Sequence[Any], targets: dict[Var, ProgramBuffer]) -> None:
+        """In-place decisions and the buffer of every stored variable."""
+        last: dict[Var, int] = {}
+        for n, g in enumerate(groups):
+            for v in g.inputs:
+                last[v] = n
+        for v in outputs:
+            last[v] = len(groups)
+        parent: dict[Var, Var] = {}
+        self.taken: set[Var] = set()
+        for n, g in enumerate(groups):
+            base = _in_place_base(g)
+            if base is None or last[base] != n or base in self.taken:
+                continue
+            if base in self.buffers and base not in self.overwritable:
+                continue  # an argument or captured array that must stay
+            g.in_place[g.outputs[0]] = base
+            parent[g.outputs[0]] = base
+            self.taken.add(base)
+
+        def root(v: Var) -> Var:
+            while v in parent:
+                v = parent[v]
+            return v
+
+        wanted = {root(v): b for v, b in targets.items() if root(v) not in self.buffers}
+        given = {v: b for v, b in targets.items()}
+        for g in groups:
+            for v in g.outputs:
+                r = root(v)
+                if r in self.buffers:
+                    self.buffers[v] = self.buffers[r]
+                else:
+                    b = wanted.get(r) or given.get(v) or self.temporary(v)
+                    self.buffers[r] = self.buffers[v] = b
+
+    def _kernel(self, group: Group) -> None:
+        self.c.names[0] += 1
+        name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{self.c.names[0]}"
+        layout_of = lambda v: self.buffers[v].layout  # noqa: E731
+        kernel, parameters = compose(group, name, layout_of)
+        self.c.log.report += [(e.name, name) for e in group.equations]
+        product = find_product(group)
+        # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
+        text = str(evolve(kernel, name="kernel"))
+        known = self.c.kernels.get(text) if product is None else None
+        if known is not None:
+            scheduled, names, schedule = known
+            by_place = dict(zip(names, kernel.buffers, strict=True))
+            variables = {b: v for v, b in parameters.items()}
+            arguments = tuple(self.buffers[variables[by_place[b.name]]] for b in scheduled.buffers)
+            self.steps.append(Launch(scheduled, arguments, schedule))
+            return
+        names = tuple(b.name for b in kernel.buffers)
+        before = kernel
+        kernel = collapse(merge_loops(kernel))
+        if product is not None:
+            kernel = evolve(kernel, notes=(*kernel.notes, product_note(group, product, layout_of)))
+        schedule = self.c.schedule(kernel)
+        scheduled = apply(kernel, schedule)
+        tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
+        if product is not None and tile is not None:
+            scheduled, parameters = compose_product(group, name, layout_of, product, tile)
+        if config.checks:
+            from tracejit.ir.check import check_kernel
+
+            check_kernel(before)
+            check_kernel(kernel)
+            check_kernel(scheduled)
+        self.c.log.kernels.append((kernel, scheduled, schedule))
+        if product is None:
+            self.c.kernels[text] = (scheduled, names, schedule)
+        by_name = {b.name: v for v, b in parameters.items()}
+        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule))
+
+    # -- control flow ---------------------------------------------------------------------------------------------------------------
+    def buffer_of(self, atom: Any) -> ProgramBuffer:
+        """The buffer of an operand; a literal is written by a kernel of its own."""
+        if isinstance(atom, Var):
+            return self.buffers[atom]
+        out = Var(atom.aval)
+        jaxpr = Jaxpr([], [Equation(BroadcastInDim((), ()), (atom,), (out,))], [out])
+        inner = _Builder(self.c, {}, set())
+        target = self.temporary(out, "k")
+        self.steps += inner.build(jaxpr, {out: target})
+        return target
+
+    def into(self, target: ProgramBuffer, atom: Any) -> None:
+        """Fill `target` with the value of an operand."""
+        if isinstance(atom, Var) and self.buffers[atom].layout == "C":
+            self.steps.append(Copy(target, self.buffers[atom]))
+            return
+        out = Var(atom.aval)
+        source = Var(atom.aval)
+        operand = atom if isinstance(atom, Literal) else source
+        jaxpr = Jaxpr([source], [Equation(BroadcastInDim(atom.aval.shape, tuple(range(atom.aval.ndim))), (operand,), (out,))], [out])
+        env = {source: self.buffers[atom]} if isinstance(atom, Var) else {}
+        self.steps += _Builder(self.c, env, set()).build(jaxpr, {out: target})
+
+    def nested(
+        self, jaxpr: Jaxpr, arguments: Sequence[ProgramBuffer], overwritable: Sequence[bool], targets: Sequence[ProgramBuffer | None]
+    ) -> tuple[list[Any], list[ProgramBuffer]]:
+        """(steps, buffers of the outputs) of a body."""
+        jaxpr = own_outputs(jaxpr)
+        buffers = dict(zip(jaxpr.inputs, arguments, strict=True))
+        free = {v for v, ok in zip(jaxpr.inputs, overwritable, strict=True) if ok}
+        inner = _Builder(self.c, buffers, free)
+        wanted = {v: t for v, t in zip(jaxpr.outputs, targets, strict=True) if t is not None and isinstance(v, Var)}
+        steps = inner.build(jaxpr, wanted)
+        return steps, [inner.buffers[v] for v in jaxpr.outputs]  # type: ignore[index]
+
+    def _loop(self, e: FormEquation, form: Loop) -> None:
+        parameters = dict(form.parameters)
+        match form.kind:
+            case "while":
+                self._while(e, form, parameters["cond_consts"], parameters["body_consts"])
+            case "for":
+                self._for(e, form, parameters)
+            case "cond":
+                self._cond(e, form)
+            case kind:
+                raise InternalError(f"a {kind} loop in a program")
+        self.c.log.report.append((e.name, "program"))
+
+    def _carry(self, carries: Sequence[ProgramBuffer], jaxpr: Jaxpr, consts: Sequence[ProgramBuffer]) -> list[Any]:
+        """The steps of one iteration: the body into next buffers, then exchanges."""
+        arguments = [*consts, *carries]
+        steps, outs = self.nested(jaxpr, arguments, [False] * len(consts) + [True] * len(carries), [None] * len(carries))
+        copies: list[Any] = []
+        swaps: list[Any] = []
+        used: set[ProgramBuffer] = set()
+        for carry, out in zip(carries, outs, strict=True):
+            if out is carry:
+                continue
+            if out in used or out in carries or out in consts or out.role != "temporary":
+                fresh = ProgramBuffer(f"n{len(self.c.temporaries)}", carry.dtype, carry.shape, "temporary")
+                self.c.temporaries.append(fresh)
+                copies.append(Copy(fresh, out))
+                out = fresh
+            used.add(out)
+            swaps.append(Swap(carry, out))
+        return [*steps, *copies, *swaps]
+
+    def _while(self, e: FormEquation, form: Loop, n_cond: int, n_body: int) -> None:
+        cond, body = form.bodies
+        cond_consts = [self.buffer_of(a) for a in e.inputs[:n_cond]]
+        body_consts = [self.buffer_of(a) for a in e.inputs[n_cond : n_cond + n_body]]
+        for v, a in zip(e.outputs, e.inputs[n_cond + n_body :], strict=True):
+            self.into(self.buffers[v], a)
+        carries = [self.buffers[v] for v in e.outputs]
+        cond_steps, (flag,) = self.nested(cond, [*cond_consts, *carries], [False] * (n_cond + len(carries)), [None])
+        self.steps.append(WhileLoop(tuple(cond_steps), flag, tuple(self._carry(carries, body, body_consts))))
+
+    def _for(self, e: FormEquation, form: Loop, p: dict[str, Any]) -> None:
+        """A counted loop: operands are constants, carries, scanned arrays; the body also carries its index and the stacked outputs."""
+        (body,) = form.bodies
+        nk, nc = p["consts"], p["carries"]
+        consts = [self.buffer_of(a) for a in (*e.inputs[:nk], *e.inputs[nk + nc :])]
+        for v, a in zip(e.outputs, e.inputs[nk : nk + nc], strict=False):
+            self.into(self.buffers[v], a)
+        index = self.temporary(Var(ShapedArray((), np.int64)), "i")
+        self.into(index, Literal(0, ShapedArray((), np.int64)))
+        carries = [index, *[self.buffers[v] for v in e.outputs]]
+        self.steps.append(CountedLoop(p["count"], tuple(self._carry(carries, body, consts))))
+
+    def _cond(self, e: FormEquation, form: Loop) -> None:
+        flag, *operands = [self.buffer_of(a) for a in e.inputs]
+        targets = [self.buffers[v] for v in e.outputs]
+        sides: list[tuple[Any, ...]] = []
+        for body in form.bodies:
+            steps, outs = self.nested(body, operands, [False] * len(operands), targets)
+            assert all(o is t for o, t in zip(outs, targets, strict=True))
+            sides.append(tuple(steps))
+        otherwise, then = sides
+        self.steps.append(Branch(flag, then, otherwise))
+
+
+def _in_place_base(g: Group) -> Var | None:
+    """The base that an update or scatter group may take over: read by nothing else in the group."""
+    if len(g.outputs) != 1:
+        return None
+    root = next((e for e in g.equations if g.outputs[0] in e.outputs), None)
+    if root is None or not isinstance(root.form, (Update, Scatter)) or not isinstance(root.inputs[0], Var):
+        return None
+    base = root.inputs[0]
+    if base not in g.inputs or base in root.inputs[1:] or any(base in e.inputs for e in g.equations if e is not root):
+        return None
+    from tracejit.ir.passes.fuse import reads_own_base
+
+    return None if reads_own_base(root.form) else base
+
+
+def build_program(
+    jaxpr: Jaxpr, name: str, layouts: Sequence[str], backend: str, schedule: Callable[[Kernel], Schedule], *, inline: bool = True
+) -> tuple[Program, BuildLog]:
+    """The program of a jaxpr whose inputs have the given layouts, and what its stages produced."""
+    jaxpr = own_outputs(jaxpr)
+    log = BuildLog()
+    context = _Context(backend, schedule, inline, log, [], [0])
+    inputs = tuple(
+        ProgramBuffer(f"in{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "input", layout)
+        for n, (v, layout) in enumerate(zip(jaxpr.inputs, layouts, strict=True))
+    )
+    outputs = tuple(ProgramBuffer(f"out{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "output") for n, v in enumerate(jaxpr.outputs))
+    builder = _Builder(context, dict(zip(jaxpr.inputs, inputs, strict=True)), set())
+    steps = builder.build(jaxpr, {v: b for v, b in zip(jaxpr.outputs, outputs, strict=True) if isinstance(v, Var)})
+    symbols: set[str] = set()
+    for v in (*jaxpr.inputs, *(x for e in jaxpr.equations for x in e.outputs)):
+        for n in v.aval.shape:
+            symbols |= n.symbols() if isinstance(n, Dim) else set()
+    return Program(name, inputs, outputs, tuple(context.temporaries), tuple(steps), tuple(sorted(symbols))), log

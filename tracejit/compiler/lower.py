@@ -1,0 +1,154 @@
+"""Primitives to forms: the one place where the (primitive, backend, predicate) rules are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.backends.registry import list_backends
+from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
+from tracejit.ir.passes.compose import FormEquation
+from tracejit.ir.primitive import Primitive, primitives
+from tracejit.ir.types import ShapedArray
+from tracejit.support.errors import TracejitError, UserError
+from tracejit.support.nodes import node
+from tracejit.tracer.stage import stage
+
+__all__ = ["LoweringRule", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
+
+
+@node
+class LoweringRule:
+    """A backend's own form of a primitive, used where `predicate(primitive, *avals)` holds."""
+
+    primitive: str
+    backend: str
+    rule: Callable[..., Form]
+    predicate: Callable[..., bool] | None = None
+
+
+_RULES: dict[tuple[str, str], list[LoweringRule]] = {}
+
+
+def register_lowering(
+    primitive: str, *, backend: str, predicate: Callable[..., bool] | None = None
+) -> Callable[[Callable[..., Form]], Callable[..., Form]]:
+    """Decorator: `rule(primitive, builder, *operands) -> form` overrides the primitive's own form on `backend`.
+
+    `predicate(primitive, *avals)` says for which parameters, dtypes and shapes; None: for all.  Later registrations are asked first.
+    Functions that are compiled already keep their code until `clear_cache()`.
+
+    Raises: UserError for an unknown primitive or backend.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.register_lowering("neg", backend="reference", predicate=lambda neg, x: x.dtype.kind == "f")
+    ... def by_subtraction(neg, b, x):
+    ...     return b.map(x.shape, lambda i: b.op("sub", b.const(-0.0, x.dtype), x[i]))
+    >>> tj.jit(lambda x: -x, backend="reference")(np.ones(2))
+    array([-1., -1.])
+    >>> from tracejit.compiler.lower import unregister_lowering
+    >>> unregister_lowering(by_subtraction)
+    """
+    if primitive not in primitives():
+        raise UserError(f"register_lowering: there is no primitive {primitive!r}; see `python -m tracejit.primitives`")
+    if backend not in list_backends():
+        raise UserError(f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
+
+    def register(rule: Callable[..., Form]) -> Callable[..., Form]:
+        _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, backend, rule, predicate))
+        _FORMS.clear()
+        return rule
+
+    return register
+
+
+def unregister_lowering(rule: Callable[..., Form]) -> None:
+    """Take a rule back."""
+    for rules in _RULES.values():
+        rules[:] = [r for r in rules if r.rule is not rule]
+    _FORMS.clear()
+
+
+def lowering_rules() -> list[LoweringRule]:
+    """Every override, in the order they are asked."""
+    return [r for rules in _RULES.values() for r in rules]
+
+
+_FORMS: dict[Any, Form] = {}
+_FORMS_LIMIT = 4096
+
+
+def form_of(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], backend: str) -> Form:
+    """The form of one equation on a backend."""
+    key = (primitive, tuple(in_avals), backend)
+    form = _FORMS.get(key)
+    if form is not None:
+        return form
+    builder = FormBuilder(out_avals)
+    operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
+    for rule in _RULES.get((primitive.name, backend), ()):
+        if rule.predicate is None or rule.predicate(primitive, *in_avals):
+            form = rule.rule(primitive, builder, *operands)
+            break
+    else:
+        form = primitive.lower(builder, *operands)
+    if len(_FORMS) >= _FORMS_LIMIT:
+        _FORMS.clear()
+    _FORMS[key] = form
+    return form
+
+
+def lower(jaxpr: Jaxpr, backend: str) -> tuple[list[FormEquation], list[Atom]]:
+    """Form equations of a jaxpr and its outputs.  `Expand` forms are traced and lowered in place, on an explicit stack."""
+    out: list[FormEquation] = []
+    rename: dict[Var, Atom] = {}
+
+    def resolve(a: Atom) -> Atom:
+        while isinstance(a, Var) and a in rename:
+            a = rename[a]
+        return a
+
+    stack: list[tuple[Any, Any]] = [(iter(jaxpr.equations), None)]
+    while stack:
+        equations, finish = stack[-1]
+        e: Equation | None = next(equations, None)
+        if e is None:
+            stack.pop()
+            if finish is not None:
+                finish()
+            continue
+        inputs = tuple([resolve(a) for a in e.inputs])
+        try:
+            form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend)
+        except TracejitError as error:
+            error.at(e.location)
+            raise
+        if not isinstance(form, Expand):
+            out.append(FormEquation(form, inputs, e.outputs, e.primitive.name, e.location))
+            continue
+        inner = expanded(form, inputs)
+        for var, atom in zip(inner.inputs, inputs, strict=True):
+            rename[var] = atom
+
+        def done(inner: Jaxpr = inner, outer: Equation = e) -> None:
+            for var, atom in zip(outer.outputs, inner.outputs, strict=True):
+                rename[var] = resolve(atom)
+
+        stack.append((iter(inner.equations), done))
+    return out, [resolve(a) for a in jaxpr.outputs]
+
+
+def expanded(form: Expand, inputs: Sequence[Atom]) -> Jaxpr:
+    """The jaxpr of an `Expand` form; it captures nothing."""
+    if isinstance(form.function, Jaxpr):
+        return form.function
+
+    def flat(*args: Any) -> Sequence[Any]:
+        result = form.function(*args)
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+    staged = stage(flat, [a.aval for a in inputs])
+    if staged.constants:
+        raise TracejitError("an Expand form captured an array")
+    return staged.jaxpr

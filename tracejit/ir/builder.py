@@ -1,0 +1,135 @@
+"""Recording scalar statements: what lowering rules, the elementary functions and control-flow bodies write with."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.ir.kernel import Const, For, If, Lambda, Op, Operand, Read, Value, While, index_const
+from tracejit.ir.scalar import OPS
+from tracejit.ir.types import Dim
+
+__all__ = ["ScalarRecorder", "fold_index", "make_lambda"]
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+
+
+def fold_index(name: str, args: tuple[Operand, ...]) -> Operand | None:
+    """Constant folding and the identities x+0, x-0, x*1, x*0 on i64; None where nothing folds."""
+    if name not in _FOLD or len(args) != 2 or args[0].dtype != "i64":
+        return None
+    a, b = args
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(_FOLD[name](a.value, b.value), "i64")
+    if isinstance(b, Const) and not isinstance(b.value, Dim):
+        if b.value == 0:
+            return b if name == "mul" else a
+        if b.value == 1 and name == "mul":
+            return a
+    if isinstance(a, Const) and not isinstance(a.value, Dim):
+        if a.value == 0 and name == "add":
+            return b
+        if a.value == 0 and name == "mul":
+            return a
+        if a.value == 1 and name == "mul":
+            return b
+    return None
+
+
+class ScalarRecorder:
+    """Appends statements to a list; equal scalar operations on the same block level are recorded once."""
+
+    def __init__(self) -> None:
+        self.statements: list[Any] = []
+        self._known: dict[Any, Value] = {}
+
+    def const(self, value: Any, dtype: str) -> Const:
+        return Const(value, dtype)
+
+    def extent(self, n: Any) -> Const:
+        """An integer or symbolic extent as an i64 operand."""
+        return index_const(n)
+
+    def op(self, name: str, *args: Operand, dtype: str | None = None) -> Operand:
+        """One scalar operation; `dtype` states the result of convert and bitcast."""
+        spec = OPS[name]
+        if len(args) != spec.arity:
+            raise TypeError(f"scalar operation {name} takes {spec.arity} operands, not {len(args)}")
+        result = "bool" if spec.result == "bool" else (dtype if spec.result == "out" else args[-1].dtype)
+        assert result is not None, name
+        if name == "convert" and args[0].dtype == result:
+            return args[0]
+        folded = fold_index(name, args)
+        if folded is not None:
+            return folded
+        key = (name, result, *args)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Value(result)
+            self.statements.append(Op(known, name, args))
+        return known
+
+    def read(self, operand: int, index: Sequence[Operand], dtype: str) -> Value:
+        key = ("read", operand, *index)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Value(dtype)
+            self.statements.append(Read(known, operand, tuple(index)))
+        return known
+
+    def _nested(self, record: Callable[[], Any]) -> tuple[tuple[Any, ...], Any]:
+        """Run `record` into a fresh block; what it shares with the block around it stays known."""
+        outer, known = self.statements, dict(self._known)
+        self.statements = []
+        try:
+            result = record()
+            return tuple(self.statements), result
+        finally:
+            self.statements, self._known = outer, known
+
+    def branch(
+        self, condition: Operand, then: Callable[[], Sequence[Operand]], orelse: Callable[[], Sequence[Operand]]
+    ) -> tuple[Operand, ...]:
+        """A real branch with results."""
+        if isinstance(condition, Const):
+            return tuple(then() if condition.value else orelse())
+        then_block, then_results = self._nested(lambda: tuple(then()))
+        else_block, else_results = self._nested(lambda: tuple(orelse()))
+        results = tuple(Value(r.dtype) for r in then_results)
+        self.statements.append(If(condition, then_block, else_block, then_results, else_results, results))
+        return results
+
+    def rare(self, condition: Operand, then: Callable[[], Operand], otherwise: Operand) -> Operand:
+        """`then()` where `condition` holds, else `otherwise`; on a vector axis skipped when no lane needs it."""
+        return self.branch(condition, lambda: (then(),), lambda: (otherwise,))[0]
+
+    def loop(
+        self, extent: Operand, inits: Sequence[Operand], body: Callable[[Operand, tuple[Value, ...]], Sequence[Operand]]
+    ) -> tuple[Value, ...]:
+        """A counted recurrence: `body(index, carries) -> carries`."""
+        index, params = Value("i64"), tuple(Value(i.dtype) for i in inits)
+        block, yields = self._nested(lambda: tuple(body(index, params)))
+        results = tuple(Value(p.dtype) for p in params)
+        self.statements.append(For(index, index_const(0), extent, block, params=params, inits=tuple(inits), yields=yields, results=results))
+        return results
+
+    def while_loop(
+        self, inits: Sequence[Operand], test: Callable[[tuple[Value, ...]], Operand], body: Callable[[tuple[Value, ...]], Sequence[Operand]]
+    ) -> tuple[Value, ...]:
+        """`while test(carries): carries = body(carries)`."""
+        params = tuple(Value(i.dtype) for i in inits)
+        condition, flag = self._nested(lambda: test(params))
+        block, yields = self._nested(lambda: tuple(body(params)))
+        results = tuple(Value(p.dtype) for p in params)
+        self.statements.append(While(params, tuple(inits), condition, flag, block, yields, results))
+        return results
+
+
+def make_lambda(dtypes: Sequence[str], function: Callable[..., Any]) -> Lambda:
+    """Record `function(recorder, *params)` as a Lambda."""
+    recorder = ScalarRecorder()
+    params = tuple(Value(d) for d in dtypes)
+    results = function(recorder, *params)
+    results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+    return Lambda(params, tuple(recorder.statements), results)

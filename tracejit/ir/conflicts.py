@@ -1,0 +1,90 @@
+"""Whether iterations of a loop may store to one place: indices that come from memory cannot be told apart.
+
+A store to such an index is safe in a loop if one of its indices is affine in the loop's index with a factor that is not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.ir.kernel import Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, walk
+from tracejit.support.nodes import value
+
+__all__ = ["Conflicts", "conflicts"]
+
+
+@value
+class Conflicts:
+    """stores: iterations may store to one place, so they run in order; updates: they also read what others wrote, so not even in step."""
+
+    stores: bool = False
+    updates: bool = False
+
+
+def conflicts(loop: For) -> Conflicts:
+    """What may go wrong when iterations of `loop` run in another order (`stores`), or in lanes (`updates`)."""
+    unsafe = [s for s in walk(loop.body) if isinstance(s, Store)]
+    if not any(isinstance(i, Value) for s in unsafe for i in s.index):
+        return Conflicts()
+    strides, data = _flow(loop)
+    found = [s for s in unsafe if any(i in data for i in s.index) and not any(_moves(i, strides) for i in s.index)]
+    if not found:
+        return Conflicts()
+    written = {s.buffer for s in found}
+    return Conflicts(True, any(isinstance(s, Load) and s.buffer in written for s in walk(loop.body)))
+
+
+def _moves(i: Operand, strides: dict[Value, int]) -> bool:
+    return isinstance(i, Value) and strides.get(i, 0) != 0
+
+
+def _flow(loop: For) -> tuple[dict[Value, int], set[Operand]]:
+    """Values affine in the loop's index, with their factors, and values that depend on memory, branches or earlier iterations."""
+    strides: dict[Value, int] = {loop.index: 1}
+    data: set[Operand] = set(loop.params)
+    for _ in range(2):  # carries need a second look
+        for s in walk(loop.body):
+            match s:
+                case Op():
+                    if any(a in data for a in s.args):
+                        data.add(s.out)
+                    elif any(isinstance(a, Value) and a in strides for a in s.args):
+                        factor = _factor(s, strides)
+                        if factor is not None:
+                            strides[s.out] = factor
+                case Load():
+                    data.add(s.out)
+                case Prefix():
+                    data.update(s.outs)
+                case For():
+                    if s.lower in data or s.upper in data:
+                        data.add(s.index)
+                    elif isinstance(s.lower, Value) and s.lower in strides:
+                        strides[s.index] = strides[s.lower]
+                    data.update((*s.params, *s.results))
+                case While():
+                    data.update((*s.params, *s.results))
+                case If():
+                    data.update(s.results)
+                case _:
+                    pass
+    return strides, data
+
+
+def _factor(s: Op, strides: dict[Value, int]) -> int | None:
+    """The factor of the loop's index in a sum or a product with a constant; None for anything else."""
+    parts: Sequence[int] = [strides.get(a, 0) if isinstance(a, Value) else 0 for a in s.args]
+    match s.op, s.args:
+        case "add", _:
+            return parts[0] + parts[1]
+        case "sub", _:
+            return parts[0] - parts[1]
+        case "mul", (_, Const(value=int() as k)):
+            return parts[0] * k
+        case "mul", (Const(value=int() as k), _):
+            return parts[1] * k
+        case "convert", _ if s.out.dtype == "i64":
+            return parts[0]
+        case _:
+            return None
+

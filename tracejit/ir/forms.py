@@ -1,0 +1,238 @@
+"""Forms: what a primitive computes, as data.  The closed set that fusion and composition know; they never look at primitives.
+
+A form states, for each element of its results, a scalar expression over elements of its operands (a `Lambda` whose `Read`s
+name operand and index).  Rules build forms with a `FormBuilder`, device-free, once, without recursion over the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from tracejit.ir.builder import ScalarRecorder, make_lambda
+from tracejit.ir.kernel import Const, Lambda, Operand as Scalar, Value
+from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.support.nodes import node
+
+__all__ = [
+    "Contract",
+    "Expand",
+    "Form",
+    "FormBuilder",
+    "LibraryCall",
+    "Loop",
+    "Map",
+    "Operand",
+    "Piecewise",
+    "Piece",
+    "Reduce",
+    "Scan",
+    "Scatter",
+    "Update",
+]
+
+
+@node
+class Map:
+    """Every result element from operand elements: `result[i] = body(i)`.  All results share `domain`."""
+
+    domain: Shape
+    body: Lambda
+
+
+@node
+class Reduce:
+    """`result[i] = finish(fold of body(i, k) over k)`.
+
+    body: Lambda(i..., k...) -> one element per carrier; init: the identity of each carrier; combine: Lambda(carriers..., elements...) ->
+    carriers, associative and commutative enough to be partitioned; step: the same fold where elements come in increasing order of k,
+    if that is cheaper; finish: Lambda(carriers...) -> results.
+    """
+
+    domain: Shape
+    over: Shape
+    body: Lambda
+    init: tuple[Const, ...]
+    combine: Lambda
+    finish: Lambda | None = None
+    step: Lambda | None = None
+
+
+@node
+class Contract(Reduce):
+    """A Reduce that is a sum of products: domain = batch + rows + columns, over = contracted axes.
+
+    Operand 0 is read at (batch, rows, contracted), operand 1 at (batch, columns, contracted), in `lhs` and `rhs` axis order:
+    each a tuple naming for every operand axis its role and position, ("b" | "m" | "n" | "k", position).
+    """
+
+    lhs: tuple[tuple[str, int], ...] = ()
+    rhs: tuple[tuple[str, int], ...] = ()
+    groups: tuple[int, int, int] = (0, 1, 1)  # how many batch, row and column axes
+
+
+@node
+class Scan:
+    """`result[i, k] = fold of body(i, 0..k)` along `axis` of the domain; `reverse` runs from the last element."""
+
+    domain: Shape
+    axis: int
+    body: Lambda
+    init: tuple[Const, ...]
+    combine: Lambda
+    reverse: bool = False
+
+
+@node
+class Update:
+    """`result = base` (operand 0) with `body(i)` stored at `start + i * step` for i in `region`; that box lies inside the domain.
+
+    start: Lambda(() -> one i64 per axis), it may read operands of rank 0.
+    """
+
+    domain: Shape
+    region: Shape
+    start: Lambda
+    step: tuple[int, ...]
+    body: Lambda
+
+
+@node
+class Scatter:
+    """`result = base` (operand 0) with `combine(result[t], v)` for (t..., valid, v) = body(i), i in `region` in order.
+
+    Targets may repeat.
+    """
+
+    domain: Shape
+    region: Shape
+    body: Lambda
+    combine: Lambda | None
+
+
+@node
+class Piece:
+    """A box of the domain, `lower <= i < upper` per axis, and its body."""
+
+    lower: Shape
+    upper: Shape
+    body: Lambda
+
+
+@node
+class Piecewise:
+    """Boxes that cover the domain; an element takes the first piece that contains it."""
+
+    domain: Shape
+    pieces: tuple[Piece, ...]
+
+
+@node
+class Loop:
+    """A loop or branch over whole arrays whose bodies are jaxprs: kind "while", "for", "scan" or "cond", run by the program."""
+
+    kind: str
+    bodies: tuple[Any, ...]
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+
+@node
+class LibraryCall:
+    """A call of `symbol` from `environment` over whole buffers."""
+
+    symbol: str
+    environment: Any
+    arguments: tuple[Any, ...] = ()
+
+
+@node
+class Expand:
+    """A composition of other primitives: traced by calling `function` on the operands."""
+
+    function: Callable[..., Any]
+
+
+Form: TypeAlias = Map | Reduce | Contract | Scan | Update | Scatter | Piecewise | Loop | LibraryCall | Expand
+
+
+class Operand:
+    """An array operand inside a lowering rule: `x[i, j]` reads one element."""
+
+    __slots__ = ("_recorder", "aval", "number")
+
+    def __init__(self, recorder: Callable[[], ScalarRecorder], number: int, aval: ShapedArray) -> None:
+        self._recorder = recorder
+        self.number = number
+        self.aval = aval
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> str:
+        return kernel_dtype(self.aval.dtype)
+
+    def __getitem__(self, index: Any) -> Value:
+        index = index if isinstance(index, tuple) else (index,)
+        if len(index) != len(self.aval.shape):
+            raise TypeError(f"operand {self.number} of rank {len(self.aval.shape)} read at {len(index)} indices")
+        return self._recorder().read(self.number, index, self.dtype)
+
+
+class FormBuilder:
+    """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars; `map`, `reduce`, ... make the form."""
+
+    def __init__(self, out_avals: Sequence[ShapedArray]) -> None:
+        self.out_avals = tuple(out_avals)
+        self._current: ScalarRecorder | None = None
+
+    def recorder(self) -> ScalarRecorder:
+        assert self._current is not None, "scalar statements are recorded inside a form's body only"
+        return self._current
+
+    def op(self, name: str, *args: Scalar, dtype: str | None = None) -> Scalar:
+        return self.recorder().op(name, *args, dtype=dtype)
+
+    def const(self, value: Any, dtype: str) -> Const:
+        return Const(value, dtype)
+
+    def extent(self, n: Extent) -> Const:
+        return Const(n, "i64")
+
+    def body(self, arity: int, function: Callable[..., Any]) -> Lambda:
+        """Record `function(index tuple)`."""
+
+        def run(recorder: ScalarRecorder, *params: Value) -> Any:
+            outer, self._current = self._current, recorder
+            try:
+                return function(params)
+            finally:
+                self._current = outer
+
+        return make_lambda(["i64"] * arity, run)
+
+    def combiner(self, dtypes: Sequence[str], function: Callable[..., Any]) -> Lambda:
+        """Record `function(recorder, accumulators, elements)`."""
+        n = len(dtypes)
+        return make_lambda([*dtypes, *dtypes], lambda r, *ps: function(r, ps[:n], ps[n:]))
+
+    def map(self, domain: Shape, function: Callable[[tuple[Value, ...]], Any]) -> Map:
+        return Map(domain, self.body(len(domain), function))
+
+    def reduce(
+        self,
+        domain: Shape,
+        over: Shape,
+        body: Callable[[tuple[Value, ...], tuple[Value, ...]], Any],
+        init: Sequence[Const],
+        combine: Callable[..., Any],
+        finish: Callable[..., Any] | None = None,
+    ) -> Reduce:
+        n = len(domain)
+        dtypes = [c.dtype for c in init]
+        last = None if finish is None else make_lambda(dtypes, finish)
+        return Reduce(
+            domain, over, self.body(n + len(over), lambda p: body(p[:n], p[n:])), tuple(init), self.combiner(dtypes, combine), last
+        )

@@ -1,0 +1,101 @@
+"""The jaxpr: a typed, pure, single-assignment program over whole arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import field
+
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
+from tracejit.support.nodes import node
+from tracejit.support.source import Location
+
+__all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var"]
+
+_ids = itertools.count()
+
+
+class Var:
+    """One array value of a jaxpr; compared by identity."""
+
+    __slots__ = ("aval", "id")
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+        self.id = next(_ids)
+
+    def __repr__(self) -> str:
+        return f"v{self.id}:{self.aval}"
+
+
+class Literal:
+    """A scalar constant written into the program."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any, aval: ShapedArray) -> None:
+        self.value = aval.dtype.type(value)
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.value}:{self.aval}"
+
+
+Atom: TypeAlias = Var | Literal
+
+
+@node
+class Equation:
+    """`outputs = primitive inputs`, with the user's line that asked for it."""
+
+    primitive: Primitive
+    inputs: tuple[Atom, ...]
+    outputs: tuple[Var, ...]
+    location: Location | None = None
+
+
+def _tuple(x: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(x)
+
+
+@node
+class Jaxpr:
+    """Inputs, equations in order, outputs.  Captured arrays are ordinary inputs that come after the arguments.
+
+    Two jaxprs are equal when they print the same: names are renumbered, so this is equality up to renaming.
+    """
+
+    inputs: tuple[Var, ...] = field(converter=_tuple)
+    equations: tuple[Equation, ...] = field(converter=_tuple)
+    outputs: tuple[Atom, ...] = field(converter=_tuple)
+    _text: list[str] = field(factory=list, repr=False, init=False)
+
+    def __str__(self) -> str:
+        if not self._text:
+            from tracejit.ir.text import print_jaxpr
+
+            self._text.append(print_jaxpr(self))
+        return self._text[0]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Jaxpr) and str(self) == str(other))
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple(v.aval for v in self.inputs)
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple(v.aval for v in self.outputs)
+
+
+def evaluate_literals(atoms: Sequence[Atom]) -> list[Any]:
+    """The values of literals, None for variables."""
+    return [np.asarray(a.value) if isinstance(a, Literal) else None for a in atoms]

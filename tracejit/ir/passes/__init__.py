@@ -1,0 +1,1 @@
+"""The passes over the dialects, one a file, each a pure function."""

@@ -1,0 +1,187 @@
+"""Adjacent loops that only walk contiguous memory become one loop: `for i, for j: y[i, j] = x[i, j]` is a loop over i * n + j.
+
+Done for perfect nests of plain or reduction loops over constant or symbolic extents whose two indices are used only together, as
+adjacent axes of row-major buffers that these loops cover wholly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from attrs import evolve
+
+from tracejit.ir.kernel import (
+    SERIAL,
+    Alloc,
+    Buffer,
+    Const,
+    For,
+    Kernel,
+    Load,
+    Op,
+    Store,
+    Value,
+    blocks,
+    index_const,
+    operands_of,
+    results_of,
+    walk,
+)
+from tracejit.ir.types import Dim
+
+__all__ = ["collapse"]
+
+
+def collapse(kernel: Kernel) -> Kernel:
+    """Collapse nests as far as possible: those of all top-level loops together where that works, else one at a time."""
+    changed = True
+    while changed:
+        changed = False
+        pairs = [pair for s in kernel.body if (pair := _candidate(s)) is not None]
+        for chosen in ([pairs] if len(pairs) > 1 else []) + [[pair] for pair in pairs]:
+            joined = _try(kernel, chosen)
+            if joined is not None:
+                kernel, changed = joined, True
+                break
+    return kernel
+
+
+def _candidate(s: Any) -> tuple[For, For] | None:
+    """The innermost pair of a perfect nest that could be one loop, searched from the inside."""
+    chain: list[For] = []
+    while isinstance(s, For):
+        chain.append(s)
+        shifts = _shifts(s)
+        inner = s.body[len(shifts)] if len(s.body) > len(shifts) else None
+        if not isinstance(inner, For) or not (len(s.body) == len(shifts) + 1 or (not shifts and _joins(s, inner))):
+            break
+        s = inner
+    for outer, inner in reversed(list(itertools.pairwise(chain))):
+        if _plain(outer, any_start=True) and _plain(inner) and (outer.combine is None) == (inner.combine is None):
+            return outer, inner
+    return None
+
+
+def _shifts(s: For) -> dict[Value, Any]:
+    """The statements at the head of a loop that add a constant to its index: value -> constant."""
+    found: dict[Value, Any] = {}
+    for x in s.body:
+        if not (isinstance(x, Op) and x.op == "add" and x.args[0] is s.index and isinstance(x.args[1], Const)):
+            break
+        found[x.out] = x.args[1].value
+    return found
+
+
+def _joins(outer: For, inner: For) -> bool:
+    """Whether two reduction loops fold one reduction: the outer one only joins the inner one's results."""
+    return (
+        outer.combine is not None
+        and outer.combine is inner.combine
+        and outer.inits == inner.inits
+        and all(isinstance(x, Op) for x in outer.body[1:])
+    )
+
+
+def _plain(s: For, *, any_start: bool = False) -> bool:
+    extent = s.upper.value if isinstance(s.upper, Const) else None
+    return (
+        s.axis == SERIAL
+        and (not s.params or s.combine is not None)
+        and isinstance(s.lower, Const)
+        and (any_start or s.lower.value == 0)
+        and isinstance(extent, (int, Dim))
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    return (
+        isinstance(a, Const)
+        and isinstance(b, Const)
+        and type(a.value) is type(b.value)
+        and (a.value.same(b.value) if isinstance(a.value, Dim) else a.value == b.value)
+    )
+
+
+def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa: C901  (one walk over the statements)
+    """The kernel with these pairs of loops collapsed, or None where an access forbids it."""
+    # The outer index of each pair and what is a constant away from it: value -> (pair, constant).
+    rows: dict[Value, tuple[int, Any]] = {}
+    columns = {inner.index: n for n, (_, inner) in enumerate(pairs)}
+    for n, (outer, _) in enumerate(pairs):
+        rows[outer.index] = (n, 0)
+        rows |= {v: (n, shift) for v, shift in _shifts(outer).items()}
+    axes: dict[Buffer, set[int | None]] = {}
+    for s in walk(kernel.body):
+        if isinstance(s, (Load, Store)):
+            at = _place(s.index, rows, columns)
+            uses = sum(1 for x in s.index if x in rows or x in columns)
+            if uses not in (0, 2) or (uses == 2 and at is None) or (isinstance(s, Store) and (s.value in rows or s.value in columns)):
+                return None
+            if at is not None:
+                # The inner loop covers its axis wholly: then a row and a column are a place in memory that grows by one with the column.
+                inner = pairs[rows[s.index[at]][0]][1]  # type: ignore[index]
+                if not (s.buffer.layout == "C" and _same(index_const(s.buffer.shape[at + 1]), inner.upper)):
+                    return None
+            axes.setdefault(s.buffer, set()).add(at)
+        elif any(x in rows or x in columns for x in operands_of(s)) and not any(x in rows for x in results_of(s)):
+            return None
+    # A buffer keeps its axes if it is not walked by these loops; one that is both walked and read otherwise cannot change its shape.
+    if any(len(found) > 1 for found in axes.values()):
+        return None
+    views: dict[Buffer, Buffer] = {}
+    for b, found in axes.items():
+        (at,) = found
+        if at is not None:
+            views[b] = evolve(b, shape=(*b.shape[:at], b.shape[at] * b.shape[at + 1], *b.shape[at + 2 :]))
+    if not views:
+        return None
+    places: dict[Value, Value] = {}
+    heads: list[list[Any]] = []
+    for n, (outer, inner) in enumerate(pairs):
+        index = places[outer.index] = Value("i64")
+        heads.append([])
+        for v, (pair, shift) in rows.items():
+            if pair == n and v is not outer.index:
+                places[v] = Value("i64")
+                heads[n].append(Op(places[v], "add", (index, Const(shift * inner.upper.value, "i64"))))  # type: ignore[union-attr]
+    outers = {outer.index: n for n, (outer, _) in enumerate(pairs)}
+
+    def rewrite(s: Any) -> Any:
+        match s:
+            case Load() | Store():
+                b = views.get(s.buffer)
+                if b is None:
+                    return s
+                at = _place(s.index, rows, columns)
+                if at is None:
+                    return evolve(s, buffer=b)
+                return evolve(s, buffer=b, index=(*s.index[:at], places[s.index[at]], *s.index[at + 2 :]))  # type: ignore[index]
+            case Alloc():
+                return evolve(s, buffer=views.get(s.buffer, s.buffer))
+            case For() if s.index in outers:
+                n = outers[s.index]
+                outer, inner = pairs[n]
+                lower, upper = (Const(x.value * inner.upper.value, "i64") for x in (outer.lower, outer.upper))  # type: ignore[union-attr]
+                body = (*heads[n], *(rewrite(x) for x in inner.body))
+                return evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)
+            case _:
+                parts = blocks(s)
+                return s if not parts else _with_blocks(s, [tuple(rewrite(x) for x in b) for b in parts])
+
+    body = tuple(rewrite(s) for s in kernel.body)
+    return evolve(kernel, body=body, buffers=tuple(views.get(b, b) for b in kernel.buffers))
+
+
+def _place(index: tuple[Any, ...], rows: dict[Value, tuple[int, Any]], columns: dict[Value, int]) -> int | None:
+    """The axis at which an access has the row and column of one pair."""
+    for k in range(len(index) - 1):
+        row = rows.get(index[k]) if isinstance(index[k], Value) else None
+        if row is not None and isinstance(index[k + 1], Value) and columns.get(index[k + 1]) == row[0]:
+            return k
+    return None
+
+
+def _with_blocks(s: Any, parts: list[tuple[Any, ...]]) -> Any:
+    names = {"For": ("body",), "While": ("condition", "body"), "If": ("then", "orelse")}[type(s).__name__]
+    return evolve(s, **dict(zip(names, parts, strict=True)))

@@ -1,0 +1,470 @@
+"""Fusion: which values become buffers.  Decisions look at forms and how they index each other, never at primitives.
+
+Equations are visited from the last to the first.  A value joins the group of its consumers when that costs no repeated work: it is
+evaluated once per element there, or its loops end before the consumer's inner loops begin (then composition hoists it), or it is
+cheap.  Otherwise it is stored, by a group of its own or as a further result of a consumer's group.  Every refusal is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from attrs import define, field
+
+from tracejit.ir.forms import Contract, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.jaxpr import Var
+from tracejit.ir.kernel import Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
+from tracejit.ir.passes.compose import FormEquation, Group, form_cost
+from tracejit.ir.passes.product import followers, follows, tiles_well
+from tracejit.ir.types import Extent, Shape, prod
+from tracejit.support.nodes import node, value
+
+__all__ = ["Fusion", "fuse"]
+
+CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
+MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
+PACK_COST = 12.0  # what an operand of a matrix product may cost to compute where it is packed
+FEW = 32  # a reduction to fewer elements than this does not feed a larger loop in the same kernel,
+SMALL = 16384  # unless it reads no more than so many
+
+
+@value
+class Access:
+    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data."""
+
+    axes: tuple[frozenset[int] | None, ...]
+    guarded: bool = False
+
+
+def _statements(lam: Lambda) -> Iterable[Any]:
+    return walk(lam.body)
+
+
+def _accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
+    """Add the reads of a lambda to `into`, by operand number."""
+    depends: dict[Value, frozenset[int] | None] = {p: frozenset({n}) for n, p in enumerate(lam.params)}
+
+    def of(operands: Sequence[Any]) -> frozenset[int] | None:
+        out: frozenset[int] = frozenset()
+        for a in operands:
+            if isinstance(a, Value):
+                d = depends.get(a)
+                if d is None:
+                    return None
+                out |= d
+        return out
+
+    for s in _statements(lam):
+        if isinstance(s, Read):
+            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index)))
+            depends[s.out] = None
+        elif isinstance(s, Op):
+            depends[s.out] = of(s.args)
+        else:
+            for v in results_of(s):
+                depends[v] = None if blocks(s) else of(operands_of(s))
+
+
+@define(eq=False)
+class _Shape:
+    """What fusion needs to know of one form, computed once."""
+
+    space: Shape  # loop extents of one evaluation of all results, outermost first
+    domain: Shape
+    reads: dict[int, list[Access]]
+    cost: float
+    operations: int
+
+
+def _describe(form: Form) -> _Shape:
+    reads: dict[int, list[Access]] = {}
+    bodies: list[Lambda] = []
+    space: Shape = ()
+    domain: Shape = ()
+    match form:
+        case Map():
+            bodies, space, domain = [form.body], form.domain, form.domain
+        case Reduce():
+            bodies, space, domain = [form.body], (*form.domain, *form.over), form.domain
+        case Scan():
+            bodies, space, domain = [form.body], form.domain, form.domain
+        case Piecewise():
+            bodies, space, domain = [p.body for p in form.pieces], form.domain, form.domain
+        case Update():
+            bodies, space, domain = [form.body], form.region, form.domain
+            _accesses(form.start, reads)
+        case Scatter():
+            bodies, space, domain = [form.body], form.region, form.domain
+        case _:
+            pass
+    for body in bodies:
+        _accesses(body, reads)
+    if isinstance(form, (Update, Scatter)):
+        reads.setdefault(0, []).append(Access(tuple(frozenset({n}) for n in range(len(domain)))))
+    operations = sum(1 for b in bodies for _ in _statements(b))
+    return _Shape(space, domain, reads, form_cost(form), operations)
+
+
+Order: TypeAlias = tuple[frozenset[int], ...]
+_INNER = 1000  # numbers of loops that members bring along: they lie inside of those of the group
+
+
+def _own_order(form: Form, space: Shape) -> Order:
+    """The loops of a form that is a group of its own, outermost 0: the axis of a scan is the innermost one."""
+    numbers = list(range(len(space)))
+    if isinstance(form, Scan):
+        numbers = [len(space) - 1 if d == form.axis else d - (d > form.axis) for d in numbers]
+    return tuple(frozenset({n}) for n in numbers)
+
+
+@define(eq=False)
+class _Node:
+    """A group under construction."""
+
+    number: int
+    members: list[int]
+    outputs: list[Var]
+    space: Shape
+    operations: int
+    order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
+    many: set[int] = field(factory=set)  # members evaluated more than once an element
+    product: int | None = None  # the matrix product that its loops are for
+
+
+@node
+class Fusion:
+    """Groups in the order they run, and why values were stored: (value, reason)."""
+
+    groups: tuple[Group, ...]
+    refusals: tuple[tuple[Var, str], ...]
+
+
+class _Fuser:
+    def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Any], inline: bool) -> None:
+        self.equations = equations
+        self.inline = inline
+        self.program_outputs = {v for v in outputs if isinstance(v, Var)}
+        described: dict[int, _Shape] = {}
+        self.shapes = [
+            described.setdefault(id(e.form), _describe(e.form)) if id(e.form) not in described else described[id(e.form)] for e in equations
+        ]
+        self.consumers: dict[Var, list[int]] = {}
+        self.producer: dict[Var, int] = {}
+        for n, e in enumerate(equations):
+            for v in e.outputs:
+                self.producer[v] = n
+            for a in dict.fromkeys(e.inputs):
+                if isinstance(a, Var):
+                    self.consumers.setdefault(a, []).append(n)
+        self.cost = [0.0] * len(equations)
+        for n, e in enumerate(equations):
+            below = {self.producer[a] for a in e.inputs if isinstance(a, Var) and a in self.producer}
+            self.cost[n] = self.shapes[n].cost + sum(self.cost[m] for m in below if isinstance(equations[m].form, (Map, Piecewise)))
+        self.product: list[int | None] = []  # the matrix product that an equation follows element by element
+        for n, e in enumerate(equations):
+            before = [self.product[self.producer[a]] for a in e.inputs if isinstance(a, Var) and a in self.producer]
+            found = next(
+                (
+                    p
+                    for p in before
+                    if p is not None and follows(e, [k for k, a in enumerate(e.inputs) if self.product_of(a) == p], equations[p])
+                ),
+                None,
+            )
+            self.product.append(n if tiles_well(e.form) else found)
+        self.nodes: dict[int, _Node] = {}
+        self.groups_of: list[list[int]] = [[] for _ in equations]
+        self.refusals: list[tuple[Var, str]] = []
+
+    def product_of(self, atom: Any) -> int | None:
+        return self.product[self.producer[atom]] if isinstance(atom, Var) and atom in self.producer else None
+
+    # -- the table over pairs of forms ---------------------------------------------------------------------------------------------
+    def refuse(self, n: int, c: int, node: _Node) -> str | None:  # noqa: C901  (one table, read from the top)
+        """Why equation n may not be computed inside `node` for its consumer c; None if it may.  "many" if it may, but repeatedly."""
+        form, consumer = self.equations[n].form, self.equations[c]
+        if not self.inline:
+            return "fusion is off"
+        if isinstance(form, (Scan, Scatter, Update, Loop, LibraryCall)):
+            return f"a {type(form).__name__} is stored"
+        if isinstance(consumer.form, (Loop, LibraryCall)):
+            return f"a {type(consumer.form).__name__} reads buffers"
+        if node.operations + self.shapes[n].operations > MAX_OPERATIONS:
+            return "the kernel would grow beyond the limit"
+        if tiles_well(form):
+            return self.refuse_product(n, node)
+        if node.product is not None and self.product[n] is not None and (c == node.product or self.product[c] != node.product):
+            return "it follows another matrix product"
+        if c == node.product and self.cost[n] > PACK_COST:
+            return "a matrix product may pack an element more than once"
+        cheap = isinstance(form, (Map, Piecewise)) and self.cost[n] <= CHEAP
+        if cheap:
+            return None
+        if c in node.many:
+            return "the consumer is evaluated repeatedly"
+        if isinstance(form, Reduce) and node.product is not None:
+            return "a matrix product runs tile by tile"
+        domain, shape = self.shapes[n].domain, self.shapes[c]
+        for k, atom in enumerate(consumer.inputs):
+            if atom not in self.equations[n].outputs:
+                continue
+            for access in shape.reads.get(k, ()):
+                if None in access.axes:
+                    return "the consumer reads it at computed indices"
+                used, missing = self.loops(access, c, node)
+                if not missing:
+                    continue
+                if c == node.product:
+                    continue  # evaluated once for each element that is packed
+                if isinstance(consumer.form, Contract):
+                    return "a contraction reads each element many times"
+                if node.product is not None:
+                    return "a matrix product runs tile by tile"
+                if used and max(used) > min(missing):
+                    return "it would be evaluated again for each outer iteration"
+                if isinstance(form, Reduce) and _few(domain) and not _small((*domain, *form.over)):
+                    return "a reduction to few elements ends a kernel"
+                if not isinstance(form, Reduce) and not used and domain:
+                    return "it would be evaluated again for each outer iteration"
+        if isinstance(form, Reduce) and form.domain == () and shape.space and not _small(form.over):
+            return "a reduction to few elements ends a kernel"
+        return None
+
+    def loops(self, access: Access, c: int, node: _Node) -> tuple[set[int], set[int]]:
+        """The loops around consumer c in its group that an access depends on, and those it does not."""
+        order, space = node.order[c], self.shapes[c].space
+        used = {p for axis in access.axes if axis is not None for d in axis if d < len(order) for p in order[d]}
+        return used, {p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps} - used
+
+    def order_in(self, n: int, node: _Node) -> Order:
+        """The loops that the axes of n run along inside a group, seen from all its consumers there; its own reductions lie inside."""
+        domain, space = self.shapes[n].domain, self.shapes[n].space
+        found: list[set[int]] = [set() for _ in domain]
+        for c in self.consumed_by(n):
+            if c not in node.order:
+                continue
+            for k, atom in enumerate(self.equations[c].inputs):
+                if atom not in self.equations[n].outputs:
+                    continue
+                for access in self.shapes[c].reads.get(k, ()):
+                    for positions, axis in zip(found, access.axes, strict=True):
+                        # The base of a scatter has its own loops, of which the region may have fewer.
+                        order = node.order[c]
+                        every = frozenset(range(len(order))) if axis is None else axis
+                        positions.update(p for d in every if d < len(order) for p in order[d])
+        inner = _INNER + sum(len(o) for o in node.order.values())
+        return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
+
+    def refuse_product(self, n: int, node: _Node) -> str | None:
+        """A matrix product joins a group in which everything that depends on it follows element by element."""
+        if node.product is not None:
+            return "a kernel holds one matrix product"
+        members = [self.equations[m] for m in sorted(set(node.members))]
+        if not all(isinstance(e.form, (Map, Piecewise)) for e in members):
+            return "a matrix product runs tile by tile"
+        if followers(self.equations[n], members, node.outputs) is None:
+            return "what follows a matrix product there is not element by element"
+        return None
+
+    # -- groups ----------------------------------------------------------------------------------------------------------------------
+    def downstream(self, start: int, target: int) -> bool:
+        """Whether group `target` runs after `start` because of a chain of stored values."""
+        seen, stack = {start}, [start]
+        while stack:
+            node = self.nodes[stack.pop()]
+            for v in node.outputs:
+                for c in self.consumers.get(v, ()):
+                    for g in self.groups_of[c]:
+                        if g in seen:
+                            continue
+                        if g == target:
+                            return True
+                        seen.add(g)
+                        stack.append(g)
+        return False
+
+    def merge(self, groups: list[int]) -> list[int]:
+        """Join groups over one iteration space that none of the others waits for."""
+        first, *rest = groups
+        kept = [first]
+        for g in rest:
+            a, b = self.nodes[first], self.nodes[g]
+            same = _same_space(a.space, b.space)
+            if a.product is not None or b.product is not None:
+                kept.append(g)
+                continue
+            if not same or a.operations + b.operations > MAX_OPERATIONS or self.downstream(first, g) or self.downstream(g, first):
+                kept.append(g)
+                continue
+            if any(isinstance(self.equations[m].form, (Loop, LibraryCall, Scatter, Update)) for m in (*a.members, *b.members)):
+                kept.append(g)
+                continue
+            a.members = list(dict.fromkeys((*a.members, *b.members)))
+            a.outputs += b.outputs
+            a.many |= b.many
+            a.order |= b.order
+            a.operations += b.operations
+            for m in b.members:
+                self.groups_of[m] = list(dict.fromkeys(first if x == g else x for x in self.groups_of[m]))
+            del self.nodes[g]
+        return kept
+
+    def join(self, n: int, g: int) -> None:
+        node = self.nodes[g]
+        node.members.append(n)
+        node.operations += self.shapes[n].operations
+        node.order[n] = self.order_in(n, node)
+        if tiles_well(self.equations[n].form):
+            node.product = n
+        if g not in self.groups_of[n]:
+            self.groups_of[n].append(g)
+        for c in self.consumed_by(n):
+            if g in self.groups_of[c] and self.repeated(n, c, node):
+                node.many.add(n)
+
+    def repeated(self, n: int, c: int, node: _Node) -> bool:
+        """Whether consumer c evaluates n more than once for an element of n."""
+        if c in node.many:
+            return True
+        if c == node.product:
+            return False  # once for each element that is packed
+        for k, atom in enumerate(self.equations[c].inputs):
+            if atom in self.equations[n].outputs:
+                for access in self.shapes[c].reads.get(k, ()):
+                    used, missing = self.loops(access, c, node)
+                    if (
+                        None in access.axes
+                        or (missing and used and max(used) > min(missing))
+                        or (missing and not used and self.shapes[n].domain)
+                    ):
+                        return True
+        return False
+
+    def consumed_by(self, n: int) -> list[int]:
+        return list(dict.fromkeys(c for v in self.equations[n].outputs for c in self.consumers.get(v, ()) if self.groups_of[c]))
+
+    def new_group(self, n: int) -> None:
+        e, shape = self.equations[n], self.shapes[n]
+        stored = [v for v in e.outputs if v in self.program_outputs or self.consumers.get(v)] or list(e.outputs[:1])
+        if isinstance(e.form, (Scan, Loop, LibraryCall)):
+            stored = list(e.outputs)
+        self.nodes[n] = _Node(
+            n, [n], stored, shape.space, shape.operations, {n: _own_order(e.form, shape.space)}, product=n if tiles_well(e.form) else None
+        )
+        self.groups_of[n] = [n]
+
+    def visit(self, n: int) -> None:
+        e = self.equations[n]
+        needed = any(v in self.program_outputs for v in e.outputs)
+        consumers = self.consumed_by(n)
+        if not consumers and not needed:
+            return  # dead
+        groups = list(dict.fromkeys(g for c in consumers for g in self.groups_of[c]))
+        reasons = {g: self.reason(n, g, consumers) for g in groups}
+        if not needed and all(r is None for r in reasons.values()):
+            cheap = isinstance(e.form, (Map, Piecewise)) and self.cost[n] <= CHEAP
+            if len(groups) > 1 and not cheap:
+                groups = self.merge(groups)
+            if len(groups) == 1 or cheap:
+                for g in groups:
+                    self.join(n, g)
+                return
+            reasons = {g: None for g in groups}
+        for g in groups:
+            others = [h for h in groups if h != g]
+            if reasons[g] is None and len(e.outputs) == 1 and not any(self.downstream(h, g) for h in others) and self.prefix(n, g):
+                self.join(n, g)
+                self.nodes[g].outputs.append(e.outputs[0])
+                self.groups_of[n] = [g]
+                return
+        why = next((r for r in reasons.values() if r), "it is a result of the program" if needed else "several kernels read it")
+        self.refusals += [(v, why) for v in e.outputs]
+        self.new_group(n)
+
+    def reason(self, n: int, g: int, consumers: Sequence[int]) -> str | None:
+        node = self.nodes[g]
+        for c in consumers:
+            if g in self.groups_of[c]:
+                why = self.refuse(n, c, node)
+                if why is not None:
+                    return why
+        return None
+
+    def prefix(self, n: int, g: int) -> bool:
+        """Whether n's own loops are the outer loops of group g, so that storing it there costs no further loop."""
+        domain, space = self.shapes[n].domain, self.nodes[g].space
+        if self.nodes[g].product is not None:
+            return False
+        if n in self.nodes[g].many or len(domain) > len(space) or (isinstance(self.equations[n].form, Reduce) and not domain):
+            return False
+        if any(isinstance(self.equations[m].form, (Scan, Update, Scatter)) for m in self.nodes[g].members):
+            return False
+        if any(self.repeated(n, c, self.nodes[g]) for c in self.consumed_by(n) if g in self.groups_of[c]):
+            return False
+        return _same_space(domain, space[: len(domain)])
+
+    def run(self) -> Fusion:
+        for n in range(len(self.equations) - 1, -1, -1):
+            self.visit(n)
+        return Fusion(tuple(self.finished()), tuple(reversed(self.refusals)))
+
+    def finished(self) -> list[Group]:
+        """Groups in an order that respects what they read from each other."""
+        stored = {v: g for g, node in self.nodes.items() for v in node.outputs}
+        groups: dict[int, Group] = {}
+        needs: dict[int, set[int]] = {}
+        for g, made in self.nodes.items():
+            members = sorted(set(made.members))
+            inside = {v for m in members for v in self.equations[m].outputs}
+            inputs = dict.fromkeys(a for m in members for a in self.equations[m].inputs if isinstance(a, Var) and a not in inside)
+            groups[g] = Group(tuple(self.equations[m] for m in members), tuple(inputs), tuple(dict.fromkeys(made.outputs)))
+            needs[g] = {stored[v] for v in inputs if v in stored}
+        waiting: dict[int, list[int]] = {}
+        for g, need in needs.items():
+            for h in need:
+                waiting.setdefault(h, []).append(g)
+        import heapq
+
+        ready = [g for g, need in needs.items() if not need]
+        heapq.heapify(ready)
+        order: list[Group] = []
+        while ready:
+            g = heapq.heappop(ready)
+            order.append(groups[g])
+            for w in waiting.get(g, ()):
+                needs[w].discard(g)
+                if not needs[w]:
+                    heapq.heappush(ready, w)
+        assert len(order) == len(groups), "fusion made a cycle"
+        return order
+
+
+def _few(domain: Shape) -> bool:
+    size: Extent = prod(domain)
+    return isinstance(size, int) and size < FEW
+
+
+def _small(space: Shape) -> bool:
+    """So little work that another kernel would cost more than running it serially here."""
+    size: Extent = prod(space)
+    return isinstance(size, int) and size <= SMALL
+
+
+def _same_space(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and all(
+        (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y)) for x, y in zip(a, b, strict=True)
+    )
+
+
+def fuse(equations: Sequence[FormEquation], outputs: Sequence[Any], *, inline: bool = True) -> Fusion:
+    """Group equations into kernels.  With `inline=False` every equation is its own (for comparison and debugging)."""
+    return _Fuser(equations, outputs, inline).run()
+
+
+def reads_own_base(form: Form) -> bool:
+    """Whether an update's or scatter's body reads the array it changes (other than the element it replaces)."""
+    reads: dict[int, list[Access]] = {}
+    if isinstance(form, (Update, Scatter)):
+        _accesses(form.body, reads)
+    return 0 in reads

@@ -1,0 +1,130 @@
+"""Which loops of a nest may run in any order: every iteration touches memory of its own.
+
+A loop index i is independent when every buffer written in the nest has an axis at which all its accesses have one and the same
+index expression, linear in i with a coefficient that is not zero, whose other terms do not change inside the nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from tracejit.ir.kernel import Alloc, Atomic, Barrier, Buffer, Const, For, Load, Op, Operand, Store, Value, While, results_of, walk
+from tracejit.ir.types import DimDependent
+
+__all__ = ["Accesses", "accesses", "defined_in", "independent", "linear"]
+
+
+@frozen
+class Accesses:
+    """The buffers that statements read and write (those they allocate themselves left out), and whether they may do anything else."""
+
+    reads: frozenset[Buffer]
+    writes: frozenset[Buffer]
+    opaque: bool
+
+    @property
+    def pure(self) -> bool:
+        return not self.writes and not self.opaque
+
+
+def accesses(body: Sequence[Any]) -> Accesses:
+    """What a block does to memory that outlives it."""
+    reads: set[Buffer] = set()
+    writes: set[Buffer] = set()
+    own: set[Buffer] = set()
+    opaque = False
+    for s in walk(tuple(body)):
+        match s:
+            case Load():
+                reads.add(s.buffer)
+            case Store():
+                writes.add(s.buffer)
+            case Atomic():
+                reads.add(s.buffer)
+                writes.add(s.buffer)
+            case Alloc():
+                own.add(s.buffer)
+            case Barrier():
+                opaque = True
+            case _:
+                pass
+    return Accesses(frozenset(reads - own), frozenset(writes - own), opaque)
+
+
+def defined_in(body: Sequence[Any]) -> dict[Value, Any]:
+    """Every value that a block or a block nested in it defines, with its statement."""
+    found: dict[Value, Any] = {}
+    for s in walk(tuple(body)):
+        found.update(dict.fromkeys(results_of(s), s))
+        match s:
+            case For():
+                found.update(dict.fromkeys((s.index, *s.params), s))
+            case While():
+                found.update(dict.fromkeys(s.params, s))
+            case _:
+                pass
+    return found
+
+
+def linear(x: Operand, defined: dict[Value, Any]) -> dict[Value | None, Any]:
+    """`x` as a sum of coefficient * value; the constant under None.  A value that is no sum stands for itself."""
+    if isinstance(x, Const):
+        return {None: x.value}
+    s = defined.get(x)
+    if not isinstance(s, Op) or s.op not in ("add", "sub", "mul", "neg") or s.out.dtype != "i64":
+        return {x: 1}
+    parts = [linear(a, defined) for a in s.args]
+    match s.op:
+        case "neg":
+            return {v: -c for v, c in parts[0].items()}
+        case "mul":
+            constant = next((p for p in parts if set(p) <= {None}), None)
+            if constant is None:
+                return {x: 1}
+            other = parts[0] if constant is parts[1] else parts[1]
+            factor = constant.get(None, 0)
+            return {v: c * factor for v, c in other.items()}
+        case _:
+            total = dict(parts[0])
+            sign = -1 if s.op == "sub" else 1
+            for v, c in parts[1].items():
+                total[v] = total.get(v, 0) + c * sign
+            return total
+
+
+def _same(a: dict[Value | None, Any], b: dict[Value | None, Any]) -> bool:
+    return {v: str(c) for v, c in a.items() if str(c) != "0"} == {v: str(c) for v, c in b.items() if str(c) != "0"}
+
+
+def _nonzero(coefficient: Any) -> bool:
+    try:
+        return bool(coefficient != 0)
+    except DimDependent:
+        return False
+
+
+def independent(nest: For, index: Value) -> bool:
+    """Whether iterations of `nest` (a For, perhaps of further loops) that differ in `index` never touch the same written element."""
+    touched = accesses((nest,))
+    if touched.opaque:
+        return False
+    defined = defined_in((nest,))
+    return all(_separate(buffer, nest, index, defined) for buffer in touched.writes)
+
+
+def _separate(buffer: Buffer, nest: For, index: Value, defined: dict[Value, Any]) -> bool:
+    found = [s for s in walk((nest,)) if isinstance(s, (Load, Store, Atomic)) and s.buffer is buffer]
+    if all(isinstance(s, Atomic) for s in found):
+        return True
+    return any(_axis_separates([linear(s.index[axis], defined) for s in found], index, defined) for axis in range(len(buffer.shape)))
+
+
+def _axis_separates(forms: list[dict[Value | None, Any]], index: Value, defined: dict[Value, Any]) -> bool:
+    first = forms[0]
+    others = [v for v, c in first.items() if v is not None and v is not index and str(c) != "0"]
+    if not _nonzero(first.get(index, 0)) or any(v in defined for v in others):
+        return False
+    return all(_same(first, form) for form in forms[1:])

@@ -1,0 +1,232 @@
+"""Sibling loops over the same range become one, and equal statements of a merged body are computed once.
+
+A later loop moves up to an earlier one when nothing between them, and nothing of its own, needs the earlier loop's results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Barrier,
+    For,
+    If,
+    Kernel,
+    Lambda,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Store,
+    Value,
+    While,
+    blocks,
+    operands_of,
+    results_of,
+    walk,
+)
+
+__all__ = ["fresh_lambda", "merge_loops"]
+
+
+def merge_loops(kernel: Kernel) -> Kernel:
+    """The kernel with loops next to each other over the same range made one, where no iteration reads what a later one writes."""
+    return kernel.with_body(_block(kernel.body))
+
+
+def _block(body: tuple[Any, ...]) -> tuple[Any, ...]:
+    loops = sum(1 for s in body if isinstance(s, For))
+    if loops:
+        body = tuple(_inside(s) for s in body)
+    if loops > 1:
+        body = _merge(body)
+    return body
+
+
+def _inside(s: Any) -> Any:
+    match s:
+        case For():
+            return evolve(s, body=_block(s.body))
+        case While():
+            return evolve(s, condition=_block(s.condition), body=_block(s.body))
+        case If():
+            return evolve(s, then=_block(s.then), orelse=_block(s.orelse))
+        case _:
+            return s
+
+
+def _used(s: Any) -> set[Any]:
+    """Values and buffers a statement reads, nested ones included."""
+    out: set[Any] = set()
+    for x in walk((s,)):
+        out.update(a for a in operands_of(x) if isinstance(a, Value))
+        if isinstance(x, Load):
+            out.add(x.buffer)
+    return out
+
+
+def _written(s: Any) -> set[Any]:
+    return {x.buffer for x in walk((s,)) if isinstance(x, (Store, Atomic, Alloc))}
+
+
+def _mergeable(a: For, b: For) -> bool:
+    same = a.lower == b.lower and a.upper == b.upper and a.step == b.step and a.axis == b.axis
+    ordinary = not any(isinstance(x, (Barrier, Prefix)) for s in (a, b) for x in walk(s.body))
+    carries = (not a.params or a.combine is not None) and (not b.params or b.combine is not None)
+    return same and ordinary and carries
+
+
+def _merge(body: tuple[Any, ...]) -> tuple[Any, ...]:
+    out: list[Any] = []
+    for s in body:
+        position = _partner(out, s) if isinstance(s, For) else None
+        if position is None:
+            out.append(s)
+            continue
+        # What the later loop needs from between moves up with it; _partner made sure that it can.
+        needed = _needed_between(out, position, s)
+        moved = [out[n] for n in needed]
+        for n in reversed(needed):
+            del out[n]
+        out[position : position + 1] = [*moved, _join(out[position], s)]
+    return tuple(out)
+
+
+def _needed_between(out: list[Any], position: int, s: For) -> list[int]:
+    wanted = _used(s)
+    needed: list[int] = []
+    for n in range(len(out) - 1, position, -1):
+        if any(r in wanted for r in results_of(out[n])) or (isinstance(out[n], Alloc) and out[n].buffer in (wanted | _written(s))):
+            needed.append(n)
+            wanted |= _used(out[n])
+    return sorted(needed)
+
+
+def _partner(out: list[Any], s: For) -> int | None:
+    """The position of the nearest earlier loop that `s` can join."""
+    for position in range(len(out) - 1, -1, -1):
+        earlier = out[position]
+        if not isinstance(earlier, For) or not _mergeable(earlier, s):
+            continue
+        needed = _needed_between(out, position, s)
+        chain = [out[n] for n in needed]
+        made = set(results_of(earlier)) | _written(earlier)
+        reads = _used(s).union(*[_used(c) for c in chain]) if chain else _used(s)
+        if reads & made or any(not isinstance(c, (Op, Load, Alloc)) for c in chain):
+            return None
+        writes = _written(s)
+        between = [out[n] for n in range(position + 1, len(out)) if n not in needed]
+        touched = set[Any]().union(*[_used(b) | _written(b) for b in between]) if between else set[Any]()
+        if writes & (_used(earlier) | _written(earlier) | touched):
+            return None
+        if any(_written(b) & reads for b in between):
+            return None
+        return position
+    return None
+
+
+def _join(a: For, b: For) -> For:
+    """One loop doing both bodies; equal statements of the second are dropped."""
+    rename: dict[Value, Operand] = {b.index: a.index}
+    known: dict[Any, Value] = {}
+    body: list[Any] = []
+    stores = {x.buffer for x in walk((*a.body, *b.body)) if isinstance(x, (Store, Atomic))}
+
+    def note(s: Any) -> Value | None:
+        if isinstance(s, Op):
+            key: Any = (s.op, s.out.dtype, s.args)
+        elif isinstance(s, Load) and s.buffer not in stores:
+            key = (s.buffer, s.index)
+        else:
+            return None
+        return known.setdefault(key, s.out)
+
+    for s in a.body:
+        note(s)
+        body.append(s)
+    for s in b.body:
+        s = substitute(s, rename)
+        if isinstance(s, (Op, Load)):
+            found = note(s)
+            if found is not None and found is not s.out:
+                rename[s.out] = found
+                continue
+        body.append(s)
+    combine = _pair(a.combine, b.combine)
+    yields = (*a.yields, *(rename.get(y, y) if isinstance(y, Value) else y for y in b.yields))
+    return _block_again(
+        evolve(
+            a,
+            body=tuple(body),
+            params=(*a.params, *b.params),
+            inits=(*a.inits, *b.inits),
+            yields=yields,
+            results=(*a.results, *b.results),
+            combine=combine,
+        )
+    )
+
+
+def _block_again(s: For) -> For:
+    return evolve(s, body=_merge(s.body)) if sum(1 for x in s.body if isinstance(x, For)) > 1 else s
+
+
+def _pair(a: Lambda | None, b: Lambda | None) -> Lambda | None:
+    """The combiner of the carriers of both."""
+    if a is None or b is None:
+        return a or b
+    n, m = len(a.params) // 2, len(b.params) // 2
+    params = (*a.params[:n], *b.params[:m], *a.params[n:], *b.params[m:])
+    if set(a.params) & set(b.params):
+        b = fresh_lambda(b)
+        params = (*a.params[:n], *b.params[:m], *a.params[n:], *b.params[m:])
+    return Lambda(params, (*a.body, *b.body), (*a.results, *b.results))
+
+
+def fresh_lambda(lam: Lambda) -> Lambda:
+    """The same lambda over new values (one form's combiner may occur twice)."""
+    rename: dict[Value, Operand] = {p: Value(p.dtype) for p in lam.params}
+    body: list[Any] = []
+    for s in lam.body:
+        new = Value(s.out.dtype)
+        body.append(Op(new, s.op, tuple(rename.get(a, a) if isinstance(a, Value) else a for a in s.args)))
+        rename[s.out] = new
+    results = tuple(rename.get(r, r) if isinstance(r, Value) else r for r in lam.results)
+    return Lambda(tuple(rename[p] for p in lam.params), tuple(body), results)  # type: ignore[arg-type]
+
+
+def substitute(s: Any, rename: dict[Value, Operand]) -> Any:
+    """A statement with operands replaced, nested blocks included."""
+
+    def r(x: Any) -> Any:
+        return rename.get(x, x) if isinstance(x, Value) else x
+
+    def many(xs: Any) -> Any:
+        return tuple(r(x) for x in xs)
+
+    match s:
+        case Op():
+            return evolve(s, args=many(s.args))
+        case Load():
+            return evolve(s, index=many(s.index))
+        case Store() | Atomic():
+            return evolve(s, index=many(s.index), value=r(s.value))
+        case Prefix():
+            return evolve(s, params=many(s.params), elements=many(s.elements))
+        case For():
+            inner = tuple(substitute(x, rename) for x in s.body)
+            return evolve(s, lower=r(s.lower), upper=r(s.upper), inits=many(s.inits), yields=many(s.yields), body=inner)
+        case While():
+            condition, body = (tuple(substitute(x, rename) for x in block) for block in (s.condition, s.body))
+            return evolve(s, inits=many(s.inits), condition=condition, test=r(s.test), body=body, yields=many(s.yields))
+        case If():
+            then, orelse = (tuple(substitute(x, rename) for x in block) for block in blocks(s))
+            return evolve(
+                s, condition=r(s.condition), then=then, orelse=orelse, then_yields=many(s.then_yields), else_yields=many(s.else_yields)
+            )
+        case _:
+            return s

@@ -1,0 +1,125 @@
+"""Programs over scalars written into one body: what makes a loop of scalars, or one loop per element, a single kernel.
+
+A jaxpr qualifies when every equation has one element per result (of any rank) and a form that says how to compute it; arrays may be
+read at computed indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.forms import FormBuilder, Map, Operand
+from tracejit.ir.jaxpr import Jaxpr, Literal, Var
+from tracejit.ir.kernel import Const, For, If, Lambda, Op, Read, Value, While
+from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.types import ShapedArray
+from tracejit.support.errors import TracejitError
+
+__all__ = ["ScalarArgument", "inline", "is_scalar_program", "run_scalars"]
+
+ScalarArgument = Any
+"""A scalar operand, or a function `index -> scalar operand` that reads an array."""
+MAX_EQUATIONS = 300
+
+
+def _form(primitive: Any, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> Any:
+    builder = FormBuilder(out_avals)
+    return primitive.lower(builder, *[Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)])
+
+
+def is_scalar_program(jaxpr: Jaxpr) -> bool:
+    """Whether `run_scalars` can write this jaxpr."""
+    if len(jaxpr.equations) > MAX_EQUATIONS:
+        return False
+    for e in jaxpr.equations:
+        if any(_many(v.aval.shape) for v in e.outputs):
+            return False
+        try:
+            form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
+        except TracejitError:
+            return False
+        if not isinstance(form, Map):
+            return False
+    arrays = {v for v in jaxpr.inputs if _many(v.aval.shape)}
+    return not any(a in arrays for a in jaxpr.outputs)
+
+
+def _many(shape: Sequence[Any]) -> bool:
+    return any(not isinstance(n, int) or n != 1 for n in shape)
+
+
+def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArgument]) -> list[Any]:
+    """Write the equations of a scalar program into the recorder; the operands of its outputs."""
+    env: dict[Var, ScalarArgument] = dict(zip(jaxpr.inputs, args, strict=True))
+
+    def value(a: Any) -> ScalarArgument:
+        return Const(a.value.item(), kernel_dtype(a.aval.dtype)) if isinstance(a, Literal) else env[a]
+
+    for e in jaxpr.equations:
+        form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
+        assert isinstance(form, Map)
+        operands = [value(a) for a in e.inputs]
+
+        def read(number: int, index: tuple[Any, ...], operands: list[Any] = operands) -> Any:
+            x = operands[number]
+            return x(index) if callable(x) else x
+
+        zeros = [Const(0, "i64")] * len(form.body.params)
+        for var, result in zip(e.outputs, inline(recorder, form.body, zeros, read), strict=True):
+            env[var] = result
+    return [value(a) for a in jaxpr.outputs]
+
+
+def inline(recorder: ScalarRecorder, lam: Lambda, args: Sequence[Any], read: Callable[[int, tuple[Any, ...]], Any]) -> list[Any]:
+    """A lambda's statements over new values in the recorder, `Read`s through `read`."""
+    env: dict[Value, Any] = dict(zip(lam.params, args, strict=True))
+    _block(recorder, lam.body, env, read)
+    return [env[r] if isinstance(r, Value) else r for r in lam.results]
+
+
+def _block(recorder: ScalarRecorder, body: Sequence[Any], env: dict[Value, Any], read: Callable[[int, tuple[Any, ...]], Any]) -> None:
+    def get(x: Any) -> Any:
+        return env[x] if isinstance(x, Value) else x
+
+    def nested(block: Sequence[Any], yields: Sequence[Any]) -> tuple[Any, ...]:
+        _block(recorder, block, env, read)
+        return tuple(get(y) for y in yields)
+
+    for s in body:
+        match s:
+            case Op():
+                env[s.out] = recorder.op(s.op, *[get(a) for a in s.args], dtype=s.out.dtype)
+            case Read():
+                env[s.out] = read(s.operand, tuple(get(i) for i in s.index))
+            case If():
+                results = recorder.branch(
+                    get(s.condition), lambda s=s: nested(s.then, s.then_yields), lambda s=s: nested(s.orelse, s.else_yields)
+                )
+                env.update(zip(s.results, results, strict=True))
+            case While():
+
+                def test(params: Sequence[Any], s: While = s) -> Any:
+                    env.update(zip(s.params, params, strict=True))
+                    _block(recorder, s.condition, env, read)
+                    return get(s.test)
+
+                def step(params: Sequence[Any], s: While = s) -> Any:
+                    env.update(zip(s.params, params, strict=True))
+                    _block(recorder, s.condition, env, read)
+                    return nested(s.body, s.yields)
+
+                results = recorder.while_loop([get(i) for i in s.inits], test, step)
+                env.update(zip(s.results, results, strict=True))
+            case For():
+
+                def once(index: Any, params: Sequence[Any], s: For = s) -> Any:
+                    env[s.index] = index
+                    env.update(zip(s.params, params, strict=True))
+                    return nested(s.body, s.yields)
+
+                results = recorder.loop(get(s.upper), [get(i) for i in s.inits], once)
+                env.update(zip(s.results, results, strict=True))
+            case _:
+                raise TypeError(f"{type(s).__name__} in a scalar body")

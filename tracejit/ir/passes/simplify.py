@@ -1,0 +1,60 @@
+"""Cheap clean-up of jaxprs: identities, common subexpressions, dead equations.  Each pass is linear."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+
+__all__ = ["cse", "dce", "simplify"]
+
+
+def _key(a: Atom) -> object:
+    # Literals are equal by dtype and bits; 0.0 and -0.0 differ, a NaN equals itself.
+    return (a.value.tobytes(), a.aval) if isinstance(a, Literal) else a
+
+
+def simplify(jaxpr: Jaxpr) -> Jaxpr:
+    """Replace results that equal one of their operands, as each primitive's `simplify` rule says."""
+    rename: dict[Var, Atom] = {}
+    equations: list[Equation] = []
+    for e in jaxpr.equations:
+        inputs = tuple([rename.get(a, a) if isinstance(a, Var) else a for a in e.inputs])
+        same = e.primitive.simplify(*inputs) if len(e.outputs) == 1 else None
+        if same is not None and inputs[same].aval == e.outputs[0].aval:
+            rename[e.outputs[0]] = inputs[same]
+            continue
+        equations.append(e if inputs == e.inputs else evolve(e, inputs=inputs))
+    if not rename:
+        return jaxpr
+    return Jaxpr(jaxpr.inputs, equations, [rename.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outputs])
+
+
+def cse(jaxpr: Jaxpr) -> Jaxpr:
+    """Compute equal equations once."""
+    rename: dict[Var, Atom] = {}
+    known: dict[object, tuple[Var, ...]] = {}
+    equations: list[Equation] = []
+    for e in jaxpr.equations:
+        inputs = tuple([rename.get(a, a) if isinstance(a, Var) else a for a in e.inputs])
+        key = (e.primitive, *[_key(a) for a in inputs])
+        before = known.get(key)
+        if before is not None:
+            rename.update(zip(e.outputs, before, strict=True))
+            continue
+        known[key] = e.outputs
+        equations.append(e if inputs == e.inputs else evolve(e, inputs=inputs))
+    if not rename:
+        return jaxpr
+    return Jaxpr(jaxpr.inputs, equations, [rename.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outputs])
+
+
+def dce(jaxpr: Jaxpr) -> Jaxpr:
+    """Drop equations whose results nobody reads."""
+    live = {a for a in jaxpr.outputs if isinstance(a, Var)}
+    kept: list[Equation] = []
+    for e in reversed(jaxpr.equations):
+        if any(v in live for v in e.outputs):
+            kept.append(e)
+            live.update(a for a in e.inputs if isinstance(a, Var))
+    return jaxpr if len(kept) == len(jaxpr.equations) else Jaxpr(jaxpr.inputs, reversed(kept), jaxpr.outputs)

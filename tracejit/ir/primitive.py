@@ -1,0 +1,98 @@
+"""The base class of primitives and their registry.
+
+A primitive is a frozen attrs class in `tracejit.primitives`: fields are its parameters, methods its rules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from tracejit.support.errors import MissingRuleError
+
+if TYPE_CHECKING:
+    from tracejit.ir.forms import Form, FormBuilder, Operand
+    from tracejit.ir.types import ShapedArray
+
+__all__ = ["Primitive", "primitives"]
+
+_REGISTRY: dict[str, type[Primitive]] = {}
+
+
+def primitives() -> dict[str, type[Primitive]]:
+    """Every registered primitive by name."""
+    return dict(_REGISTRY)
+
+
+class Primitive:
+    """One array operation; a subclass is the operation, an instance fixes its parameters.
+
+    Rules (all shapes and dtypes are abstract unless said otherwise):
+      abstract_eval(*avals)        -> aval, or a tuple of avals when `multiple_results`
+      impl(*arrays)                -> NumPy's answer: the executable specification
+      lower(b, *operands)          -> a form (device-free data)
+      jvp(primals, tangents)       -> (primal out, tangent out); a tangent of None is a symbolic zero
+      transpose(ct, *args)         -> cotangents of the linear arguments; args hold `UndefinedPrimal` where linear
+      batch(args, dims, size)      -> (result, batch axis); a dim of None means not batched
+      simplify(eqn args)           -> an argument that equals the result, or None
+    """
+
+    name: ClassVar[str] = ""
+    multiple_results: ClassVar[bool] = False
+    __slots__ = ()
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *[getattr(self, a.name) for a in getattr(self, "__attrs_attrs__", ())])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is type(self) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __init_subclass__(cls) -> None:
+        if "name" in cls.__dict__ and cls.name:
+            _REGISTRY[cls.name] = cls
+
+    def _missing(self, rule: str) -> MissingRuleError:
+        module = sys.modules[type(self).__module__]
+        return MissingRuleError(
+            f"primitive {self.name!r} has no `{rule}` rule; it belongs in class {type(self).__name__} of {module.__name__}"
+        )
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        raise self._missing("abstract_eval")
+
+    def impl(self, *args: Any) -> Any:
+        raise self._missing("impl")
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        raise self._missing("lower")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        raise self._missing("jvp")
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        raise self._missing("transpose")
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+        raise self._missing("batch")
+
+    def simplify(self, *args: Any) -> int | None:
+        """The position of an argument that the result equals, if that can be told."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Field names and values, in order."""
+        return {f.name: getattr(self, f.name) for f in attrs.fields(type(self))} if attrs.has(type(self)) else {}
+
+    def __str__(self) -> str:
+        from tracejit.ir.text import print_parameters
+
+        return self.name + print_parameters(self.parameters())

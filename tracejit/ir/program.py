@@ -1,0 +1,170 @@
+"""The program IR: the order of kernels over buffers, with the loops and branches between them.
+
+    program = buffers, steps
+    step    = launch kernel(buffers) | copy target <- source | swap a, b
+            | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is true
+            | for count { steps }                       a constant or symbolic number of times
+            | if flag { steps } else { steps }
+
+A buffer is input, output, temporary or constant; `swap` exchanges what two buffers stand for, so that carries double-buffer without
+copies.  Every backend runs programs: the CPU compiles them, others walk them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.schedule import Schedule
+from tracejit.ir.types import Extent, Shape, prod
+from tracejit.support.nodes import node
+
+__all__ = ["Branch", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested", "walk_steps"]
+
+
+@node
+class ProgramBuffer:
+    """Memory a program works on.  role: "input", "output", "temporary"; layout as in kernels (inputs only)."""
+
+    name: str
+    dtype: str
+    shape: Shape
+    role: str
+    layout: str = "C"
+
+    @property
+    def size(self) -> Extent:
+        return prod(self.shape)
+
+
+@node
+class Launch:
+    """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it."""
+
+    kernel: Kernel
+    arguments: tuple[ProgramBuffer, ...]
+    schedule: Schedule = Schedule()
+
+
+@node
+class Copy:
+    """All elements of `source` into `target`; nothing where both stand for the same memory."""
+
+    target: ProgramBuffer
+    source: ProgramBuffer
+
+
+@node
+class Swap:
+    """Exchanges what two buffers of one shape and dtype stand for."""
+
+    a: ProgramBuffer
+    b: ProgramBuffer
+
+
+@node
+class WhileLoop:
+    """Runs `condition`, which sets `flag`, and `body` while it is true."""
+
+    condition: tuple[Any, ...]
+    flag: ProgramBuffer
+    body: tuple[Any, ...]
+
+
+@node
+class CountedLoop:
+    """Runs `body` `count` times."""
+
+    count: Extent
+    body: tuple[Any, ...]
+
+
+@node
+class Branch:
+    """Runs `then` if `flag` is true, `orelse` if not."""
+
+    flag: ProgramBuffer
+    then: tuple[Any, ...]
+    orelse: tuple[Any, ...]
+
+
+Step: TypeAlias = Launch | Copy | Swap | WhileLoop | CountedLoop | Branch
+
+
+@node
+class Program:
+    """Steps over buffers.  `inputs` and `outputs` in the order of the signature; `dims` are the symbolic extents."""
+
+    name: str
+    inputs: tuple[ProgramBuffer, ...]
+    outputs: tuple[ProgramBuffer, ...]
+    temporaries: tuple[ProgramBuffer, ...]
+    steps: tuple[Any, ...]
+    dims: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"program {self.name}({', '.join(self.dims)}) {{"]
+        for b in (*self.inputs, *self.outputs, *self.temporaries):
+            lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{'' if b.layout == 'C' else ' ' + b.layout}")
+        lines += _print(self.steps, 1)
+        return "\n".join([*lines, "}"])
+
+    def kernels(self) -> list[Kernel]:
+        return [s.kernel for s in walk_steps(self.steps) if isinstance(s, Launch)]
+
+
+def nested(step: Step) -> tuple[tuple[Any, ...], ...]:
+    """The blocks of steps inside of a step."""
+    match step:
+        case WhileLoop():
+            return (step.condition, step.body)
+        case CountedLoop():
+            return (step.body,)
+        case Branch():
+            return (step.then, step.orelse)
+        case _:
+            return ()
+
+
+def walk_steps(steps: tuple[Any, ...]) -> Iterator[Any]:
+    """Every step, nested ones after their parent."""
+    stack = list(reversed(steps))
+    while stack:
+        s = stack.pop()
+        yield s
+        for block in reversed(nested(s)):
+            stack.extend(reversed(block))
+
+
+def _print(steps: tuple[Any, ...], depth: int) -> list[str]:
+    pad, out = "  " * depth, []
+    for s in steps:
+        match s:
+            case Launch():
+                out.append(f"{pad}launch {s.kernel.name}({', '.join(a.name for a in s.arguments)})")
+            case Copy():
+                out.append(f"{pad}copy {s.target.name} <- {s.source.name}")
+            case Swap():
+                out.append(f"{pad}swap {s.a.name}, {s.b.name}")
+            case WhileLoop():
+                out += [
+                    f"{pad}while {{",
+                    *_print(s.condition, depth + 1),
+                    f"{pad}}} {s.flag.name} {{",
+                    *_print(s.body, depth + 1),
+                    f"{pad}}}",
+                ]
+            case CountedLoop():
+                out += [f"{pad}for {s.count} {{", *_print(s.body, depth + 1), f"{pad}}}"]
+            case Branch():
+                out += [
+                    f"{pad}if {s.flag.name} {{",
+                    *_print(s.then, depth + 1),
+                    f"{pad}}} else {{",
+                    *_print(s.orelse, depth + 1),
+                    f"{pad}}}",
+                ]
+            case _:
+                out.append(f"{pad}{s}")
+    return out

@@ -1,0 +1,250 @@
+"""The scalar operations of the kernel IR: one table, read by the verifier, the interpreter and every printer.
+
+Every operation is total: it has an answer for every operand (NumPy's where NumPy has one), never traps and never
+invokes undefined behaviour. Backends spell an operation; they do not decide what it means.
+
+Source: NumPy's ufuncs (C semantics of its loops), IEEE 754-2019 for the floating-point rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.nodes import value
+
+__all__ = ["BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype"]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8), "i16": np.dtype(np.int16), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32), "u64": np.dtype(np.uint64),
+    "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
+}  # fmt: skip
+BITS: dict[str, int] = {name: 8 * dtype.itemsize for name, dtype in DTYPES.items()}
+_NAME = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of a kernel dtype name.  `numpy_dtype("f32") == np.float32`"""
+    return DTYPES[name]
+
+
+def kernel_dtype(dtype: Any) -> str:
+    """The kernel name of a NumPy dtype.  Raises KeyError for one the kernel IR has not."""
+    return _NAME[np.dtype(dtype)]
+
+
+def is_float(dtype: str) -> bool:
+    """Whether `dtype` is f16, f32 or f64."""
+    return dtype[0] == "f"
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether `dtype` is a signed or unsigned integer; bool is not."""
+    return dtype[0] in "iu"
+
+
+def is_signed(dtype: str) -> bool:
+    """Whether `dtype` has negative values."""
+    return dtype[0] in "if"
+
+
+@value
+class ScalarOp:
+    """One scalar operation.
+
+    `result` is "same" (the dtype of the last operand), "bool", or "out" (stated by the statement: convert, bitcast).
+    `cost` is in units of one vector add; it steers inlining and parallel grain, nothing else.
+    `impl` takes NumPy arrays and the result dtype: the executable meaning.
+    """
+
+    name: str
+    arity: int
+    result: str
+    cost: float
+    impl: Callable[..., Any]
+    math: bool = False  # a function that `ir.math` can expand into the other operations
+    commutative: bool = False
+
+
+OPS: dict[str, ScalarOp] = {}
+
+
+def _op(
+    name: str, arity: int, impl: Callable[..., Any], *, result: str = "same", cost: float = 1, math: bool = False, commutative: bool = False
+) -> None:
+    OPS[name] = ScalarOp(name, arity, result, cost, impl, math, commutative)
+
+
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(dtype: np.dtype[Any], *args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return run
+
+
+def _total_divide(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
+    """Integer quotient rounded towards zero; 0 for a zero divisor; INT_MIN / -1 wraps to INT_MIN."""
+    with np.errstate(all="ignore"):
+        x, y = np.asarray(x), np.asarray(y)
+        q = np.floor_divide(x, y)
+        if dtype.kind == "i":
+            r = np.subtract(x, np.multiply(q, y))
+            q = q + ((r != 0) & ((x < 0) != (y < 0)))
+        return np.where(y == 0, 0, q).astype(dtype)
+
+
+def _total_remainder(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
+    """Integer remainder with the sign of the dividend; 0 for a zero divisor."""
+    with np.errstate(all="ignore"):
+        return np.where(np.asarray(y) == 0, 0, np.subtract(x, np.multiply(_total_divide(dtype, x, y), y))).astype(dtype)
+
+
+def _shift(function: Any) -> Callable[..., Any]:
+    def run(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
+        return function(x, y).astype(dtype)
+
+    return run
+
+
+def _shr_logical(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    return np.right_shift(np.asarray(x).view(unsigned), np.asarray(y).view(unsigned)).view(dtype)
+
+
+def _convert(dtype: np.dtype[Any], x: Any) -> Any:
+    """C's conversion made total.
+
+    NaN and out-of-range floats to integers give what x86's cvttsd2si path of NumPy gives for int32 and int64 (the least value);
+    narrower integers take the low bits of the int32/int64 result.
+    """
+    x = np.asarray(x)
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "f" and dtype.kind in "iu":
+            return _float_to_int(dtype, x)
+        return x.astype(dtype)
+
+
+def _float_to_int(dtype: np.dtype[Any], x: Any) -> Any:
+    wide = x.astype(np.float64)
+    low = np.iinfo(np.int64).min
+    if dtype == np.uint64:
+        inside = (wide >= 0) & (wide < 2.0**64)
+        high = wide >= 2.0**63
+        part = np.where(high, wide - 2.0**63, wide)
+        part = np.where(inside, part, 0).astype(np.int64).view(np.uint64) + np.where(high, np.uint64(2**63), np.uint64(0))
+        negative = (wide < 0) & (wide >= -(2.0**63))
+        whole = np.where(negative, wide, 0).astype(np.int64).view(np.uint64)
+        return np.where(inside, part, np.where(negative, whole, np.uint64(2**63)))
+    bits = 32 if dtype.itemsize < 4 or dtype == np.int32 else 64
+    bound = 2.0 ** (bits - 1)
+    floor = low if bits == 64 else -(2**31)
+    inside = (wide > -bound - 1) & (wide < bound)
+    return np.where(inside, np.where(inside, wide, 0).astype(np.int64), floor).astype(np.int64).astype(dtype)
+
+
+def _bitcast(dtype: np.dtype[Any], x: Any) -> Any:
+    x = np.asarray(x)
+    return x.copy().view(dtype) if x.ndim else x.reshape(1).view(dtype)[0]
+
+
+def _fma(dtype: np.dtype[Any], x: Any, y: Any, z: Any) -> Any:
+    """x * y + z rounded once.  f32 goes through f64 with the double rounding repaired; f64 through exact error terms."""
+    with np.errstate(all="ignore"):
+        if dtype == np.float32:
+            p = np.asarray(x, np.float64) * np.asarray(y, np.float64)
+            return _round_to_odd_sum(p, np.asarray(z, np.float64)).astype(np.float32)
+        return _fma64(np.asarray(x, np.float64), np.asarray(y, np.float64), np.asarray(z, np.float64)).astype(dtype)
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _round_to_odd_sum(a: Any, b: Any) -> Any:
+    """a + b rounded to odd, so that a further rounding to float32 is right (Boldo and Melquiond 2008)."""
+    s, e = _two_sum(a, b)
+    bits = np.asarray(s).reshape(np.shape(s) or (1,)).view(np.int64).reshape(np.shape(s))
+    away = np.where((e > 0) == (s > 0), 1, -1)
+    fix = np.isfinite(s) & (e != 0) & (bits & 1 == 0)
+    return np.where(fix, (bits + np.where(fix, away, 0)).view(np.float64), s)
+
+
+def _fma64(x: Any, y: Any, z: Any) -> Any:
+    """Exact by longdouble's 64-bit mantissa pieces: split the product, add, round once (Boldo and Melquiond 2008)."""
+    split = 134217729.0
+    cx, cy = x * split, y * split
+    xh, yh = cx - (cx - x), cy - (cy - y)
+    xl, yl = x - xh, y - yh
+    p = x * y
+    e = ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+    uh, ul = _two_sum(z, e)
+    th, tl = _two_sum(p, uh)
+    v = _round_to_odd_sum(tl, ul)
+    exact = th + v
+    return np.where(np.isfinite(exact) & np.isfinite(e) & np.isfinite(cx) & np.isfinite(cy), exact, p + z)
+
+
+for _name, _fn, _cost in (("add", np.add, 1), ("sub", np.subtract, 1), ("mul", np.multiply, 1)):
+    _op(_name, 2, _quiet(_fn), cost=_cost, commutative=_name != "sub")
+_op("div", 2, _quiet(np.divide), cost=5)  # floating point only
+_op("idiv", 2, _total_divide, cost=20)
+_op("irem", 2, _total_remainder, cost=20)
+_op("fma", 3, _fma)
+_op("neg", 1, _quiet(np.negative))
+_op("abs", 1, _quiet(np.absolute))
+_op("sqrt", 1, _quiet(np.sqrt), cost=6)
+_op("floor", 1, _quiet(np.floor))
+_op("ceil", 1, _quiet(np.ceil))
+_op("trunc", 1, _quiet(np.trunc))
+_op("roundeven", 1, _quiet(np.rint))
+_op("copysign", 2, _quiet(np.copysign))
+_op("min", 2, _quiet(np.minimum), cost=2, commutative=True)  # NaN propagates
+_op("max", 2, _quiet(np.maximum), cost=2, commutative=True)
+_op("and", 2, _quiet(np.bitwise_and), commutative=True)
+_op("or", 2, _quiet(np.bitwise_or), commutative=True)
+_op("xor", 2, _quiet(np.bitwise_xor), commutative=True)
+_op("not", 1, _quiet(np.invert))
+_op("shl", 2, _shift(np.left_shift))  # a count outside [0, bits) gives 0
+_op("shr", 2, _shift(np.right_shift))  # arithmetic for signed types; a count outside gives the sign fill or 0
+_op("lshr", 2, _shr_logical)  # logical for every type
+for _name, _fn in (
+    ("eq", np.equal),
+    ("ne", np.not_equal),
+    ("lt", np.less),
+    ("le", np.less_equal),
+    ("gt", np.greater),
+    ("ge", np.greater_equal),
+):
+    _op(_name, 2, _quiet(_fn), result="bool", commutative=_name in ("eq", "ne"))
+_op("select", 3, lambda dtype, c, x, y: np.where(c, x, y))
+_op("convert", 1, _convert, result="out")
+_op("bitcast", 1, _bitcast, result="out", cost=0)
+
+for _name, _fn, _cost in (
+    ("exp", np.exp, 12), ("exp2", np.exp2, 12), ("expm1", np.expm1, 18), ("log", np.log, 16), ("log2", np.log2, 16),
+    ("log10", np.log10, 16), ("log1p", np.log1p, 18), ("sin", np.sin, 18), ("cos", np.cos, 18), ("tan", np.tan, 28),
+    ("asin", np.arcsin, 20), ("acos", np.arccos, 20), ("atan", np.arctan, 20), ("sinh", np.sinh, 24), ("cosh", np.cosh, 24),
+    ("tanh", np.tanh, 20), ("asinh", np.arcsinh, 30), ("acosh", np.arccosh, 30), ("atanh", np.arctanh, 30),
+    ("cbrt", np.cbrt, 20),
+):  # fmt: skip
+    _op(_name, 1, _quiet(_fn), cost=_cost, math=True)
+_op("pow", 2, _quiet(np.power), cost=40, math=True)
+_op("atan2", 2, _quiet(np.arctan2), cost=30, math=True)
+_op("fmod", 2, _quiet(np.fmod), cost=20, math=True)
+
+
+def _erf(dtype: np.dtype[Any], x: Any) -> Any:
+    """By the C library, element by element: the reference has no need of speed."""
+    import math
+
+    return np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64)).astype(dtype)
+
+
+_op("erf", 1, _erf, cost=24, math=True)

@@ -1,0 +1,293 @@
+"""Operations that make and rearrange arrays, and products."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.lax.operands import array, aval, axis_of, operands, reject
+from tracejit.primitives import contraction, creation, indexing, shape as p
+from tracejit.support.dtypes import canonical, weak_kind
+from tracejit.tracer.interpreter import bind
+
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general", "dynamic_index_in_dim",
+    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+    "expand_dims", "full", "full_like", "index_in_dim", "iota", "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
+]  # fmt: skip
+
+
+def _shape(sizes: Any) -> Shape:
+    given: Sequence[Any] = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
+    out = tuple([n if isinstance(n, Dim) else int(n) for n in given])
+    if any(isinstance(n, int) and n < 0 for n in out):
+        raise reject(f"shape {out} has a negative extent")
+    return out
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array filled with a scalar."""
+    value = canonical(dtype).type(fill_value) if dtype is not None and weak_kind(fill_value) is not None else array(fill_value)
+    if dtype is not None:
+        from tracejit.primitives.elementwise import convert
+
+        value = convert(value, canonical(dtype))
+    return creation.full(_shape(shape), value)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """An array filled with a scalar, with x's shape and dtype unless given."""
+    have = aval(array(x))
+    return full(have.shape if shape is None else shape, fill_value, have.dtype if dtype is None else dtype)
+
+
+def iota(dtype: Any, size: Any) -> Any:
+    """0, 1, ..., size - 1."""
+    return creation.iota(_shape(size), 0, canonical(dtype))
+
+
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
+    """0, 1, 2, ... along one axis of `shape`."""
+    sizes = _shape(shape)
+    return creation.iota(sizes, axis_of(dimension, len(sizes)), canonical(dtype))
+
+
+def broadcast(operand: Any, sizes: Any) -> Any:
+    """The operand repeated along new leading axes."""
+    x = array(operand)
+    have, lead = aval(x).shape, _shape(sizes)
+    return p.broadcast_in_dim(x, (*lead, *have), tuple(builtins.range(len(lead), len(lead) + len(have))))
+
+
+def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int]) -> Any:
+    """The operand spread to `shape`, its axis k becoming axis broadcast_dimensions[k]."""
+    return p.broadcast_in_dim(array(operand), _shape(shape), tuple(int(d) for d in broadcast_dimensions))
+
+
+def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
+    """The same elements under another shape, after a transpose by `dimensions`."""
+    x = array(operand)
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    return p.reshape(x, _shape(new_sizes))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """A run of axes joined into one."""
+    x = array(operand)
+    have = aval(x).shape
+    first, end, _ = builtins.slice(start_dimension, stop_dimension).indices(len(have))
+    size: Extent = 1
+    for n in have[first:end]:
+        size = size * n
+    return p.reshape(x, (*have[:first], size, *have[end:]))
+
+
+def expand_dims(array_: Any, dimensions: Sequence[int]) -> Any:
+    """New axes of extent 1 at the places `dimensions` of the result."""
+    x = array(array_)
+    rank = aval(x).ndim + len(dimensions)
+    places = {axis_of(d, rank) for d in dimensions}
+    rest = iter(aval(x).shape)
+    return p.reshape(x, tuple([1 if d in places else next(rest) for d in builtins.range(rank)]))
+
+
+def squeeze(array_: Any, dimensions: Sequence[int]) -> Any:
+    """Without the given axes, which are of extent 1."""
+    x = array(array_)
+    have = aval(x).shape
+    gone = {axis_of(d, len(have)) for d in dimensions}
+    for d in gone:
+        if have[d] != 1:
+            raise reject(f"[squeeze] axis {d} of shape {have} is of extent {have[d]}, not 1")
+    return p.reshape(x, tuple([n for d, n in enumerate(have) if d not in gone]))
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Axis k of the result is axis permutation[k] of the operand."""
+    x = array(operand)
+    perm = tuple(axis_of(d, aval(x).ndim) for d in permutation)
+    if sorted(perm) != list(builtins.range(aval(x).ndim)):
+        raise reject(f"[transpose] {tuple(permutation)} is not a permutation of {aval(x).ndim} axes")
+    return p.transpose(x, perm)
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """Elements in the opposite order along axes."""
+    x = array(operand)
+    axes = tuple(axis_of(d, aval(x).ndim) for d in dimensions)
+    return p.reverse(x, axes) if axes else x
+
+
+def concatenate(operands_: Sequence[Any], dimension: int) -> Any:
+    """Arrays one after the other along an axis."""
+    xs = operands("concatenate", *operands_)
+    if not xs:
+        raise reject("[concatenate] needs at least one array")
+    return p.concatenate(xs, axis_of(dimension, aval(xs[0]).ndim))
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Any, Any, int]]) -> Any:
+    """The operand with (low, high, interior) elements of a value before, after and between; negative ones cut."""
+    x, value = operands("pad", operand, padding_value)
+    have = aval(x).shape
+    if len(padding_config) != len(have):
+        raise reject(f"[pad] {len(padding_config)} entries for an array of rank {len(have)}")
+    if any(c < 0 for _, _, c in padding_config):
+        raise reject("[pad] interior padding may not be negative")
+    if any(c for _, _, c in padding_config):
+        spread = tuple(
+            [
+                n + builtins.max(n - 1, 0) * c if isinstance(n, int) else n + (n - 1) * c
+                for n, (_, _, c) in zip(have, padding_config, strict=True)
+            ]
+        )
+        base = creation.full(spread, value)
+        x = indexing.update_slice(base, x, (0,) * len(have), tuple(c + 1 for _, _, c in padding_config))
+        have = spread
+    cut = (
+        [builtins.max(-a, 0) if isinstance(a, int) else 0 for a, _, _ in padding_config],
+        [builtins.max(-b, 0) if isinstance(b, int) else 0 for _, b, _ in padding_config],
+    )
+    if any(cut[0]) or any(cut[1]):
+        x = p.slice_array(x, tuple(cut[0]), tuple([n - a - b for n, a, b in zip(have, *cut, strict=True)]))
+    low = [0 if isinstance(a, int) and a < 0 else a for a, _, _ in padding_config]
+    high = [0 if isinstance(b, int) and b < 0 else b for _, b, _ in padding_config]
+    return p.pad(x, value, low, high) if any(not isinstance(n, int) or n for n in (*low, *high)) else x
+
+
+# -- slices -----------------------------------------------------------------------------------------------------------------------------
+def slice(operand: Any, start_indices: Sequence[Any], limit_indices: Sequence[Any], strides: Sequence[int] | None = None) -> Any:
+    """Elements from start up to limit with a stride along each axis, all known while tracing."""
+    x = array(operand)
+    have = aval(x).shape
+    steps = tuple(strides) if strides is not None else (1,) * len(have)
+    if not len(start_indices) == len(limit_indices) == len(steps) == len(have):
+        raise reject(f"[slice] indices do not fit an array of rank {len(have)}")
+    counts: list[Extent] = []
+    for d, (a, b, k, n) in enumerate(zip(start_indices, limit_indices, steps, have, strict=True)):
+        if k < 1 or a < 0 or a > b or b > n:
+            raise reject(f"[slice] {a}:{b}:{k} is not a slice of axis {d} of extent {n}")
+        counts.append((b - a + (k - 1)) // k if k > 1 else b - a)
+    return p.slice_array(x, tuple(start_indices), tuple(counts), steps)
+
+
+def slice_in_dim(operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0) -> Any:
+    """`slice` of one axis; negative places count from its end."""
+    x = array(operand)
+    have = aval(x).shape
+    k = axis_of(axis, len(have))
+    n = have[k]
+    first = 0 if start_index is None else (start_index + n if isinstance(start_index, int) and start_index < 0 else start_index)
+    end = n if limit_index is None else (limit_index + n if isinstance(limit_index, int) and limit_index < 0 else limit_index)
+    starts: list[Any] = [0] * len(have)
+    limits: list[Any] = list(have)
+    starts[k], limits[k] = first, end
+    return slice(x, starts, limits, tuple([stride if d == k else 1 for d in builtins.range(len(have))]))
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One element of an axis."""
+    x = array(operand)
+    k = axis_of(axis, aval(x).ndim)
+    n = aval(x).shape[k]
+    place = index + n if index < 0 else index
+    out = slice_in_dim(x, place, place + 1, 1, k)
+    return out if keepdims else squeeze(out, (k,))
+
+
+def _starts(start_indices: Any, rank: int) -> list[Any]:
+    given = [start_indices[n] for n in builtins.range(rank)] if hasattr(start_indices, "shape") else list(start_indices)
+    if len(given) != rank:
+        raise reject(f"{len(given)} start indices for an array of rank {rank}")
+    return [np.int64(s) if weak_kind(s) is not None else array(s) for s in given]
+
+
+def _wrapped(start: Any, n: Extent) -> Any:
+    """Negative starts count from the end, as in JAX."""
+    from tracejit.primitives.elementwise import add, convert, select
+
+    if isinstance(start, np.integer):
+        return start if start >= 0 else array(int(start) + n)
+    x = convert(start, np.int64)
+    from tracejit.primitives.elementwise import Lt
+
+    return select(bind(Lt(), x, np.int64(0)), add(x, creation.extent_value(n, np.int64)), x)
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Any) -> Any:
+    """A block of known size from computed starts, clamped so that all of it lies inside."""
+    x = array(operand)
+    have = aval(x).shape
+    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    return indexing.dynamic_slice(x, starts, _shape(slice_sizes))
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Any, axis: int = 0) -> Any:
+    """`dynamic_slice` of one axis."""
+    x = array(operand)
+    have = aval(x).shape
+    k = axis_of(axis, len(have))
+    starts: list[Any] = [0] * len(have)
+    starts[k] = start_index
+    return dynamic_slice(x, starts, tuple([slice_size if d == k else n for d, n in enumerate(have)]))
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """The element of an axis at a computed place."""
+    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+    """The operand with a block written at computed starts, clamped so that all of it lies inside."""
+    x, block = operands("dynamic_update_slice", operand, update)
+    have = aval(x).shape
+    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    return indexing.dynamic_update_slice(x, block, starts)
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+    """`dynamic_update_slice` along one axis."""
+    x = array(operand)
+    starts: list[Any] = [0] * aval(x).ndim
+    starts[axis_of(axis, aval(x).ndim)] = start_index
+    return dynamic_update_slice(x, update, starts)
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+    """The operand with the element of an axis at a computed place replaced."""
+    x, block = operands("dynamic_update_index_in_dim", operand, update)
+    k = axis_of(axis, aval(x).ndim)
+    if aval(block).ndim != aval(x).ndim:
+        have = aval(block).shape
+        block = p.reshape(block, (*have[:k], 1, *have[k:]))
+    return dynamic_update_slice_in_dim(x, block, index, k)
+
+
+# -- products ---------------------------------------------------------------------------------------------------------------------------
+def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Sums of products over pairs of axes.
+
+    dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free of rhs].
+    preferred_element_type: the operands are converted to it first.
+    """
+    x, y = operands("dot_general", lhs, rhs)
+    if preferred_element_type is not None:
+        from tracejit.primitives.elementwise import convert
+
+        x, y = convert(x, canonical(preferred_element_type)), convert(y, canonical(preferred_element_type))
+    contract, batch = dimension_numbers
+    return contraction.dot_general(x, y, contract, batch)
+
+
+def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of vectors or matrices."""
+    x, y = operands("dot", lhs, rhs)
+    if not (1 <= aval(x).ndim <= 2 and 1 <= aval(y).ndim <= 2):
+        raise reject("[dot] takes vectors and matrices; use dot_general for other ranks")
+    return dot_general(x, y, (((aval(x).ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)

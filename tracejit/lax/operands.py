@@ -1,0 +1,70 @@
+"""What every function of this namespace does with its operands: numbers bend to the arrays, arrays are not promoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Dim, ShapedArray
+from tracejit.primitives.creation import extent_value
+from tracejit.primitives.elementwise import convert
+from tracejit.support.dtypes import canonical, result_type, weak_kind
+from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.source import user_location
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["array", "axis_of", "aval", "operands", "reject"]
+
+
+def reject(message: str) -> ShapeError:
+    """A ShapeError at the user's line."""
+    return ShapeError(message, location=user_location())
+
+
+def array(x: Any) -> Any:
+    """An operand: an array as it is, a number as one of rank 0, a list as an array."""
+    if isinstance(x, Dim):
+        return extent_value(x, np.int64)
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) or hasattr(x, "aval"):
+        return x
+    return np.asarray(x)
+
+
+def aval(x: Any) -> ShapedArray:
+    """The shape and dtype of x."""
+    return aval_of_argument(x)
+
+
+def operands(name: str, *xs: Any) -> list[Any]:
+    """Operands of one dtype.  Numbers take the arrays' dtype.
+
+    Raises: DtypeError if arrays differ in dtype.
+    """
+    arrays = [x if weak_kind(x) is not None else array(x) for x in xs]
+    avals = [aval(x) for x in arrays]
+    strong = {a.dtype for a in avals if not a.weak}
+    if len(strong) > 1:
+        raise DtypeError(
+            f"[{name}] operands differ in dtype: {', '.join(map(str, avals))}; lax does not promote, convert them first",
+            location=user_location(),
+        )
+    dtype = result_type(*[(a.dtype, a.weak) for a in avals])[0] if not strong else next(iter(strong))
+    return [_converted(x, a, dtype, name) for x, a in zip(arrays, avals, strict=True)]
+
+
+def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:
+    if not a.weak:
+        return x
+    if a.dtype.kind == "f" and dtype.kind in "biu":
+        raise DtypeError(f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location())
+    return canonical(dtype).type(x) if weak_kind(x) is not None else convert(x, dtype)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis as a non-negative integer.  Raises ShapeError if there is none."""
+    k = int(axis)
+    if not -rank <= k < rank:
+        raise reject(f"axis {k} is out of bounds for an array of rank {rank}")
+    return k % rank

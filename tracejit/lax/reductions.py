@@ -1,0 +1,66 @@
+"""Reductions, running folds and extrema's places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.lax.operands import array, aval, axis_of
+from tracejit.primitives import reduction as p
+from tracejit.primitives.elementwise import convert
+from tracejit.support.dtypes import canonical
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import bind
+
+__all__ = [
+    "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+    "reduce_sum",
+]  # fmt: skip
+
+
+def _reduction(name: str, fold: Callable[..., Any], truth: bool = False) -> Callable[..., Any]:
+    def function(operand: Any, axes: Sequence[int]) -> Any:
+        x = array(operand)
+        if truth and aval(x).dtype != np.bool_:
+            raise DtypeError(f"[{name}] takes bool, not {aval(x)}", location=user_location())
+        return fold(x, tuple(sorted(axis_of(a, aval(x).ndim) for a in axes)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.removeprefix('reduce_')} over `axes`, which are dropped."
+    return function
+
+
+reduce_sum = _reduction("reduce_sum", p.reduce_sum)
+reduce_prod = _reduction("reduce_prod", p.reduce_prod)
+reduce_max = _reduction("reduce_max", p.reduce_max)
+reduce_min = _reduction("reduce_min", p.reduce_min)
+reduce_and = _reduction("reduce_and", p.reduce_min, truth=True)
+reduce_or = _reduction("reduce_or", p.reduce_max, truth=True)
+
+
+def _running(name: str) -> Callable[..., Any]:
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        x = array(operand)
+        return p.cumulative(name, x, axis_of(axis, aval(x).ndim), reverse)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The running {name.removeprefix('cum')} along an axis, from its end with `reverse`."
+    return function
+
+
+cumsum, cumprod, cummax, cummin = (_running(name) for name in ("cumsum", "cumprod", "cummax", "cummin"))
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+    """The place of the first maximum along an axis."""
+    x = array(operand)
+    return convert(bind(p.ArgMax(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+    """The place of the first minimum along an axis."""
+    x = array(operand)
+    return convert(bind(p.ArgMin(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))

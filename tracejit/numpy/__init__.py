@@ -1,0 +1,69 @@
+"""Layer 8: NumPy's names over tracejit's arrays.
+
+Each function does the same on traced arrays, where it records operations, and on others, where it computes at once and returns a tj.Array.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any
+
+from numpy import (
+    bool_ as bool_,
+    dtype as dtype,
+    e as e,
+    euler_gamma as euler_gamma,
+    finfo as finfo,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    iinfo as iinfo,
+    inf as inf,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    nan as nan,
+    ndarray as ndarray,
+    newaxis as newaxis,
+    pi as pi,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)
+
+from tracejit.api.array import own
+from tracejit.numpy import at as at, indexing as indexing, norms as norms, redirected as redirected
+from tracejit.numpy.creation import *  # noqa: F403
+from tracejit.numpy.differences import *  # noqa: F403
+from tracejit.numpy.einstein import *  # noqa: F403
+from tracejit.numpy.joining import *  # noqa: F403
+from tracejit.numpy.linear import *  # noqa: F403
+from tracejit.numpy.nan_reductions import *  # noqa: F403
+from tracejit.numpy.padding import *  # noqa: F403
+from tracejit.numpy.real_functions import *  # noqa: F403
+from tracejit.numpy.reductions import *  # noqa: F403
+from tracejit.numpy.selecting import *  # noqa: F403
+from tracejit.numpy.selecting import result_type_of as result_type  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from tracejit.numpy.shaping import *  # noqa: F403
+from tracejit.numpy.taking import *  # noqa: F403
+from tracejit.numpy.ufuncs import *  # noqa: F403
+from tracejit.tracer.interpreter import current_interpreter, eager
+
+
+def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as users call it: outside of a trace its results are tj.Arrays."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return own(result, args, kwargs) if current_interpreter() is eager else result
+
+    return call
+
+
+globals().update({
+    _name: _returning_arrays(_value) for _name, _value in list(globals().items())
+    if type(_value) is FunctionType and _value.__module__.startswith("tracejit.numpy.")
+})  # fmt: skip

@@ -1,0 +1,131 @@
+"""`x.at[index]`: changed copies of arrays, for arrays that never change and for code that changes none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.indexing import BasicIndex, classify, scattered, single_mask, updated
+from tracejit.numpy.promotion import as_array, aval, to_dtype
+from tracejit.primitives.shape import reshape
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import node
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import METHODS, OPERATORS, UFUNCS, Tracer
+
+__all__ = ["At"]
+
+
+@node
+class At:
+    """`x.at`: indexed, it gives `IndexedAt`."""
+
+    array: Any
+
+    def __getitem__(self, index: Any) -> IndexedAt:
+        return IndexedAt(self.array, _plain(index))
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at"
+
+
+@node
+class IndexedAt:
+    """What `x.at[index]` can do.  None of it changes x.
+
+    `set`, `add` and `subtract` take any index, and add every value where elements are named more than once; the others take integers,
+    slices and masks.  Indices known while tracing are checked; of others those out of range are dropped (a traced integer that starts a
+    slice is moved into range).
+    """
+
+    array: Any
+    index: Any
+
+    def get(self) -> Any:
+        """x[index]"""
+        return OPERATORS["getitem"](self.array, self.index) if isinstance(self.array, Tracer) else self.array[self.index]
+
+    def set(self, values: Any) -> Any:
+        """x with x[index] replaced."""
+        return updated(self.array, self.index, to_dtype(as_array(values), self.array.dtype))
+
+    def add(self, values: Any) -> Any:
+        """x with values added to x[index]."""
+        return self._combined("add", u.add, values)
+
+    def subtract(self, values: Any) -> Any:
+        """x with values subtracted from x[index]."""
+        return self._combined("subtract", u.subtract, values)
+
+    def multiply(self, values: Any) -> Any:
+        """x with x[index] multiplied."""
+        return self._combined("multiply", u.multiply, values)
+
+    mul = multiply
+
+    def divide(self, values: Any) -> Any:
+        """x with x[index] divided."""
+        return self._combined("divide", u.divide, values)
+
+    def power(self, values: Any) -> Any:
+        """x with x[index] raised to a power."""
+        return self._combined("power", u.power, values)
+
+    def min(self, values: Any) -> Any:
+        """x with x[index] replaced by values where those are smaller."""
+        return self._combined("min", u.minimum, values)
+
+    def max(self, values: Any) -> Any:
+        """x with x[index] replaced by values where those are greater."""
+        return self._combined("max", u.maximum, values)
+
+    def apply(self, function: Callable[[Any], Any]) -> Any:
+        """x with x[index] replaced by function(x[index])."""
+        return self._combined("apply", lambda part, _: function(part), 0)
+
+    def _combined(self, name: str, combine: Callable[[Any, Any], Any], values: Any) -> Any:
+        x, dtype = self.array, self.array.dtype
+        mask = single_mask(self.index, aval(x))
+        if mask is not None:
+            wide = reshape(mask, (*aval(mask).shape, *[1] * (aval(x).ndim - aval(mask).ndim)))
+            return u.where(wide, to_dtype(combine(x, values), dtype), x)
+        found = classify(x, self.index)
+        if isinstance(found, BasicIndex):
+            return updated(x, found, to_dtype(combine(self.get(), values), dtype))
+        if name in ("add", "subtract"):
+            values = to_dtype(as_array(values), dtype)
+            return scattered(x, found, values if name == "add" else u.negative(values), "add")
+        raise UnsupportedError(
+            f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or subtract",
+            location=user_location(),
+        )
+
+
+def _plain(index: Any) -> Any:
+    """The index with NumPy arrays in place of other arrays that are not traced."""
+    if isinstance(index, tuple):
+        return tuple([_plain(part) for part in index])
+    return (
+        index
+        if isinstance(index, (Tracer, np.ndarray)) or not hasattr(index, "__array__") or isinstance(index, np.generic)
+        else np.asarray(index)
+    )
+
+
+def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, Any], None]:
+    """`np.add.at(x, index, values)`: x changed in place, repeated indices counted."""
+
+    def function(x: Any, index: Any, values: Any) -> None:
+        if not isinstance(x, Tracer):
+            raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+        x.assign(change(IndexedAt(x, index), values))
+
+    return function
+
+
+METHODS["at"] = At
+UFUNCS[np.add, "at"] = _ufunc_at(IndexedAt.add)
+UFUNCS[np.subtract, "at"] = _ufunc_at(IndexedAt.subtract)

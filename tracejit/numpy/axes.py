@@ -1,0 +1,120 @@
+"""Axes, shapes and counts as users write them: checked, normalised, symbolic extents left symbolic."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from tracejit.ir.types import Dim, DimDependent, Extent, Shape, same_extent, same_shape
+from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import Tracer
+
+__all__ = [
+    "as_extent", "as_shape", "axis_index", "axis_list", "is_sequence", "is_zero", "items_of", "known", "reject", "same_extent",
+    "same_shape", "static_array", "static_int", "unsupported",
+]  # fmt: skip
+
+
+def reject(message: str) -> ShapeError:
+    """A ShapeError at the user's line."""
+    return ShapeError(message, location=user_location())
+
+
+def unsupported(message: str) -> UnsupportedError:
+    """An UnsupportedError at the user's line."""
+    return UnsupportedError(message, location=user_location())
+
+
+def items_of(x: Any) -> Sequence[Any]:
+    """The items of a sequence or vector; anything else as the only item."""
+    if isinstance(x, (list, tuple)):
+        return cast("Sequence[Any]", x)
+    return list(x) if getattr(x, "ndim", 0) else (x,)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether an argument is a sequence or vector rather than one number."""
+    return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) > 0
+
+
+def axis_index(axis: Any, rank: int, what: str = "an array") -> int:
+    """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
+    try:
+        k = operator.index(axis)
+    except TypeError as error:
+        if isinstance(error, ConcretizationError):
+            raise
+        raise TracerError(f"an axis is an integer, not {axis!r}", location=user_location()) from error
+    if not -rank <= k < rank:
+        raise reject(f"axis {k} is out of bounds for {what} of rank {rank}")
+    return k % rank
+
+
+def axis_list(axis: Any, rank: int, what: str = "an array") -> tuple[int, ...]:
+    """Axes in the order given, non-negative.  Raises ShapeError for a repeated or missing one."""
+    axes = tuple([axis_index(a, rank, what) for a in items_of(axis)])
+    if len(set(axes)) != len(axes):
+        raise reject(f"axis {axis} names an axis twice")
+    return axes
+
+
+def as_extent(n: Any) -> Extent:
+    """An extent as an integer or a symbolic one.  Raises TracerError for a traced value, whose number is not known."""
+    if isinstance(n, Dim):
+        return n
+    try:
+        return operator.index(n)
+    except TypeError as error:
+        if isinstance(error, ConcretizationError):
+            raise
+        raise TracerError(f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()) from error
+
+
+def as_shape(shape: Any) -> Shape:
+    """A shape from an integer or a sequence of them.  Raises ShapeError for a negative extent."""
+    out = tuple([as_extent(n) for n in items_of(shape)])
+    if any(isinstance(n, int) and n < 0 for n in out):
+        raise reject(f"negative dimensions are not allowed in shape {out}")
+    return out
+
+
+def is_zero(n: Extent) -> bool:
+    """Whether an extent is certainly 0; symbolic ones are never taken for it."""
+    return isinstance(n, int) and n == 0
+
+
+def known(test: Any, default: bool) -> bool:
+    """A comparison of extents, or `default` where it depends on symbols."""
+    try:
+        return bool(test())
+    except DimDependent:
+        return default
+
+
+def static_array(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """Values that must be known while tracing: constants, or a number argument, which the trace then specialises on.
+
+    Raises: ConcretizationError for those that follow from array arguments.
+    """
+    try:
+        return np.asarray(x)
+    except ConcretizationError as error:
+        aval = x.aval if isinstance(x, Tracer) else "values"
+        raise ConcretizationError(
+            f"{what} must be known while tracing, not a traced array {aval}; make it a Python number or an array that is no argument",
+            location=user_location(),
+        ) from error
+
+
+def static_int(x: Any, what: str) -> int:
+    """An integer that must be known while tracing.  Raises TracerError for anything else."""
+    try:
+        return operator.index(static_array(x, what)[()])
+    except TypeError as error:
+        if isinstance(error, ConcretizationError):
+            raise
+        raise TracerError(f"{what} must be an integer, not {x!r}", location=user_location()) from error

@@ -1,0 +1,319 @@
+"""Differences, integrals and convolutions along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Dim, Extent
+from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, known, reject
+from tracejit.numpy.creation import zeros_like
+from tracejit.numpy.joining import concatenate, part
+from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, promote, to_dtype
+from tracejit.numpy.shaping import array_of, ravel
+from tracejit.primitives import shape as p
+from tracejit.primitives.contraction import dot_general
+from tracejit.support.dtypes import result_type
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import FUNCTIONS
+
+__all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "sinc", "trapezoid", "unwrap"]
+
+_UNROLLED_TAPS = 32  # up to here a convolution is written out tap by tap, above it is one contraction
+
+
+def _floats(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def scalar_at(x: Any, n: Extent) -> Any:
+    """Element n of a vector, as an array of rank 0."""
+    return p.reshape(part(x, 0, n, 1), ())
+
+
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times."""
+    order = as_extent(n)
+    if not isinstance(order, int) or order < 0:
+        raise reject(f"np.diff: the order is a non-negative integer, not {n!r}")
+    x = array_of(a)
+    if order == 0:
+        return x
+    if aval(x).ndim == 0:
+        raise reject("np.diff needs at least 1 axis")
+    k = axis_index(axis, aval(x).ndim)
+    ends = [None if e is np._NoValue else e for e in (prepend, append)]  # pyright: ignore[reportPrivateUsage]
+    parts = [_end(ends[0], x, k), x, _end(ends[1], x, k)]
+    x = concatenate([y for y in parts if y is not None], k) if any(e is not None for e in ends) else x
+    for _ in range(order):
+        x = _difference(x, k)
+    return x
+
+
+def _end(value: Any, x: Any, k: int) -> Any:
+    if value is None:
+        return None
+    y = array_of(value)
+    have = aval(x).shape
+    return spread(y, (*have[:k], 1, *have[k + 1 :])) if aval(y).ndim == 0 else y
+
+
+def _difference(x: Any, k: int) -> Any:
+    m = aval(x).shape[k]
+    if is_zero(m) or m < 1:
+        return part(x, k, 0, 0)
+    late, early = part(x, k, 1, m - 1), part(x, k, 0, m - 1)
+    return u.not_equal(late, early) if aval(x).dtype == np.bool_ else u.subtract(late, early)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours in the flattened array, with values before and after."""
+    x = ravel(ary)
+    dtype = aval(x).dtype
+    parts: list[Any] = []
+    for value in (to_begin, x, to_end):
+        if value is x:
+            parts.append(_difference(x, 0))
+        elif value is not None:
+            y = array_of(value)
+            if not np.can_cast(aval(y).dtype, dtype, "same_kind"):
+                raise DtypeError(f"np.ediff1d: {aval(y)} cannot be put beside differences of {dtype}", location=user_location())
+            parts.append(to_dtype(ravel(y), dtype))
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Second-order central differences along axes, one-sided ones of order `edge_order` at the ends.
+
+    varargs: the distance of samples, or their coordinates: none, one for all axes, or one for each.  One array for one axis, else a tuple.
+    """
+    x = array_of(f)
+    have = aval(x)
+    x = to_dtype(x, _floats(have.dtype))
+    axes = tuple(range(have.ndim)) if axis is None else axis_list(axis, have.ndim)
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError("np.gradient: one distance for all axes, or one for each")
+    if edge_order not in (1, 2):
+        raise reject("np.gradient: edge_order is 1 or 2")
+    steps: Sequence[Any] = [1.0] * len(axes) if not varargs else (varargs * len(axes) if len(varargs) == 1 else varargs)
+    if len(varargs) == 1 and aval(as_array(varargs[0])).ndim and len(axes) > 1:
+        raise TypeError("np.gradient: coordinates are given for each axis")
+    out = tuple([_slope(x, k, as_array(h), edge_order) for k, h in zip(axes, steps, strict=True)])
+    return out[0] if len(axes) == 1 else out
+
+
+def _slope(x: Any, k: int, h: Any, edge_order: int) -> Any:
+    n = aval(x).shape[k]
+    if n < edge_order + 1:
+        raise reject(f"np.gradient: axis {k} has extent {n}; edge_order {edge_order} needs at least {edge_order + 1}")
+    if aval(h).ndim == 0:
+        dtype = result_type((aval(x).dtype, False), (aval(h).dtype, aval(h).weak))[0]
+        return _uniform_slope(x, k, n, h, edge_order, dtype)
+    if aval(h).ndim != 1:
+        raise reject("np.gradient: a distance is a number or a vector of coordinates")
+    if aval(h).shape[0] != n:
+        raise reject(f"np.gradient: {aval(h).shape[0]} coordinates for axis {k} of extent {n}")
+    return _coordinate_slope(x, k, n, diff(h), edge_order)
+
+
+def _uniform_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int, dtype: np.dtype[Any]) -> Any:
+    def at(i: Extent) -> Any:
+        return part(x, k, i, 1)
+
+    middle = u.divide(u.subtract(part(x, k, 2, n - 2), part(x, k, 0, n - 2)), u.multiply(2.0, h))
+    if edge_order == 1:
+        first, last = u.divide(u.subtract(at(1), at(0)), h), u.divide(u.subtract(at(n - 1), at(n - 2)), h)
+    else:
+        a, b, c = u.divide(-1.5, h), u.divide(2.0, h), u.divide(-0.5, h)
+        first = u.add(u.add(u.multiply(a, at(0)), u.multiply(b, at(1))), u.multiply(c, at(2)))
+        a, b, c = u.divide(0.5, h), u.divide(-2.0, h), u.divide(1.5, h)
+        last = u.add(u.add(u.multiply(a, at(n - 3)), u.multiply(b, at(n - 2))), u.multiply(c, at(n - 1)))
+    return concatenate([to_dtype(y, dtype) for y in (first, middle, last)], k)
+
+
+def _coordinate_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int) -> Any:
+    """Differences over uneven distances h[i] = x[i + 1] - x[i]."""
+    h = to_dtype(h, np.promote_types(aval(h).dtype, aval(x).dtype))
+    rank = aval(x).ndim
+
+    def along(d: Any) -> Any:
+        return p.reshape(d, tuple([aval(d).shape[0] if m == k else 1 for m in range(rank)]))
+
+    def at(i: Extent) -> Any:
+        return part(x, k, i, 1)
+
+    def gap(i: Extent) -> Any:
+        return scalar_at(h, i)
+
+    def three(a: Any, b: Any, c: Any, i: Any, j: Any, m: Any) -> Any:
+        return u.add(u.add(u.multiply(a, i), u.multiply(b, j)), u.multiply(c, m))
+
+    d1, d2 = part(h, 0, 0, n - 2), part(h, 0, 1, n - 2)
+    a = u.divide(u.negative(d2), u.multiply(d1, u.add(d1, d2)))
+    b = u.divide(u.subtract(d2, d1), u.multiply(d1, d2))
+    c = u.divide(d1, u.multiply(d2, u.add(d1, d2)))
+    middle = three(along(a), along(b), along(c), part(x, k, 0, n - 2), part(x, k, 1, n - 2), part(x, k, 2, n - 2))
+    if edge_order == 1:
+        first = u.divide(u.subtract(at(1), at(0)), gap(0))
+        last = u.divide(u.subtract(at(n - 1), at(n - 2)), gap(n - 2))
+    else:
+        p1, p2 = gap(0), gap(1)
+        a = u.divide(u.negative(u.add(u.multiply(2.0, p1), p2)), u.multiply(p1, u.add(p1, p2)))
+        b = u.divide(u.add(p1, p2), u.multiply(p1, p2))
+        c = u.divide(u.negative(p1), u.multiply(p2, u.add(p1, p2)))
+        first = three(a, b, c, at(0), at(1), at(2))
+        p1, p2 = gap(n - 3), gap(n - 2)
+        a = u.divide(p2, u.multiply(p1, u.add(p1, p2)))
+        b = u.divide(u.negative(u.add(p2, p1)), u.multiply(p1, p2))
+        c = u.divide(u.add(u.multiply(2.0, p2), p1), u.multiply(p2, u.add(p1, p2)))
+        last = three(a, b, c, at(n - 3), at(n - 2), at(n - 1))
+    return concatenate([first, middle, last], k)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule, over coordinates x or even steps dx."""
+    values = array_of(y)
+    rank = aval(values).ndim
+    k = axis_index(axis, rank)
+    if x is None:
+        steps: Any = as_array(dx)
+    else:
+        coordinates = array_of(x)
+        if aval(coordinates).ndim == 1:
+            steps = diff(coordinates)
+            steps = p.reshape(steps, tuple([aval(steps).shape[0] if d == k else 1 for d in range(rank)]))
+        else:
+            steps = diff(coordinates, axis=axis)
+    n = aval(values).shape[k]
+    if is_zero(n):
+        late, early = values, values
+    else:
+        late, early = part(values, k, 1, n - 1), part(values, k, 0, n - 1)
+    return r.sum(u.divide(u.multiply(steps, u.add(late, early)), 2.0), axis=k)
+
+
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Any:
+    """Angles made continuous: jumps of more than half a period are replaced by their complement."""
+    x = array_of(p)
+    k = axis_index(axis, aval(x).ndim)
+    step = diff(x, axis=k)
+    dtype = result_type((aval(step).dtype, False), (aval(as_array(period)).dtype, True))[0]
+    limit = period / 2 if discont is None else discont
+    if dtype.kind in "iu":
+        high, rest = divmod(period, 2)
+        boundary = rest == 0
+    else:
+        high, boundary = period / 2, True
+    low = -high
+    wrapped = u.add(u.remainder(u.subtract(step, low), period), low)
+    if boundary:
+        wrapped = u.where(u.logical_and(u.equal(wrapped, low), u.greater(step, 0)), high, wrapped)
+    correction = u.where(u.less(u.absolute(step), limit), 0, u.subtract(wrapped, step))
+    total = r.cumsum(correction, axis=k)
+    n = aval(x).shape[k]
+    first = to_dtype(part(x, k, 0, 1), dtype)
+    return concatenate([first, u.add(to_dtype(part(x, k, 1, n - 1), dtype), total)], k)
+
+
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x), 1 at 0."""
+    (y,) = promote(x, to=_floats)
+    y = u.multiply(np.pi, u.where(u.equal(y, 0), to_dtype(1.0e-20, aval(y).dtype) if aval(y).dtype != np.float16 else np.float16(6e-8), y))
+    return u.divide(u.sin(y), y)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
+    coefficients = array_of(p)
+    if aval(coefficients).ndim != 1:
+        raise reject("np.polyval: the coefficients are a vector")
+    at = array_of(x)
+    y = zeros_like(at)
+    for n in range(int(aval(coefficients).shape[0])):
+        y = u.add(u.multiply(y, at), scalar_at(coefficients, n))
+    return y
+
+
+# -- convolution ------------------------------------------------------------------------------------------------------------------------
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """The discrete convolution of two vectors.
+
+    mode: full (n + m - 1 values), same (max(n, m)), valid (max - min + 1).
+
+    Raises: ShapeError for an empty vector or one of another rank.
+    """
+    x, y = _vectors("convolve", a, v)
+    # All products are summed in mode "full" whichever vector slides: there an undecided order of extents does not matter.
+    n, m = aval(x).shape[0], aval(y).shape[0]
+    if known(lambda: m > n, isinstance(m, Dim)) if mode == "full" else m > n:
+        x, y = y, x
+    return _slide(x, p.reverse(y, (0,)), mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """The cross-correlation of two vectors, in the modes of `convolve`."""
+    x, y = _vectors("correlate", a, v)
+    if aval(y).shape[0] > aval(x).shape[0]:
+        # The roles are exchanged and the result reversed, as in NumPy.
+        return p.reverse(_slide(y, x, mode), (0,))
+    return _slide(x, y, mode)
+
+
+def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
+    dtype, _ = result_type(*[(aval(z).dtype, False) for z in (array_of(a), array_of(v))])
+    out: list[Any] = []
+    for z in (array_of(a), array_of(v)):
+        z = p.reshape(z, (1,)) if aval(z).ndim == 0 else z
+        if aval(z).ndim != 1:
+            raise reject(f"np.{name} takes vectors; an operand has rank {aval(z).ndim}")
+        if is_zero(aval(z).shape[0]):
+            raise reject(f"np.{name}: a vector is empty")
+        out.append(to_dtype(z, dtype))
+    return out[0], out[1]
+
+
+def _slide(x: Any, taps: Any, mode: str) -> Any:
+    """out[i] = sum of x[i + j - offset] * taps[j]: taps are the shorter vector."""
+    n, m = aval(x).shape[0], aval(taps).shape[0]
+    match mode:
+        case "full":
+            low, high = m - 1, m - 1
+        case "same":
+            high = (m - 1) // 2
+            low = m - 1 - high
+        case "valid":
+            low, high = 0, 0
+        case _:
+            raise reject(f"the mode of a convolution is 'full', 'same' or 'valid', not {mode!r}")
+    dtype = aval(x).dtype
+    if not (is_zero(low) and is_zero(high)):
+        x = p.pad(x, dtype.type(0), (low,), (high,))
+    count = n + low + high - m + 1
+    if isinstance(m, int) and m <= _UNROLLED_TAPS:
+        return _tap_by_tap(x, taps, m, count)
+    # Row j of `windows` is x from j on: rows of x, each one element longer when they are read again.
+    total = n + low + high
+    flat = p.reshape(p.broadcast_in_dim(x, (m, total), (1,)), (m * total,))
+    windows = p.reshape(p.pad(flat, dtype.type(0), (0,), (m,)), (m, total + 1))
+    windows = p.slice_array(windows, (0, 0), (m, count))
+    return dot_general(taps, windows, ((0,), (0,)))
+
+
+def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent) -> Any:
+    dtype = aval(x).dtype
+    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
+    x, taps = to_dtype(x, wide), to_dtype(taps, wide)
+    multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
+    out: Any = None
+    for j in range(m):
+        term = multiply(part(x, 0, j, count), scalar_at(taps, j))
+        out = term if out is None else add(out, term)
+    return to_dtype(out, dtype)
+
+
+for _function in (diff, ediff1d, gradient, trapezoid, unwrap, sinc, polyval, convolve, correlate):
+    FUNCTIONS[getattr(np, _function.__name__)] = _function

@@ -1,0 +1,477 @@
+"""`x[index]` and `x[index] = v` as NumPy means them, for traced arrays.
+
+Integers, slices, None and Ellipsis (traced integers too) give views, which read and write through the array they came from; index
+arrays gather and scatter; a boolean mask selects in an assignment of one value.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
+from tracejit.numpy.views import Rearranged, view
+from tracejit.primitives import indexing as p
+from tracejit.primitives.shape import reshape, slice_array, transpose
+from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
+from tracejit.support.nodes import node
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
+
+__all__ = ["BasicIndex", "classify", "getitem", "scattered", "setitem", "single_mask", "updated"]
+
+
+@node
+class BasicIndex:
+    """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements, with which step.
+
+    shape: of the view: the sizes with integer-indexed axes dropped and new axes of extent 1.
+    """
+
+    start: tuple[Any, ...]
+    size: Shape
+    step: tuple[int, ...]
+    shape: Shape
+
+    @property
+    def static(self) -> bool:
+        return not any(isinstance(s, Tracer) for s in self.start)
+
+
+@node
+class _Array:
+    """An index array (or boolean mask already turned into integers)."""
+
+    value: Any
+
+
+def _expand(index: Any, rank: int) -> list[Any]:
+    """The index as a list over all axes, Ellipsis written out."""
+    parts = [_plain(part) for part in (index if isinstance(index, tuple) else (index,))]
+    taken = 0
+    for part in parts:
+        if part is None or part is Ellipsis:
+            continue
+        taken += aval(part).ndim if _is_mask(part) else 1
+    if sum(1 for part in parts if part is Ellipsis) > 1:
+        raise IndexOutOfBounds("an index can have one Ellipsis only", location=user_location())
+    if taken > rank:
+        raise IndexOutOfBounds(f"too many indices: the array has {rank} axes, {taken} are indexed", location=user_location())
+    fill = [slice(None)] * (rank - taken)
+    where = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
+    return [*parts[:where], *fill, *parts[where + 1 :]]
+
+
+def _plain(part: Any) -> Any:
+    """An index that is an array of another kind, as a NumPy array or number; a mask that the trace made, with its values."""
+    if isinstance(part, Tracer) and part.dtype == np.bool_:
+        known = _made_here(part)
+        return part if known is None else known
+    if isinstance(part, (Tracer, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
+        return part
+    found = np.asarray(part)
+    return found if found.ndim else found[()]
+
+
+def _made_here(x: Tracer) -> Any:
+    """The value of an array that follows from nothing but arrays which the trace made, None for others."""
+    find = getattr(x.interpreter, "made_here", None)
+    return None if find is None else find(x)
+
+
+def _is_mask(part: Any) -> bool:
+    if isinstance(part, (bool, np.bool_)):
+        return True
+    if isinstance(part, list):
+        part = np.asarray(part)
+    return isinstance(part, (Tracer, np.ndarray)) and part.dtype == np.bool_
+
+
+def _is_integer(part: Any) -> bool:
+    if isinstance(part, (bool, np.bool_)):
+        return False
+    return isinstance(part, (int, np.integer, Dim)) or (isinstance(part, Tracer) and not part.shape and part.dtype.kind in "iu")
+
+
+def _static_position(k: Any, n: Extent) -> Any:
+    """A known index counted from the start.  Raises IndexOutOfBounds."""
+    if isinstance(k, Dim) or isinstance(n, Dim):
+        return int(k) + n if isinstance(k, (int, np.integer)) and k < 0 else k
+    k = int(k)
+    if not -n <= k < n:
+        raise IndexOutOfBounds(f"index {k} is out of bounds for an axis of extent {n}", location=user_location())
+    return k % n
+
+
+def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
+    """(start, size, step) of a slice along an axis."""
+    step = 1 if part.step is None else int(part.step)
+    if step == 0:
+        raise IndexOutOfBounds("a slice step cannot be zero", location=user_location())
+    if not isinstance(n, Dim) and not any(isinstance(b, Dim) for b in (part.start, part.stop)):
+        start, stop, step = slice(part.start, part.stop, part.step).indices(n)
+        return start, len(range(start, stop, step)), step
+    if step < 0:
+        if part.start is not None or part.stop is not None or step != -1:
+            int(n)  # asks for a fixed extent
+        return n - 1, n, -1
+    start = 0 if part.start is None else part.start
+    stop = n if part.stop is None else part.stop
+    if isinstance(start, int) and start < 0:
+        start = n + start
+    if isinstance(stop, int) and stop < 0:
+        stop = n + stop
+    if start < 0 or start > n or stop > n or stop < start:
+        int(n)
+    size = stop - start
+    return start, size if step == 1 else (size + (step - 1)) // step, step
+
+
+def _basic(parts: Sequence[Any], shape: Shape) -> BasicIndex:
+    start: list[Any] = []
+    size: list[Extent] = []
+    step: list[int] = []
+    out: list[Extent] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            out.append(1)
+            continue
+        n = shape[axis]
+        axis += 1
+        if isinstance(part, slice):
+            a, m, k = _slice_of(part, n)
+            out.append(m)
+        elif isinstance(part, Tracer):
+            a, m, k = _wrapped(part, n), 1, 1
+        else:
+            a, m, k = _static_position(part, n), 1, 1
+        start.append(a)
+        size.append(m)
+        step.append(k)
+    return BasicIndex(tuple(start), tuple(size), tuple(step), tuple(out))
+
+
+def _wrapped(k: Any, n: Extent) -> Any:
+    """A traced index counted from the start."""
+    k = to_dtype(k, np.int64)
+    return u.where(u.less(k, 0), u.add(k, OPERATORS["extent"](n)), k)
+
+
+def classify(x: Any, index: Any) -> BasicIndex | list[Any]:
+    """What x[index] takes: a view, or the parts of an index with arrays."""
+    have = aval(x)
+    parts = _expand(index, have.ndim)
+    for k, part in enumerate(parts):
+        if part is None or isinstance(part, slice) or _is_integer(part):
+            continue
+        if isinstance(part, (list, np.ndarray, Tracer)) or isinstance(part, (bool, np.bool_)):
+            parts[k] = _Array(part if not isinstance(part, list) else np.asarray(part, dtype=np.int64 if not part else None))
+            continue
+        raise IndexOutOfBounds(
+            f"an index is {type(part).__name__}; indices are integers, slices, None, Ellipsis and arrays", location=user_location()
+        )
+    if any(isinstance(part, _Array) for part in parts):
+        return parts
+    return _basic(parts, have.shape)
+
+
+# -- reading --------------------------------------------------------------------------------------------------------------------------
+def getitem(x: Tracer, index: Any) -> Any:
+    """x[index]: a view for basic indices, a new array for index arrays."""
+    found = classify(x, index)
+    if not isinstance(found, BasicIndex):
+        return _gather(x, found)
+    view = read_view(x, found)
+    if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
+        return view
+    return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
+
+
+def read_view(x: Any, index: Any) -> Any:
+    """The view of x at a basic index (or by a rearrangement), with its present value."""
+    if isinstance(index, Rearranged):
+        return view(x, index)
+    if index.static:
+        value = slice_array(x, index.start, index.size, index.step)
+    else:
+        if any(k != 1 for k in index.step):
+            traced = [isinstance(s, Tracer) for s in index.start]
+            first = tuple(0 if t else s for t, s in zip(traced, index.start, strict=True))
+            size = tuple(whole if t else n for t, whole, n in zip(traced, aval(x).shape, index.size, strict=True))
+            part = slice_array(x, first, size, tuple(1 if t else k for t, k in zip(traced, index.step, strict=True)))
+            starts = [s if isinstance(s, Tracer) else np.int64(0) for s in index.start]
+            value = p.dynamic_slice(part, starts, index.size)
+        else:
+            value = p.dynamic_slice(x, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in index.start], index.size)
+    value = reshape(value, index.shape)
+    if not isinstance(value, Tracer) or not isinstance(x, Tracer) or value.interpreter is not x.interpreter:
+        return value
+    return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
+
+
+def _index_arrays(x: Any, parts: Sequence[Any]) -> tuple[list[int], list[Any], list[Any], bool]:
+    """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come first)."""
+    shape = aval(x).shape
+    axes: list[int] = []
+    arrays: list[Any] = []
+    rest: list[Any] = []
+    places: list[int] = []
+    axis = 0
+    for position, part in enumerate(parts):
+        if part is None:
+            rest.append(None)
+        elif isinstance(part, slice):
+            rest.append((axis, part))
+            axis += 1
+        elif _is_integer(part):
+            axes.append(axis)
+            arrays.append(to_dtype(part, np.int64) if not isinstance(part, Dim) else OPERATORS["extent"](part))
+            rest.append("index")
+            places.append(position)
+            axis += 1
+        else:
+            value = part.value
+            if _is_mask(value):
+                if isinstance(value, Tracer):
+                    raise UnsupportedError(
+                        "x[mask] has a shape that depends on data; use np.where(mask, x, other), or x[mask] = value to assign",
+                        location=user_location(),
+                    )
+                value = np.asarray(value)
+                if not value.ndim:
+                    raise UnsupportedError(
+                        "x[True] and x[False] are not supported in traced code; x[None] adds an axis", location=user_location()
+                    )
+                if value.shape != tuple(shape[axis : axis + value.ndim]):
+                    raise IndexOutOfBounds(
+                        f"a mask of shape {value.shape} does not fit axes of {shape[axis : axis + value.ndim]}", location=user_location()
+                    )
+                for k, hits in enumerate(np.nonzero(value)):
+                    axes.append(axis + k)
+                    arrays.append(hits)
+                    rest.append("index")
+                    places.append(position)
+                axis += value.ndim
+                continue
+            if aval(value).dtype.kind not in "iu":
+                raise IndexOutOfBounds(f"an index array is {aval(value)}; indices are integers or booleans", location=user_location())
+            axes.append(axis)
+            arrays.append(value)
+            rest.append("index")
+            places.append(position)
+            axis += 1
+    common = broadcast_shapes(*[aval(a).shape for a in arrays])
+    wrapped = [broadcast_to(_wrapped_array(a, shape[d]), common) for a, d in zip(arrays, axes, strict=True)]
+    adjacent = all(b - a <= 1 for a, b in itertools.pairwise(places))
+    return axes, wrapped, rest, not adjacent
+
+
+def _wrapped_array(a: Any, n: Extent) -> Any:
+    """An index array counted from the start.  Raises IndexOutOfBounds as far as values are known."""
+    known = _made_here(a) if isinstance(a, Tracer) else np.asarray(a)
+    if known is not None and isinstance(n, int) and known.size and (known.min() < -n or known.max() >= n):
+        bad = known[(known < -n) | (known >= n)].flat[0]
+        raise IndexOutOfBounds(f"index {bad} is out of bounds for an axis of extent {n}", location=user_location())
+    if isinstance(a, Tracer) or not isinstance(n, int):
+        return _wrapped(a, n) if aval(a).dtype.kind == "i" else to_dtype(a, np.int64)
+    found = np.asarray(a, np.int64)
+    return np.where(found < 0, found + n, found)
+
+
+def _gather(x: Any, parts: Sequence[Any]) -> Any:
+    axes, arrays, rest, first = _index_arrays(x, parts)
+    # Slices on the other axes come first: they are views, and the gather then reads from them.
+    shape = aval(x).shape
+    cut = [slice(None)] * len(shape)
+    for item in rest:
+        if isinstance(item, tuple):
+            cut[item[0]] = item[1]
+    basic = _basic(cut, shape)
+    y = slice_array(x, basic.start, basic.size, basic.step) if any(c != slice(None) for c in cut) else x
+    out = p.gather(y, tuple(axes), arrays)
+    return _arrange(out, len(aval(arrays[0]).shape), rest, first)
+
+
+def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
+    """Put the gathered axes where NumPy has them, and new axes where None stood."""
+    shape = aval(out).shape
+    kept = list(range(batch, len(shape)))
+    order: list[int] = list(range(batch)) if first else []
+    new: list[int] = []
+    done = first
+    for item in rest:
+        if item is None:
+            new.append(len(order) + len(new))
+        elif item == "index":
+            if not done:
+                order += range(batch)
+                done = True
+        else:
+            order.append(kept.pop(0))
+    out = transpose(out, order)
+    final = list(aval(out).shape)
+    for position in new:
+        final.insert(position, 1)
+    return reshape(out, tuple(final))
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------------------------
+def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
+    """x[index] = value: a new value for the cell."""
+    if not isinstance(x, Tracer):
+        raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+    value = as_array(value)
+    if casting == "same_kind" and not np.can_cast(aval(value).dtype, x.dtype, "same_kind") and not aval(value).weak:
+        raise DtypeError(
+            f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new array",
+            location=user_location(),
+        )
+    value = to_dtype(value, x.dtype) if not (aval(value).weak and isinstance(value, (bool, int, float))) else x.dtype.type(value)
+    if not _writes_itself(x, index, value):
+        x.assign(updated(x, index, value))
+
+
+def _writes_itself(x: Tracer, index: Any, value: Any) -> bool:
+    """Whether the value is the very view that is assigned to: what remains of `x[1:] += y` after the view was changed."""
+    view = getattr(value, "index", None)
+    if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
+        return False
+    found = index if isinstance(index, BasicIndex) else classify(x, index)
+    if not isinstance(found, BasicIndex) or not found.static:
+        return False
+    return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
+
+
+def updated(x: Any, index: Any, value: Any) -> Any:
+    """x with x[index] replaced, as a new array."""
+    have: ShapedArray = aval(x)
+    if isinstance(index, Rearranged):
+        return index.write(x, value)
+    if isinstance(index, BasicIndex):
+        found: Any = index
+    elif index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
+        return _fit(value, have.shape)
+    else:
+        mask = single_mask(index, have)
+        if mask is not None:
+            return _masked(x, mask, value)
+        found = classify(x, index)
+    if isinstance(found, BasicIndex):
+        part = reshape(_fit(value, found.shape), found.size)
+        if found.static:
+            if found.size == have.shape and all(k == 1 for k in found.step):
+                return part
+            return p.update_slice(x, part, found.start, found.step)
+        if any(k != 1 for k in found.step):
+            raise UnsupportedError(
+                "an assignment with a traced index and a slice step is not supported; use a slice of step 1", location=user_location()
+            )
+        return p.dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in found.start])
+    return scattered(x, found, value, "set")
+
+
+def scattered(x: Any, parts: Any, value: Any, op: str) -> Any:
+    """x with the elements at index arrays set to (or increased by) a value."""
+    axes, arrays, rest, first = _index_arrays(x, parts)
+    have = aval(x)
+    cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
+    # Slices become index arrays of their own axis only where they are not whole.
+    partial = {d: s for d, s in cut.items() if s != slice(None)}
+    batch = aval(arrays[0]).shape
+    if partial:
+        return _scatter_part(x, parts, value, op, partial)
+    kept = [d for d in range(have.ndim) if d not in axes]
+    shape = (*batch, *[have.shape[d] for d in kept])
+    order: list[int] = list(range(len(batch))) if first else []
+    where = len(batch)
+    target: list[Any] = []
+    done = first
+    for item in rest:
+        if item is None:
+            target.append(None)
+        elif item == "index":
+            if not done:
+                order += range(len(batch))
+                target += range(len(batch))
+                done = True
+        else:
+            order.append(where)
+            target.append(where)
+            where += 1
+    numpy_shape = tuple(1 if t is None else shape[t] for t in ([*range(len(batch)), *target] if first else target))
+    spread = reshape(_fit(value, numpy_shape), tuple(shape[o] for o in order))
+    inverse = [order.index(k) for k in range(len(order))]
+    return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
+
+
+def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: dict[int, slice]) -> Any:
+    """Index arrays together with slices: scatter into the sliced part, then write it back."""
+    shape = aval(x).shape
+    cut = [partial.get(d, slice(None)) for d in range(len(shape))]
+    basic = _basic(cut, shape)
+    part = slice_array(x, basic.start, basic.size, basic.step)
+    inner = [slice(None) if isinstance(item, slice) else item for item in parts]
+    return p.update_slice(x, scattered(part, inner, value, op), basic.start, basic.step)
+
+
+def _fit(value: Any, shape: Shape) -> Any:
+    have = aval(value).shape
+    extra = len(have) - len(shape)
+    if extra > 0 and all(isinstance(n, int) and n == 1 for n in have[:extra]):
+        value = reshape(value, have[extra:])
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError as error:
+        raise ShapeError(f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()) from error
+
+
+def single_mask(index: Any, have: ShapedArray) -> Any:
+    """The mask, if the index is one mask of the whole shape; None if not."""
+    if isinstance(index, tuple) and len(index) == 1:
+        index = index[0]
+    if isinstance(index, (Tracer, np.ndarray)) and index.dtype == np.bool_:
+        if index.shape != have.shape[: index.ndim]:
+            raise IndexOutOfBounds(f"a mask of shape {index.shape} does not fit an array of shape {have.shape}", location=user_location())
+        return index
+    return None
+
+
+def _masked(x: Any, mask: Any, value: Any) -> Any:
+    have = aval(x)
+    rest = have.ndim - aval(mask).ndim
+    shape = aval(value).shape
+    if len(shape) > rest and not all(isinstance(n, int) and n == 1 for n in shape[: len(shape) - rest]):
+        if isinstance(mask, np.ndarray):
+            return scattered(x, [*[_Array(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
+        raise UnsupportedError(
+            "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for every element",
+            location=user_location(),
+        )
+    if len(shape) > rest:
+        value = reshape(value, shape[len(shape) - rest :])
+    wide = reshape(mask, (*aval(mask).shape, *[1] * rest))
+    return u.where(wide, value, x)
+
+
+def add_at(x: Any, index: Any, value: Any) -> None:
+    """np.add.at: x[index] += value with every repetition of an index counted."""
+    if not isinstance(x, Tracer):
+        raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+    found = classify(x, index)
+    value = to_dtype(as_array(value), x.dtype)
+    if isinstance(found, BasicIndex):
+        x.assign(updated(x, found, u.add(read_view(x, found), value)))
+    else:
+        x.assign(scattered(x, found, value, "add"))
+
+
+OPERATORS["getitem"] = getitem
+OPERATORS["setitem"] = setitem
+OPERATORS["read_view"] = read_view
+UFUNCS[np.add, "at"] = add_at

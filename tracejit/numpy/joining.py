@@ -1,0 +1,396 @@
+"""Functions that put arrays together, repeat them and take them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, known, reject, same_extent, static_array, unsupported
+from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
+from tracejit.numpy.shaping import array_of, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
+from tracejit.primitives import shape as p
+from tracejit.support.dtypes import result_type
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
+
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit", "hstack",
+    "insert", "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def part(x: Any, axis: int, start: Extent, count: Extent, step: int = 1) -> Any:
+    """`count` elements of one axis from `start` on."""
+    have = aval(x).shape
+    starts = tuple([start if d == axis else 0 for d in range(len(have))])
+    counts = tuple([count if d == axis else n for d, n in enumerate(have)])
+    return p.slice_array(x, starts, counts, tuple([step if d == axis else 1 for d in range(len(have))]))
+
+
+def view(x: Any, axis: int, start: Extent, stop: Extent) -> Any:
+    """A basic slice of one axis: writes into it reach the traced array it was taken from."""
+    if isinstance(x, Tracer) and "getitem" in OPERATORS:
+        return OPERATORS["getitem"](x, (slice(None),) * axis + (slice(start, stop),))
+    return part(x, axis, start, stop - start)
+
+
+# -- joining ----------------------------------------------------------------------------------------------------------------------------
+def _sequence(arrays: Any, name: str) -> list[Any]:
+    """The arrays to join; the rows of one array.  Raises ShapeError if there are none."""
+    xs = list(arrays)
+    if not xs:
+        raise reject(f"np.{name} needs at least one array")
+    return xs
+
+
+def _alike(arrays: Sequence[Any], dtype: Any, casting: Any) -> list[Any]:
+    """Arrays of one dtype: the promoted one, or `dtype` if `casting` allows it."""
+    xs = [array_of(a) for a in arrays]
+    avals = [aval(x) for x in xs]
+    if dtype is None:
+        target, _ = result_type(*[(a.dtype, a.weak) for a in avals])
+    else:
+        target = np.dtype(dtype)
+        for a in avals:
+            if not np.can_cast(a.dtype, target, casting):
+                raise DtypeError(f"{a} cannot be cast to {target} by the rule {casting!r}", location=user_location())
+    return [to_dtype(x, target) for x in xs]
+
+
+def _join(xs: Sequence[Any], axis: int) -> Any:
+    """Arrays of one dtype one after the other; the first axis where others differ is named."""
+    first = aval(xs[0]).shape
+    for n, x in enumerate(xs):
+        have = aval(x).shape
+        if len(have) != len(first):
+            raise reject(f"arrays to concatenate differ in rank: shape {first} of array 0 and {have} of array {n}")
+        for d, (a, b) in enumerate(zip(first, have, strict=True)):
+            if d != axis and not same_extent(a, b) and a != b:
+                raise reject(
+                    f"arrays to concatenate along axis {axis} differ in axis {d}: shape {first} of array 0 and {have} of array {n}"
+                )
+    kept = [x for x in xs if not is_zero(aval(x).shape[axis])] or [xs[0]]
+    return copy(kept[0]) if len(kept) == 1 else p.concatenate(kept, axis)
+
+
+def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Arrays one after the other along an existing axis; with axis=None all are flattened first.
+
+    Raises: ShapeError if ranks differ or extents of another axis do.
+    """
+    xs = _alike(_sequence(arrays, "concatenate"), dtype, casting)
+    if axis is None:
+        return _join([ravel(x) for x in xs], 0)
+    if aval(xs[0]).ndim == 0:
+        raise reject("arrays of rank 0 cannot be concatenated; use np.stack or np.hstack")
+    return _join(xs, axis_index(axis, aval(xs[0]).ndim))
+
+
+concat = concatenate
+
+
+def stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Arrays of one shape along a new axis.
+
+    Raises: ShapeError if shapes differ.
+    """
+    xs = _alike(_sequence(arrays, "stack"), dtype, casting)
+    have = aval(xs[0]).shape
+    for n, x in enumerate(xs):
+        other = aval(x).shape
+        if len(other) != len(have) or any(not same_extent(a, b) and a != b for a, b in zip(have, other, strict=True)):
+            raise reject(f"arrays to stack differ in shape: {have} of array 0 and {other} of array {n}")
+    k = axis_index(axis, len(have) + 1, "a result")
+    return _join([p.reshape(x, (*have[:k], 1, *have[k:])) for x in xs], k)
+
+
+def _stacker(name: str, lift: Callable[..., Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
+    def function(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+        xs = [lift(array_of(x)) for x in _sequence(tup, name)]
+        return concatenate(xs, axis_of(xs[0]), dtype=dtype, casting=casting)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _column(x: Any) -> Any:
+    return p.reshape(x, (aval(x).size, 1)) if aval(x).ndim < 2 else x
+
+
+vstack = _stacker("vstack", atleast_2d, lambda x: 0, "Arrays below each other: one of rank 1 is a row.")
+hstack = _stacker("hstack", atleast_1d, lambda x: 0 if aval(x).ndim == 1 else 1, "Arrays side by side.")
+dstack = _stacker("dstack", atleast_3d, lambda x: 2, "Arrays behind each other along the third axis.")
+column_stack = _stacker("column_stack", _column, lambda x: 1, "Arrays side by side: one of rank 1 is a column.")
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """`values` after `arr` along an axis; with axis=None both are flattened."""
+    return concatenate((arr, values), axis)
+
+
+def block(arrays: Any) -> Any:
+    """Blocks put together: the innermost lists along the last axis, the next along the one before it."""
+    depth = _depth(arrays)
+    leaves: list[Any] = []
+    stack_: list[Any] = [arrays]
+    while stack_:
+        item = stack_.pop()
+        if isinstance(item, list):
+            stack_.extend(cast("list[Any]", item))
+        else:
+            leaves.append(item)
+    rank = max([depth, *[aval(array_of(x)).ndim for x in leaves]])
+    return copy(_block(arrays, depth, rank))
+
+
+def _depth(arrays: Any) -> int:
+    depth = 0
+    while isinstance(arrays, list):
+        if not arrays:
+            raise reject("np.block: an empty list has no block")
+        arrays, depth = cast("list[Any]", arrays)[0], depth + 1
+    return depth
+
+
+def _block(arrays: Any, depth: int, rank: int) -> Any:
+    if isinstance(arrays, list) != (depth > 0):
+        raise reject("np.block: lists are nested to different depths")
+    if depth == 0:
+        x = array_of(arrays)
+        have = aval(x).shape
+        return p.reshape(x, (*(1,) * (rank - len(have)), *have))
+    return concatenate([_block(item, depth - 1, rank) for item in arrays], rank - depth)
+
+
+# -- repeating --------------------------------------------------------------------------------------------------------------------------
+def tile(A: Any, reps: Any) -> Any:
+    """The array repeated `reps` times along each axis."""
+    x = array_of(A)
+    counts = [as_extent(n) for n in items_of(reps)]
+    if any(isinstance(n, int) and n < 0 for n in counts):
+        raise reject(f"np.tile cannot repeat {counts} times")
+    have = aval(x).shape
+    rank = max(len(counts), len(have))
+    counts = [1] * (rank - len(counts)) + counts
+    have = (*(1,) * (rank - len(have)), *have)
+    if all(isinstance(n, int) and n == 1 for n in counts):
+        return copy(p.reshape(x, have))
+    wide: list[Extent] = []
+    source: list[Extent] = []
+    for n, m in zip(counts, have, strict=True):
+        wide += [n, m]
+        source += [1, m]
+    spread_out = spread(p.reshape(x, tuple(source)), tuple(wide))
+    return p.reshape(spread_out, tuple([n * m for n, m in zip(counts, have, strict=True)]))
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Each element repeated; `repeats` is known while tracing, one number or one for each element of the axis."""
+    x = array_of(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    k = axis_index(axis, aval(x).ndim)
+    have = aval(x).shape
+    if isinstance(repeats, Dim):
+        return _repeat_each(x, k, repeats)
+    counts = static_array(repeats, "np.repeat's counts")
+    if counts.dtype.kind not in "iub" or counts.ndim > 1:
+        raise reject(f"np.repeat's counts are integers, one or one for each element, not {counts.dtype} of shape {counts.shape}")
+    if (counts < 0).any():
+        raise reject("np.repeat's counts may not be negative")
+    if counts.size == 1:
+        return _repeat_each(x, k, int(counts.reshape(())))
+    if have[k] != counts.size:
+        raise reject(f"np.repeat: {counts.size} counts for an axis of extent {have[k]}")
+    return OPERATORS["getitem"](x, (slice(None),) * k + (np.repeat(np.arange(counts.size), counts),))
+
+
+def _repeat_each(x: Any, k: int, count: Extent) -> Any:
+    have = aval(x).shape
+    wide: Shape = (*have[: k + 1], count, *have[k + 1 :])
+    y = p.broadcast_in_dim(x, wide, tuple([d if d <= k else d + 1 for d in range(len(have))]))
+    return p.reshape(y, (*have[:k], have[k] * count, *have[k + 1 :]))
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in C order, repeated or cut to fill a new shape."""
+    x = ravel(a)
+    want = tuple([as_extent(n) for n in items_of(new_shape)])
+    have = int(aval(x).size)
+    total = int(np.prod([int(n) for n in want], dtype=np.int64))
+    if have == 0:
+        return p.broadcast_in_dim(aval(x).dtype.type(0), want, ())
+    times = -(-total // have)
+    return p.reshape(part(tile(x, times), 0, 0, total), want)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Elements moved by `shift` along an axis, the last ones to the front; with axis=None over the flattened array.
+
+    shift is known while tracing; several axes may be rolled at once, an axis more than once.
+    """
+    x = array_of(a)
+    have = aval(x).shape
+    if axis is None:
+        flat = ravel(x)
+        return p.reshape(roll(flat, shift, 0), have)
+    axes = items_of(axis)
+    shifts = static_array(shift, "np.roll's shift") if not isinstance(shift, Dim) else np.array([shift], dtype=object)
+    pairs = np.broadcast(shifts, np.array([axis_index(k, len(have)) for k in axes]))
+    if pairs.ndim > 1:
+        raise reject("np.roll: shift and axis are numbers or sequences of them")
+    total: dict[int, Any] = {}
+    for s, k in pairs:
+        total[int(k)] = total.get(int(k), 0) + (s if isinstance(s, Dim) else int(s))
+    y = x
+    for k, s in total.items():
+        y = _roll_axis(y, s, k)
+    return copy(y) if y is x else y
+
+
+def _roll_axis(x: Any, shift: Extent, k: int) -> Any:
+    n = aval(x).shape[k]
+    if is_zero(n) or is_zero(shift):
+        return x
+    if isinstance(n, Dim) and isinstance(shift, int) and known(lambda: abs(shift) < n, False):
+        moved: Extent = shift if shift > 0 else n + shift
+    else:
+        moved = shift % n
+    if is_zero(moved):
+        return x
+    return p.concatenate([part(x, k, n - moved, moved), part(x, k, 0, n - moved)], k)
+
+
+# -- taking apart -----------------------------------------------------------------------------------------------------------------------
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Parts of an axis, between the given indices or as many as given (the first ones longer by one if need be)."""
+    x = array_of(ary)
+    k = axis_index(axis, aval(x).ndim)
+    n = aval(x).shape[k]
+    if is_sequence(indices_or_sections):
+        return _cut(x, k, n, [as_extent(i) for i in items_of(indices_or_sections)])
+    count = int(as_extent(indices_or_sections))
+    if count <= 0:
+        raise reject(f"np.split into {count} sections: the number must be positive")
+    each, more = (n // count, 0) if isinstance(n, Dim) and is_zero(n % count) else divmod(int(n), count)
+    edges = [each * (i + 1) + min(i + 1, more) for i in range(count - 1)]
+    return _cut(x, k, n, edges)
+
+
+def _cut(x: Any, k: int, n: Extent, edges: Sequence[Extent]) -> list[Any]:
+    starts = [0, *[_clamped(e, n) for e in edges]]
+    stops = [*starts[1:], n]
+    return [view(x, k, a, b if known(lambda a=a, b=b: a <= b, True) else a) for a, b in zip(starts, stops, strict=True)]
+
+
+def _clamped(edge: Extent, n: Extent) -> Extent:
+    """An index of a slice as a place in 0..n."""
+    if isinstance(edge, int) and edge < 0:
+        return 0 if n + edge < 0 else n + edge
+    if isinstance(edge, int) and edge == 0:
+        return 0
+    return n if edge > n else edge
+
+
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Parts of an axis, between the given indices or as many equal ones as given.
+
+    Raises: ShapeError if equal parts are asked for and the extent is not divisible.
+    """
+    if not is_sequence(indices_or_sections):
+        have = aval(array_of(ary)).shape
+        n = have[axis_index(axis, len(have))]
+        count = as_extent(indices_or_sections)
+        if isinstance(count, int) and count > 0 and n % count != 0:
+            raise reject(f"an axis of extent {n} cannot be split into {count} equal parts; np.array_split can")
+    return array_split(ary, indices_or_sections, axis)
+
+
+def _splitter(name: str, least: int, axis: int) -> Callable[..., Any]:
+    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+        rank = aval(array_of(ary)).ndim
+        if rank < least:
+            raise reject(f"np.{name} needs at least {least} axes; the array has {rank}")
+        return split(ary, indices_or_sections, 0 if rank == 1 else axis)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`split` along axis {axis}."
+    return function
+
+
+hsplit = _splitter("hsplit", 1, 1)
+vsplit = _splitter("vsplit", 2, 0)
+dsplit = _splitter("dsplit", 3, 2)
+
+
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
+    """The subarrays along an axis."""
+    x = array_of(x)
+    k = axis_index(axis, aval(x).ndim)
+    have = aval(x).shape
+    rest = (*have[:k], *have[k + 1 :])
+    return tuple([p.reshape(part(x, k, n, 1), rest) for n in range(int(have[k]))])
+
+
+# -- static insertion and deletion ------------------------------------------------------------------------------------------------------
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Without the elements at the places `obj`, which are known while tracing."""
+    x = array_of(arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    k = axis_index(axis, aval(x).ndim)
+    n = int(aval(x).shape[k])
+    where = obj if isinstance(obj, slice) else static_array(obj, "np.delete's places")
+    if isinstance(where, np.ndarray) and where.size == 0:
+        return copy(x)
+    try:
+        kept = np.delete(np.arange(n), where)
+    except IndexError as error:
+        raise reject(f"np.delete: {error}") from error
+    return _runs(x, k, kept)
+
+
+def _runs(x: Any, k: int, places: np.ndarray[Any, Any]) -> Any:
+    """The elements at increasing places, taken run by run."""
+    if not places.size:
+        return part(x, k, 0, 0)
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    return _join([part(x, k, int(run[0]), len(run)) for run in np.split(places, breaks)], k)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """With `values` before the place `obj`, one integer known while tracing."""
+    x = array_of(arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    k = axis_index(axis, aval(x).ndim)
+    have = aval(x).shape
+    where = static_array(obj, "np.insert's place") if not isinstance(obj, slice) else np.zeros(2)
+    if where.size != 1 or where.dtype.kind not in "iu":
+        raise unsupported("np.insert takes one integer place in traced code; use np.concatenate for several")
+    n = have[k]
+    place = int(where.reshape(()))
+    at = n + place if place < 0 else place
+    if at < 0 or at > n:
+        raise reject(f"np.insert: place {place} is out of bounds for an axis of extent {n}")
+    new = to_dtype(array_of(values), aval(x).dtype)
+    rank = len(have)
+    got = aval(new).shape
+    new = p.reshape(new, (*(1,) * (rank - len(got)), *got))
+    new = moveaxis(new, 0, k) if where.ndim == 0 else new
+    got = aval(new).shape
+    new = spread(new, tuple([got[d] if d == k else m for d, m in enumerate(have)]))
+    return _join([part(x, k, 0, at), new, part(x, k, at, n - at)], k)
+
+
+METHODS["repeat"] = repeat
+for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
+                  hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
+    FUNCTIONS[getattr(np, _function.__name__)] = _function
+if hasattr(np, "unstack"):
+    FUNCTIONS[np.unstack] = unstack

@@ -1,0 +1,107 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.numpy.shaping import array_of
+from tracejit.tracer.tracer import FUNCTIONS
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _without(a: Any, value: Any) -> tuple[Any, Any]:
+    """(the array with NaN replaced, where there was one; None for dtypes without NaN)"""
+    x = array_of(a)
+    if aval(x).dtype.kind != "f":
+        return x, None
+    gone = u.isnan(x)
+    return u.where(gone, aval(x).dtype.type(value), x), gone
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+    """The sum of what is not NaN."""
+    return r.sum(_without(a, 0)[0], axis, dtype, keepdims=keepdims, **kwargs)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+    """The product of what is not NaN."""
+    return r.prod(_without(a, 1)[0], axis, dtype, keepdims=keepdims, **kwargs)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running sums; a NaN counts as 0."""
+    return r.cumsum(_without(a, 0)[0], axis, dtype)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running products; a NaN counts as 1."""
+    return r.cumprod(_without(a, 1)[0], axis, dtype)
+
+
+def _extremum(fold: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+        x, gone = _without(a, worst)
+        result = fold(x, axis, keepdims=keepdims, **kwargs)
+        return result if gone is None else u.where(r.all(gone, axis, keepdims=keepdims), aval(x).dtype.type(np.nan), result)
+
+    function.__doc__ = doc
+    return function
+
+
+nanmax = _extremum(r.max, -np.inf, "The maximum of what is not NaN; NaN if there is nothing else.")
+nanmin = _extremum(r.min, np.inf, "The minimum of what is not NaN; NaN if there is nothing else.")
+nanmax.__name__, nanmin.__name__ = "nanmax", "nanmin"
+
+
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """The place of the first maximum that is not NaN; of all NaN the first place (NumPy raises ValueError)."""
+    return r.argmax(_without(a, -np.inf)[0], axis, keepdims=keepdims)
+
+
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """The place of the first minimum that is not NaN; of all NaN the first place (NumPy raises ValueError)."""
+    return r.argmin(_without(a, np.inf)[0], axis, keepdims=keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """The mean of what is not NaN."""
+    x, gone = _without(a, 0)
+    if gone is None:
+        return r.mean(x, axis, dtype, keepdims=keepdims)
+    result = aval(x).dtype if dtype is None else np.dtype(dtype)
+    wide = np.dtype(np.float32) if result == np.float16 else result
+    count = r.sum(u.logical_not(gone), axis, keepdims=keepdims)
+    return to_dtype(u.divide(r.sum(x, axis, wide, keepdims=keepdims), to_dtype(count, wide)), result)
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    """The variance of what is not NaN; NaN where no more than `ddof` numbers are."""
+    x, gone = _without(a, 0)
+    if gone is None:
+        return r.var(x, axis, dtype, None, ddof, keepdims)
+    result = aval(x).dtype if dtype is None else np.dtype(dtype)
+    wide = np.dtype(np.float32) if result == np.float16 else result
+    x = to_dtype(x, wide)
+    present = u.logical_not(gone)
+    count = to_dtype(r.sum(present, axis, keepdims=True), wide)
+    gap = u.where(gone, wide.type(0), u.subtract(x, u.divide(r.sum(x, axis, keepdims=True), count)))
+    free = u.subtract(to_dtype(r.sum(present, axis, keepdims=keepdims), wide), ddof)
+    total = r.sum(u.multiply(gap, gap), axis, keepdims=keepdims)
+    return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), result)
+
+
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    """The standard deviation of what is not NaN."""
+    return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims))
+
+
+for _name in __all__:
+    FUNCTIONS[getattr(np, _name)] = globals()[_name]

@@ -1,0 +1,171 @@
+"""The part of `np.linalg` that needs no decomposition: norms, powers, chains of products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import creation, linear, reductions as r, shaping, ufuncs as u
+from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.numpy.shaping import array_of, ravel
+from tracejit.primitives import shape as p
+from tracejit.tracer.tracer import FUNCTIONS
+
+__all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
+
+
+def _floats(x: Any) -> Any:
+    y = array_of(x)
+    return y if aval(y).dtype.kind == "f" else to_dtype(y, np.float64)
+
+
+def _root(total: Any) -> Any:
+    return u.sqrt(total)
+
+
+def _vector(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
+    """The norm of a given order along axes."""
+    if order is None or order == 2:
+        return _root(r.sum(u.multiply(x, x), axis=axis, keepdims=keepdims))
+    size = u.absolute(x)
+    if order == np.inf:
+        return r.max(size, axis=axis, keepdims=keepdims)
+    if order == -np.inf:
+        return r.min(size, axis=axis, keepdims=keepdims)
+    if order == 0:
+        return r.sum(to_dtype(u.not_equal(x, 0), aval(x).dtype), axis=axis, keepdims=keepdims)
+    if order == 1:
+        return r.sum(size, axis=axis, keepdims=keepdims)
+    if isinstance(order, str):
+        raise reject(f"np.linalg.norm: order {order!r} is for matrices")
+    return u.power(r.sum(u.power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
+
+
+def _matrix(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    """The norm of a given order of the matrices in two axes."""
+    rows, columns = axes
+    if order is None or order == "fro":
+        return _root(r.sum(u.multiply(x, x), axis=axes, keepdims=keepdims))
+    if order in (1, -1, np.inf, -np.inf):
+        over, rest = (rows, columns) if order in (1, -1) else (columns, rows)
+        sums = r.sum(u.absolute(x), axis=over, keepdims=True)
+        fold = r.max if order in (1, np.inf) else r.min
+        out = fold(sums, axis=rest, keepdims=True)
+        have = aval(out).shape
+        return out if keepdims else p.reshape(out, tuple([n for d, n in enumerate(have) if d not in axes]))
+    raise unsupported(
+        f"np.linalg.norm of order {order!r} of a matrix needs singular values; supported are None, 'fro', 1, -1, inf, -inf"
+    )
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors (one axis) or matrices (two axes); of all elements where neither order nor axes are given.
+
+    Raises: UnsupportedError for matrix orders that need singular values (2, -2, "nuc").
+    """
+    y = _floats(x)
+    rank = aval(y).ndim
+    if axis is None:
+        if ord is None or (ord in ("fro", 2) and rank == 2 and ord == "fro") or (ord == 2 and rank == 1):
+            flat = _vector(ravel(y), None, None, False)
+            return p.reshape(flat, (1,) * rank) if keepdims else flat
+        axes = tuple(range(rank))
+    else:
+        axes = axis_list(axis, rank)
+    if len(axes) == 1:
+        return _vector(y, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix(y, ord, (axes[0], axes[1]), keepdims)
+    raise reject(f"np.linalg.norm takes one axis or two, not {len(axes)}")
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors in one axis, in several taken together, or of all elements."""
+    y = _floats(x)
+    rank = aval(y).ndim
+    axes = tuple(range(rank)) if axis is None else axis_list(axis, rank)
+    return _vector(y, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two axes."""
+    y = _floats(x)
+    rank = aval(y).ndim
+    if rank < 2:
+        raise reject("np.linalg.matrix_norm needs at least 2 axes")
+    return _matrix(y, ord, (axis_index(-2, rank), axis_index(-1, rank)), keepdims)
+
+
+def matrix_power(a: Any, n: Any) -> Any:
+    """The n-th power of square matrices, n not negative and known while tracing, by repeated squaring."""
+    x = array_of(a)
+    have = aval(x)
+    if have.ndim < 2 or have.shape[-1] != have.shape[-2]:
+        raise reject(f"np.linalg.matrix_power takes square matrices, not shape {have.shape}")
+    count = static_int(n, "np.linalg.matrix_power's exponent")
+    if count < 0:
+        raise unsupported("np.linalg.matrix_power with a negative exponent needs the inverse")
+    if count == 0:
+        return shaping.broadcast_to(creation.eye(have.shape[-1], dtype=have.dtype), have.shape)
+    result: Any = None
+    while count:
+        if count & 1:
+            result = x if result is None else linear.matmul(result, x)
+        count >>= 1
+        x = linear.matmul(x, x) if count else x
+    return u.positive(result) if result is a else result
+
+
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+    """The product of a chain of matrices in the cheapest order; a vector may stand at either end."""
+    xs = linear.alike(*arrays)
+    if len(xs) < 2:
+        raise reject("np.linalg.multi_dot takes at least two arrays")
+    first, last = aval(xs[0]).ndim == 1, aval(xs[-1]).ndim == 1
+    if first:
+        xs[0] = p.reshape(xs[0], (1, *aval(xs[0]).shape))
+    if last:
+        xs[-1] = p.reshape(xs[-1], (*aval(xs[-1]).shape, 1))
+    if any(aval(x).ndim != 2 for x in xs):
+        raise reject("np.linalg.multi_dot takes matrices, and vectors at the ends")
+    shapes = [aval(x).shape for x in xs]
+    result = _chain(xs, [n for n, _ in shapes] + [shapes[-1][1]]) if all(isinstance(n, int) for s in shapes for n in s) else _from_left(xs)
+    have = aval(result).shape
+    return p.reshape(result, have[1 if first else 0 : 1 if last else 2])
+
+
+def _from_left(xs: Sequence[Any]) -> Any:
+    out = xs[0]
+    for x in xs[1:]:
+        out = linear.matmul(out, x)
+    return out
+
+
+def _chain(xs: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    """The product with the fewest multiplications.   Source: the classic dynamic program over split points."""
+    n = len(xs)
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for span in range(1, n):
+        for i in range(n - span):
+            j = i + span
+            options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i][j], split[i][j] = min(options)
+
+    def product(i: int, j: int) -> Any:
+        return xs[i] if i == j else linear.matmul(product(i, split[i][j]), product(split[i][j] + 1, j))
+
+    return product(0, n - 1)
+
+
+FUNCTIONS.update({
+    np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
+    np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
+    np.linalg.outer: linear.outer, np.linalg.cross: linear.cross, np.linalg.tensordot: linear.tensordot,
+    np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot, np.linalg.matrix_transpose: shaping.matrix_transpose,
+    np.linalg.diagonal: lambda x, /, *, offset=0: linear.diagonal(x, offset, -2, -1),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: linear.trace(x, offset, -2, -1, dtype),
+})  # fmt: skip

@@ -1,0 +1,193 @@
+"""`np.pad`: borders around an array, in NumPy's modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from tracejit.ir.types import Extent
+from tracejit.numpy import creation, reductions, ufuncs as u
+from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
+from tracejit.numpy.joining import part
+from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
+from tracejit.numpy.shaping import array_of, copy
+from tracejit.primitives import shape as p
+from tracejit.tracer.tracer import FUNCTIONS
+
+__all__ = ["pad"]
+
+Widths = tuple[tuple[Extent, Extent], ...]
+_OPTIONS = {
+    "constant": {"constant_values"}, "edge": set[str](), "empty": set[str](), "linear_ramp": {"end_values"}, "maximum": {"stat_length"},
+    "mean": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set[str](),
+}  # fmt: skip
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """The array with a border.
+
+    pad_width: one number, (before, after), one such pair for each axis, or a dict from axis to these.
+    mode: constant edge empty linear_ramp maximum mean minimum reflect symmetric wrap; `empty` gives zeros.
+
+    Raises: ShapeError for widths that do not fit; UnsupportedError for other modes.
+    """
+    if not isinstance(mode, str) or mode not in _OPTIONS:
+        raise unsupported(f"np.pad's mode {mode!r} is not supported in traced code; supported are {', '.join(_OPTIONS)}")
+    for name in kwargs:
+        if name not in _OPTIONS[mode]:
+            raise reject(f"np.pad: {name} has no meaning in mode {mode!r}")
+    x = array_of(array)
+    have = aval(x)
+    widths = _widths(pad_width, have.ndim)
+    if all(is_zero(a) and is_zero(b) for a, b in widths):
+        return copy(x)
+    if mode in ("constant", "empty"):
+        return _constant(x, widths, kwargs.get("constant_values", 0))
+    for k, (before, after) in enumerate(widths):
+        if is_zero(before) and is_zero(after):
+            continue
+        if is_zero(aval(x).shape[k]):
+            raise reject(f"np.pad cannot extend the empty axis {k} in mode {mode!r}; modes 'constant' and 'empty' can")
+        x = _extended(x, k, before, after, mode, kwargs)
+    return x
+
+
+def _widths(given: Any, rank: int) -> Widths:
+    if isinstance(given, dict):
+        table: list[tuple[Extent, Extent]] = [(0, 0)] * rank
+        for axis, width in cast("dict[Any, Any]", given).items():
+            table[axis_index(axis, rank)] = _pairs(width, 1, "pad_width")[0]
+        pairs = table
+    else:
+        pairs = _pairs(given, rank, "pad_width")
+    widths = [(as_extent(a), as_extent(b)) for a, b in pairs]
+    for pair in widths:
+        for n in pair:
+            if isinstance(n, int) and n < 0:
+                raise reject("np.pad: pad_width may not be negative")
+    return tuple(widths)
+
+
+def _pairs(given: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
+    """(before, after) for each axis from NumPy's short forms; the values may be traced."""
+    if not is_sequence(given):
+        return [(given, given)] * rank
+    rows = [list(items_of(row)) if is_sequence(row) else row for row in items_of(given)]
+    if all(not isinstance(row, list) for row in rows):
+        if len(rows) == 1:
+            return [(rows[0], rows[0])] * rank
+        if len(rows) == 2:
+            return [(rows[0], rows[1])] * rank
+    elif all(isinstance(row, list) and len(row) in (1, 2) for row in rows) and len(rows) in (1, rank):
+        pairs = [(row[0], row[-1]) for row in rows]
+        return pairs * rank if len(pairs) == 1 else pairs
+    raise reject(f"np.pad: {what} {given!r} does not fit an array of rank {rank}")
+
+
+def _constant(x: Any, widths: Widths, values: Any) -> Any:
+    have = aval(x)
+    pairs = _pairs(values, have.ndim, "constant_values")
+    first = pairs[0][0]
+    if all(a is first and b is first for a, b in pairs):
+        return p.pad(x, _scalar(first, have.dtype), [a for a, _ in widths], [b for _, b in widths])
+    for k, ((before, after), (low, high)) in enumerate(zip(widths, pairs, strict=True)):
+        none = [0] * have.ndim
+        x = p.pad(x, _scalar(low, have.dtype), [*none[:k], before, *none[k + 1 :]], none)
+        x = p.pad(x, _scalar(high, have.dtype), none, [*none[:k], after, *none[k + 1 :]])
+    return x
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    x = as_array(value)
+    if dtype.kind in "iub" and not hasattr(x, "aval"):
+        x = np.asarray(x).astype(dtype)[()]
+    return p.reshape(to_dtype(x, dtype), ())
+
+
+def _extended(x: Any, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Any:
+    if mode in ("reflect", "symmetric") and options.get("reflect_type", "even") != "even":
+        raise unsupported("np.pad with reflect_type='odd' is not supported in traced code; build it as 2 * edge - np.pad(x, ...)")
+    match mode:
+        case "edge":
+            n = aval(x).shape[k]
+            sides = _stretched(part(x, k, 0, 1), k, before), _stretched(part(x, k, n - 1, 1), k, after)
+        case "wrap" | "symmetric" | "reflect":
+            sides = _periodic(x, k, before, mode, left=True), _periodic(x, k, after, mode, left=False)
+        case "linear_ramp":
+            low, high = _pairs(options.get("end_values", 0), aval(x).ndim, "end_values")[k]
+            sides = _ramp(x, k, before, low, left=True), _ramp(x, k, after, high, left=False)
+        case _:
+            low, high = _pairs(options.get("stat_length"), aval(x).ndim, "stat_length")[k]
+            sides = _statistic(x, k, before, mode, low, left=True), _statistic(x, k, after, mode, high, left=False)
+    return p.concatenate([y for y in (sides[0], x, sides[1]) if not is_zero(aval(y).shape[k])], k)
+
+
+def _stretched(edge: Any, k: int, count: Extent) -> Any:
+    """A slice of extent 1 repeated along axis k."""
+    have = aval(edge).shape
+    return spread(edge, (*have[:k], count, *have[k + 1 :]))
+
+
+def _periodic(x: Any, k: int, count: Extent, mode: str, left: bool) -> Any:
+    """`count` elements beyond one side; whole periods are put together where the border is wider than the array."""
+    n = aval(x).shape[k]
+    if is_zero(count):
+        return part(x, k, 0, 0)
+    if isinstance(n, int) and n == 1:
+        return _stretched(x, k, count)
+    skip = 1 if mode == "reflect" else 0
+    unit = n - skip
+    if count <= unit:
+        if mode == "wrap":
+            return part(x, k, n - count, count) if left else part(x, k, 0, count)
+        return part(x, k, count - 1 + skip, count, -1) if left else part(x, k, n - 1 - skip, count, -1)
+    there, back = part(x, k, skip, unit), part(x, k, unit - 1, unit, -1)
+    chunks: list[Any] = []
+    times = -(-int(count) // int(unit))
+    for t in range(times):
+        forward = mode == "wrap" or t % 2 == 1
+        if left:
+            # Beyond the left side come x[skip:] reversed, then x[:unit], and so on, each further left.
+            chunks.insert(0, _forward(x, k, n, unit, mode) if forward else p.reverse(there, (k,)))
+        else:
+            chunks.append((x if mode == "wrap" else there) if forward else back)
+    whole = chunks[0] if len(chunks) == 1 else p.concatenate(chunks, k)
+    total = times * int(unit)
+    return part(whole, k, total - int(count), count) if left else part(whole, k, 0, count)
+
+
+def _forward(x: Any, k: int, n: Extent, unit: Extent, mode: str) -> Any:
+    return x if mode == "wrap" else part(x, k, 0, unit)
+
+
+def _ramp(x: Any, k: int, count: Extent, end: Any, left: bool) -> Any:
+    """A line from `end` to the edge, which itself is not repeated."""
+    have = aval(x)
+    n = have.shape[k]
+    edge = part(x, k, 0, 1) if left else part(x, k, n - 1, 1)
+    flat = p.reshape(edge, (*have.shape[:k], *have.shape[k + 1 :]))
+    line = creation.linspace(to_dtype(as_array(end), have.dtype), flat, count, endpoint=False, dtype=have.dtype, axis=k)
+    return line if left else p.reverse(line, (k,))
+
+
+def _statistic(x: Any, k: int, count: Extent, mode: str, length: Any, left: bool) -> Any:
+    """The maximum, mean or minimum of the `length` elements next to the border (all by default)."""
+    have = aval(x)
+    n = have.shape[k]
+    some = x
+    if length is not None:
+        m = static_int(length, "np.pad's stat_length")
+        if m <= 0:
+            raise reject("np.pad: stat_length must be positive")
+        if m < n:
+            some = part(x, k, 0, m) if left else part(x, k, n - m, m)
+    folds: dict[str, Callable[..., Any]] = {"maximum": reductions.max, "mean": reductions.mean, "minimum": reductions.min}
+    value = folds[mode](some, axis=k, keepdims=True)
+    if mode == "mean" and have.dtype.kind in "iu":
+        value = u.rint(value)
+    return _stretched(to_dtype(value, have.dtype), k, count)
+
+
+FUNCTIONS[np.pad] = pad

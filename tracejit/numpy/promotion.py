@@ -1,0 +1,123 @@
+"""What every function of this namespace does with its operands first: dtypes by NumPy's rules, shapes by broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
+from tracejit.primitives.elementwise import convert
+from tracejit.primitives.shape import broadcast_in_dim, reshape
+from tracejit.support.dtypes import canonical, result_type, weak_kind
+from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.source import user_location
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.tracer import OPERATORS, Tracer
+
+__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "promote", "to_dtype"]
+
+
+def as_array(x: Any) -> Any:
+    """A tracer or array as it is; lists and tuples (which may hold tracers) stacked; numbers untouched."""
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval"):
+        return x
+    if isinstance(x, (list, tuple)):
+        if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
+            from tracejit.numpy.joining import stack
+
+            return stack([as_array(item) for item in x])
+        return np.asarray(x)
+    if isinstance(x, Dim):
+        return OPERATORS["extent"](x)
+    if x is None or isinstance(x, (str, bytes)):
+        raise DtypeError(f"{type(x).__name__} is not an array", location=user_location())
+    return np.asarray(x)
+
+
+def _leaves(x: Any) -> list[Any]:
+    out: list[Any] = []
+    stack = [x]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (list, tuple)):
+            stack.extend(item)
+        else:
+            out.append(item)
+    return out
+
+
+def aval(x: Any) -> ShapedArray:
+    """The abstract value of an operand.  Raises DtypeError for dtypes the IR has not."""
+    return aval_of_argument(x)
+
+
+def to_dtype(x: Any, dtype: Any) -> Any:
+    """An operand as exactly `dtype`; a Python number becomes a NumPy scalar.  Raises OverflowError where it does not fit an integer."""
+    dtype = canonical(dtype)
+    if weak_kind(x) is not None:
+        if dtype.kind != "f" or dtype.itemsize == 8:
+            return dtype.type(x)
+        with np.errstate(all="ignore"):  # a number too great for a narrow dtype is infinite
+            return dtype.type(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x if x.dtype == dtype else (convert(x, dtype) if isinstance(x, np.ndarray) and x.ndim else np.asarray(x).astype(dtype)[()])
+    return convert(x, dtype)
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """NumPy's broadcast of shapes.  Raises ShapeError naming the axis."""
+    rank = max((len(s) for s in shapes), default=0)
+    out: list[Extent] = []
+    for axis in range(rank):
+        extent: Extent = 1
+        for s in shapes:
+            k = axis - (rank - len(s))
+            if k < 0 or same_extent(s[k], extent) or (isinstance(s[k], int) and s[k] == 1):
+                continue
+            if isinstance(extent, int) and extent == 1:
+                extent = s[k]
+            elif s[k] != extent:
+                raise ShapeError(
+                    f"shapes {' and '.join(map(str, shapes))} cannot be broadcast: axis {axis - rank} is {extent} and {s[k]}",
+                    location=user_location(),
+                )
+        out.append(extent)
+    return tuple(out)
+
+
+def broadcast_to(x: Any, shape: Shape) -> Any:
+    """x spread to `shape` by NumPy's rules."""
+    have = aval(x).shape
+    if same_shape(have, tuple(shape)):
+        return x
+    broadcast_shapes(have, shape)
+    offset = len(shape) - len(have)
+    if offset < 0:
+        raise ShapeError(f"shape {have} cannot be broadcast to {shape}", location=user_location())
+    # Axes of extent 1 that are spread are dropped first, so that what remains maps axis to axis.
+    kept = [d for d, n in enumerate(have) if not (isinstance(n, int) and n == 1)]
+    return broadcast_in_dim(reshape(x, tuple(have[d] for d in kept)), tuple(shape), tuple(d + offset for d in kept))
+
+
+def promote(*operands: Any, to: Any = None, keep_scalars: bool = True) -> list[Any]:
+    """Operands of one dtype and one shape (rank-0 ones may stay scalars).
+
+    to: a dtype to use instead of the promoted one, or a function of the promoted dtype.
+    """
+    xs = [as_array(x) for x in operands]
+    avals = [aval(x) for x in xs]
+    dtype, _ = result_type(*[(a.dtype, a.weak) for a in avals])
+    if to is not None:
+        dtype = to(dtype) if callable(to) and not isinstance(to, (type, np.dtype)) else np.dtype(to)
+    ys = [to_dtype(x, dtype) for x in xs]
+    return broadcast(ys, [a.shape for a in avals], keep_scalars)
+
+
+def broadcast(xs: Sequence[Any], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Any]:
+    first = shapes[0]
+    if all(s is first or same_shape(s, first) for s in shapes[1:]):
+        return list(xs)
+    shape = broadcast_shapes(*shapes)
+    return [x if keep_scalars and not s else broadcast_to(x, shape) for x, s in zip(xs, shapes, strict=True)]

@@ -1,0 +1,273 @@
+"""Sums, extrema and statistics over axes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Extent, Shape, prod as product_of
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, promote, to_dtype
+from tracejit.primitives import reduction as p
+from tracejit.primitives.creation import extent_value
+from tracejit.primitives.shape import reshape
+from tracejit.support.errors import ShapeError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, UFUNCS
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean", "min", "prod",
+    "ptp", "std", "sum", "var",
+]  # fmt: skip
+
+
+def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as numpy.exceptions.AxisError would)."""
+    if axis is None:
+        return tuple(range(rank))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    out: list[int] = []
+    for a in axes:
+        a = int(a)
+        if not -rank <= a < rank:
+            raise ShapeError(f"axis {a} is out of bounds for an array of rank {rank}", location=user_location())
+        out.append(a % rank)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"duplicate axes in {axis}", location=user_location())
+    return tuple(sorted(out))
+
+
+def _keep(result: Any, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return reshape(result, tuple(1 if d in axes else n for d, n in enumerate(shape))) if keepdims else result
+
+
+def _reduction(
+    name: str,
+    run: Callable[[Any, tuple[int, ...]], Any],
+    widen: Callable[[np.dtype[Any]], np.dtype[Any]],
+    combine: Callable[..., Any],
+    identity: Any,
+) -> Callable[..., Any]:
+    def function(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        if out is not None:
+            raise UnsupportedError(f"np.{name} with out= is supported for traced outputs only", location=user_location())
+        x = as_array(a)
+        have = aval(x)
+        x = to_dtype(x, np.dtype(dtype) if dtype is not None else widen(have.dtype))
+        axes = normalize_axes(axis, have.ndim)
+        if where is not None and where is not True:
+            if identity is None and initial is None:
+                raise UnsupportedError(f"np.{name} with where= needs initial=", location=user_location())
+            x = u.where(broadcast_to(as_array(where), have.shape), x, identity if identity is not None else initial)
+        empty = builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes)
+        if empty and identity is None and initial is not None:
+            kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
+            result = broadcast_to(to_dtype(initial, aval(x).dtype), kept)
+        else:
+            result = run(x, axes) if axes else (x if have.ndim == 0 else u.positive(x))
+            if initial is not None:
+                result = combine(result, initial)
+        return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"numpy.{name} over `axis` (all axes by default), with `dtype`, `keepdims`, `initial`, `where`."
+    return function
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy sums small integers in the platform's integer."""
+    if dtype.kind in "bi" and dtype.itemsize < 8:
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if dtype.kind == "u" and dtype.itemsize < 8 else dtype
+
+
+def _same(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype
+
+
+sum = _reduction("sum", lambda x, axes: p.reduce_sum(x, axes), _sum_dtype, u.add, 0)
+prod = _reduction("prod", lambda x, axes: p.reduce_prod(x, axes), _sum_dtype, u.multiply, 1)
+max = amax = _reduction("max", lambda x, axes: p.reduce_max(x, axes), _same, u.maximum, None)
+min = amin = _reduction("min", lambda x, axes: p.reduce_min(x, axes), _same, u.minimum, None)
+
+
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+    """Whether all elements are nonzero."""
+    x = u.logical_not(u.logical_not(a))
+    if where is not None:
+        x = u.logical_or(x, u.logical_not(where))
+    return _truth_fold(x, axis, keepdims, p.reduce_min, True)
+
+
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+    """Whether an element is nonzero."""
+    x = u.logical_not(u.logical_not(a))
+    if where is not None:
+        x = u.logical_and(x, where)
+    return _truth_fold(x, axis, keepdims, p.reduce_max, False)
+
+
+def _truth_fold(x: Any, axis: Any, keepdims: Any, fold: Callable[..., Any], empty: bool) -> Any:
+    have = aval(x)
+    axes = normalize_axes(axis, have.ndim)
+    if builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes):
+        kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
+        return _keep(broadcast_to(np.bool_(empty), kept), have.shape, axes, keepdims)
+    return _keep(fold(x, axes), have.shape, axes, keepdims)
+
+
+def _count(shape: Shape, axes: tuple[int, ...]) -> Extent:
+    return product_of(shape[d] for d in axes)
+
+
+def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Any:
+    """An extent as a scalar operand; a symbolic one is computed when the program runs."""
+    return extent_value(n, dtype)
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+    """The arithmetic mean over `axis`; float16 is summed in float32."""
+    x = as_array(a)
+    have = aval(x)
+    axes = normalize_axes(axis, have.ndim)
+    result = np.dtype(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    wide = np.dtype(np.float32) if result == np.float16 else result
+    if where is not None:
+        mask = broadcast_to(as_array(where), have.shape)
+        total, count = sum(x, axis, wide, keepdims=keepdims, where=mask), sum(mask, axis, wide, keepdims=keepdims)
+        return to_dtype(u.divide(total, count), result)
+    total = sum(x, axis, wide, keepdims=keepdims)
+    return to_dtype(u.divide(total, extent_scalar(_count(have.shape, axes), wide)), result)
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """The variance over `axis`, in two passes, with `ddof` (or `correction`) taken off the count."""
+    if where is not None:
+        raise UnsupportedError("np.var with where= is not supported", location=user_location())
+    x = as_array(a)
+    have = aval(x)
+    axes = normalize_axes(axis, have.ndim)
+    result = np.dtype(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    wide = np.dtype(np.float32) if result == np.float16 else result
+    x = to_dtype(x, wide)
+    center = _mean(x, axes, wide) if mean is None else mean
+    gap = u.subtract(x, center)
+    ddof = correction if correction is not None else ddof
+    count = u.maximum(u.subtract(extent_scalar(_count(have.shape, axes), wide), ddof), 0)
+    return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
+
+
+def _mean(x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    return u.divide(sum(x, axes, dtype, keepdims=True), extent_scalar(_count(aval(x).shape, axes), dtype))
+
+
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **kwargs: Any) -> Any:
+    """The standard deviation over `axis`."""
+    return u.sqrt(var(a, axis, dtype, None, ddof, keepdims, **kwargs))
+
+
+def _arg(primitive: Any) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = as_array(a)
+        have = aval(x)
+        if axis is None:
+            flat = reshape(x, (have.size,))
+            result = bind(primitive(0), flat)
+            return reshape(result, (1,) * have.ndim) if keepdims is True else result
+        (k,) = normalize_axes(axis, have.ndim)
+        return _keep(bind(primitive(k), x), have.shape, (k,), keepdims is True)
+
+    return function
+
+
+argmax = _arg(p.ArgMax)
+argmin = _arg(p.ArgMin)
+
+
+def _cumulative(name: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        x = as_array(a)
+        x = to_dtype(x, np.dtype(dtype) if dtype is not None else _sum_dtype(aval(x).dtype))
+        if axis is None:
+            x, axis = reshape(x, (aval(x).size,)), 0
+        (k,) = normalize_axes(axis, aval(x).ndim)
+        return p.cumulative(name, x, k)
+
+    function.__name__ = name
+    return function
+
+
+cumsum = _cumulative("cumsum")
+cumprod = _cumulative("cumprod")
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """How many elements are nonzero."""
+    return sum(u.not_equal(a, 0), axis, keepdims=keepdims)
+
+
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """Maximum minus minimum."""
+    return u.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    """The weighted mean."""
+    if weights is None:
+        return mean(a, axis, keepdims=keepdims)
+    x, w = promote(a, weights, to=lambda d: d if d.kind == "f" else np.dtype(np.float64), keep_scalars=False)
+    return u.divide(sum(u.multiply(x, w), axis, keepdims=keepdims), sum(w, axis, keepdims=keepdims))
+
+
+for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min), ("all", all), ("any", any), ("mean", mean), ("var", var),
+                         ("std", std), ("argmax", argmax), ("argmin", argmin), ("cumsum", cumsum), ("cumprod", cumprod)):  # fmt: skip
+    METHODS[_name] = _function
+    FUNCTIONS[getattr(np, _name)] = _function
+for _name, _function in (("count_nonzero", count_nonzero), ("ptp", ptp), ("average", average), ("amax", max), ("amin", min)):
+    FUNCTIONS[getattr(np, _name)] = _function
+for _ufunc, _function in (
+    (np.add, sum),
+    (np.multiply, prod),
+    (np.maximum, max),
+    (np.minimum, min),
+    (np.logical_and, all),
+    (np.logical_or, any),
+):
+    UFUNCS[_ufunc, "reduce"] = lambda a, axis=0, dtype=None, out=None, keepdims=False, _f=_function, **kw: _f(
+        a, axis=axis, keepdims=keepdims, **({"dtype": dtype} if dtype else {}), **kw
+    )
+UFUNCS[np.add, "accumulate"] = lambda a, axis=0, dtype=None, out=None: cumsum(a, axis, dtype)
+UFUNCS[np.multiply, "accumulate"] = lambda a, axis=0, dtype=None, out=None: cumprod(a, axis, dtype)
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """maximum.accumulate and minimum.accumulate: no change of dtype."""
+
+    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        x = as_array(a) if dtype is None else to_dtype(as_array(a), np.dtype(dtype))
+        (k,) = normalize_axes(axis, aval(x).ndim)
+        return p.cumulative(name, x, k)
+
+    return function
+
+
+UFUNCS[np.maximum, "accumulate"] = _running("cummax")
+UFUNCS[np.minimum, "accumulate"] = _running("cummin")
+OPERATORS["extent"] = lambda n: extent_scalar(n, np.dtype(np.int64))

@@ -1,0 +1,332 @@
+"""Functions that choose between elements, limit them, or compare whole arrays."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import joining, reductions as r, ufuncs as u
+from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype
+from tracejit.numpy.shaping import array_of, copy, flat
+from tracejit.primitives.elementwise import select as choose_between
+from tracejit.support.dtypes import result_type, weak_kind
+from tracejit.support.errors import ConcretizationError, DtypeError
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
+
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
+    "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "nan_to_num", "piecewise", "real", "round", "select", "where",
+]  # fmt: skip
+
+
+def _data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function for values that are known, an error for others."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*[np.asarray(a) if isinstance(a, Tracer) else a for a in args], **kwargs)
+        except ConcretizationError as error:
+            raise ConcretizationError(
+                f"np.{name} gives a result whose shape depends on values, which are not known while tracing; {advice}",
+                location=user_location(),
+            ) from error
+
+    return run
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """x where condition else y.
+
+    Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape depends on them.
+    """
+    if x is None and y is None:
+        return _data_dependent("where(condition)", "use np.where(condition, x, y), a mask, or np.sum(condition)", np.where)(condition)
+    if x is None or y is None:
+        raise reject("np.where takes both x and y, or neither")
+    return u.where(condition, x, y)
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, dtype: Any = None) -> Any:
+    """a limited to [a_min, a_max], either of which may be absent; NaN stays."""
+    low = min if a_min is None or a_min is np._NoValue else a_min  # pyright: ignore[reportPrivateUsage]
+    high = max if a_max is None or a_max is np._NoValue else a_max  # pyright: ignore[reportPrivateUsage]
+    x = array_of(a)
+    if weak_kind(low) is not None or weak_kind(high) is not None:
+        low, high = (_within(b, aval(x).dtype) for b in (low, high))
+    if low is not None:
+        x = u.maximum(x, low)
+    if high is not None:
+        x = u.minimum(x, high)
+    x = x if dtype is None else to_dtype(x, dtype)
+    return copy(x) if x is a else x
+
+
+def _within(bound: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python integer beyond an integer dtype's range limits nothing, as in NumPy."""
+    if type(bound) is not int or dtype.kind not in "iu":
+        return bound
+    info = np.iinfo(dtype)
+    return builtins.min(builtins.max(bound, int(info.min)), int(info.max))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """For each element the choice of the first condition that holds, else `default`."""
+    if len(condlist) != len(choicelist):
+        raise reject(f"np.select: {len(condlist)} conditions for {len(choicelist)} choices")
+    if not condlist:
+        raise reject("np.select needs at least one condition")
+    conditions = [as_array(x) for x in condlist]
+    for n, x in enumerate(conditions):
+        if aval(x).dtype != np.bool_:
+            raise DtypeError(f"np.select: condition {n} is {aval(x)}, not bool", location=user_location())
+    choices = [as_array(x) for x in choicelist]
+    fallback = as_array(default)
+    dtype, _ = result_type(*[(aval(x).dtype, aval(x).weak) for x in [*choices, fallback]])
+    shape = broadcast_shapes(*[aval(x).shape for x in [*conditions, *choices, fallback]])
+    out = spread(to_dtype(fallback, dtype), shape)
+    for x, y in zip(reversed(conditions), reversed(choices), strict=True):
+        out = choose_between(spread(x, shape), spread(to_dtype(y, dtype), shape), out)
+    return out
+
+
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """For each element of a the choice of that number.
+
+    mode: "clip" and "wrap" as NumPy; "raise" checks values that are known and otherwise clips, since compiled code does not raise here.
+    """
+    if mode not in ("raise", "clip", "wrap"):
+        raise reject(f"np.choose: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    options = [as_array(x) for x in choices]
+    if not options:
+        raise reject("np.choose needs at least one choice")
+    index = array_of(a)
+    if aval(index).dtype.kind not in "iub":
+        raise DtypeError(f"np.choose: {aval(index)} is not an index", location=user_location())
+    if mode == "raise":
+        if isinstance(index, Tracer):
+            raise unsupported("np.choose checks its index in mode 'raise', which compiled code cannot; use mode='clip' or mode='wrap'")
+        if index.size and not (0 <= index.min() and index.max() < len(options)):
+            raise reject("np.choose: invalid entry in the index")
+    index = to_dtype(index, np.int64)
+    index = u.remainder(index, len(options)) if mode == "wrap" else clip(index, 0, len(options) - 1)
+    dtype, _ = result_type(*[(aval(x).dtype, aval(x).weak) for x in options])
+    shape = broadcast_shapes(aval(index).shape, *[aval(x).shape for x in options])
+    index = spread(index, shape)
+    result = spread(to_dtype(options[-1], dtype), shape)
+    for n in reversed(range(len(options) - 1)):
+        result = choose_between(u.equal(index, n), spread(to_dtype(options[n], dtype), shape), result)
+    return copy(result) if len(options) == 1 else result
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """For each element the function (or constant) of the last condition that holds; one more function is the default, else 0.
+
+    Functions are evaluated everywhere.
+    """
+    x = array_of(x)
+    have = aval(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise reject(f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}")
+
+    def value(f: Any) -> Any:
+        return spread(to_dtype(as_array(f(x, *args, **kw) if callable(f) else f), have.dtype), have.shape)
+
+    out = value(funclist[-1]) if len(funclist) > len(conditions) else value(0)
+    for condition, f in zip(conditions, funclist, strict=False):
+        test = as_array(condition)
+        test = np.bool_(test) if weak_kind(test) is not None else test
+        out = choose_between(spread(test, have.shape), value(f), out)
+    return out
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------------------------
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given."""
+    y = array_of(x)
+    dtype = aval(y).dtype
+    if dtype.kind != "f":
+        return u.positive(y)
+    info = np.finfo(dtype)
+    high = to_dtype(as_array(info.max if posinf is None else posinf), dtype)
+    low = to_dtype(as_array(info.min if neginf is None else neginf), dtype)
+    out = u.where(u.isnan(y), to_dtype(as_array(nan), dtype), y)
+    out = u.where(u.equal(y, np.inf), high, out)
+    return u.where(u.equal(y, -np.inf), low, out)
+
+
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Rounded to `decimals` places, halves to even; negative ones round before the point."""
+    x = array_of(a)
+    dtype = aval(x).dtype
+    places = static_int(decimals, "np.round's decimals")
+    if dtype.kind == "b":
+        return to_dtype(x, np.float16)
+    if dtype.kind in "iu":
+        return u.positive(x) if places >= 0 else _round_integer(x, -places)
+    if places == 0:
+        return u.rint(x)
+    scale = dtype.type(10.0 ** builtins.abs(places))
+    scaled = u.rint(u.multiply(x, scale) if places > 0 else u.divide(x, scale))
+    return u.divide(scaled, scale) if places > 0 else u.multiply(scaled, scale)
+
+
+def _round_integer(x: Any, places: int) -> Any:
+    """An integer rounded to a multiple of 10**places, through double precision as NumPy."""
+    scale = 10.0**places
+    return to_dtype(u.multiply(u.rint(u.divide(x, scale)), scale), aval(x).dtype)
+
+
+around = round
+
+
+def fix(x: Any, out: Any = None) -> Any:
+    """Rounded towards zero."""
+    return u.trunc(x)
+
+
+def real(val: Any) -> Any:
+    """The real part: arrays here are real."""
+    return array_of(val)
+
+
+def imag(val: Any) -> Any:
+    """The imaginary part: zeros of the same dtype."""
+    have = aval(array_of(val))
+    return spread(have.dtype.type(0), have.shape)
+
+
+def conjugate(x: Any, out: Any = None) -> Any:
+    """The complex conjugate: arrays here are real."""
+    return u.positive(x)
+
+
+conj = conjugate
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return aval(as_array(x)).dtype.kind == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is 0: True everywhere."""
+    return spread(np.bool_(True), aval(array_of(x)).shape)
+
+
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part is not 0: False everywhere."""
+    return spread(np.bool_(False), aval(array_of(x)).shape)
+
+
+# -- comparing arrays -------------------------------------------------------------------------------------------------------------------
+def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
+    """|a - b| <= atol + rtol * |b|, elementwise; equal infinities are close, NaN only with `equal_nan`."""
+    x, y = promote(a, b, to=lambda d: d if d.kind == "f" else np.dtype(np.float64), keep_scalars=False)
+    near = u.less_equal(u.absolute(u.subtract(x, y)), u.add(atol, u.multiply(rtol, u.absolute(y))))
+    out = u.logical_or(u.logical_and(near, u.isfinite(y)), u.equal(x, y))
+    return u.logical_or(out, u.logical_and(u.isnan(x), u.isnan(y))) if equal_nan else out
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
+    """Whether all elements are close, as a bool array of rank 0."""
+    return r.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal, as a bool array of rank 0."""
+    x, y = array_of(a1), array_of(a2)
+    if aval(x).ndim != aval(y).ndim or (not same_shape(aval(x).shape, aval(y).shape) and aval(x).shape != aval(y).shape):
+        return np.bool_(False)
+    same = u.equal(x, y)
+    if equal_nan:
+        same = u.logical_or(same, u.logical_and(u.isnan(x), u.isnan(y)))
+    return r.all(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether the arrays are equal after broadcasting one to the other, as a bool array of rank 0."""
+    x, y = array_of(a1), array_of(a2)
+    try:
+        broadcast_shapes(aval(x).shape, aval(y).shape)
+    except ValueError:
+        return np.bool_(False)
+    return r.all(u.equal(x, y))
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------------------------
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write src, broadcast, into dst (where the mask holds)."""
+    if not isinstance(dst, Tracer):
+        raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
+    x = array_of(src) if weak_kind(src) is None else src
+    if weak_kind(x) is None and not np.can_cast(aval(x).dtype, dst.dtype, casting):
+        raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
+    value = spread(to_dtype(x, dst.dtype), dst.shape)
+    if where is not True:
+        value = choose_between(spread(array_of(where), dst.shape), value, dst)
+    OPERATORS["setitem"](dst, Ellipsis, value)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Set the main diagonal of a to val, repeated or cut to its length; with `wrap` it starts again below a tall matrix."""
+    have = aval(array_of(a))
+    if have.ndim < 2:
+        raise reject("np.fill_diagonal needs at least 2 axes")
+    shape = [int(n) for n in have.shape]
+    if have.ndim > 2 and len(set(shape)) > 1:
+        raise reject("np.fill_diagonal: all axes must be of one extent")
+    step = shape[1] + 1 if have.ndim == 2 else 1 + sum(shape[0] ** d for d in range(1, have.ndim))
+    end = int(have.size) if wrap or have.ndim > 2 else min(int(have.size), shape[1] * shape[1])
+    value = as_array(val)
+    if aval(value).ndim:
+        value = joining.resize(value, (len(range(0, end, step)),))
+    OPERATORS["setitem"](flat(a), slice(0, end, step), value)
+
+
+def fill(a: Any, value: Any) -> None:
+    """Set all elements of a to a value."""
+    OPERATORS["setitem"](a, Ellipsis, value)
+
+
+def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """numpy.result_type for traced arrays, dtypes and numbers."""
+    plain = [np.dtype(x.dtype) if isinstance(x, Tracer) else x for x in arrays_and_dtypes]
+    return np.result_type(*plain)
+
+
+def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+METHODS.update(
+    {"clip": clip, "real": real, "imag": imag, "conj": conjugate, "conjugate": conjugate, "round": round, "fill": fill, "choose": choose}
+)
+for _function in (where, clip, select, choose, piecewise, nan_to_num, around, round, fix, real, imag, iscomplexobj, isrealobj,
+                  isreal, iscomplex,
+                  isclose, allclose, array_equal, array_equiv, copyto, fill_diagonal):  # fmt: skip
+    FUNCTIONS[getattr(np, _function.__name__)] = _function
+FUNCTIONS.update(
+    {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _never, np.may_share_memory: _never}
+)
+for _name, _advice in (
+    ("nonzero", "use a mask"), ("flatnonzero", "use a mask"), ("argwhere", "use a mask"), ("unique", "sort and compare neighbours"),
+    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"), ("union1d", "use masks"),
+    ("intersect1d", "use masks"), ("setdiff1d", "use masks"), ("trim_zeros", "slice with known bounds"),
+):  # fmt: skip
+    FUNCTIONS[getattr(np, _name)] = _data_dependent(_name, _advice, getattr(np, _name))
+METHODS["nonzero"] = _data_dependent("nonzero", "use a mask", np.nonzero)

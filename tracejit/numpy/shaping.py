@@ -1,0 +1,325 @@
+"""Functions that give an array another shape or order its axes differently: views, nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.types import Extent, Shape, prod
+from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
+from tracejit.numpy.views import Reading, Reshaped, reshaped, reversed_along, transposed, view
+from tracejit.support.dtypes import weak_kind
+from tracejit.support.nodes import node
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "copy", "expand_dims", "flip",
+    "fliplr", "flipud", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "rollaxis", "rot90", "shape", "size",
+    "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
+
+def array_of(x: Any) -> Any:
+    """An operand with a dtype of its own, as numpy.asarray gives: Python numbers become rank-0 arrays of their default dtype."""
+    x = as_array(x)
+    if weak_kind(x) is not None:
+        return np.asarray(x)
+    return to_dtype(x, x.dtype) if isinstance(x, Tracer) and x.aval.weak else x
+
+
+def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    """A new array with the same elements.  For a traced array only the cell is new: nothing is computed."""
+    x = array_of(a)
+    if isinstance(x, Tracer):
+        return Tracer(x.interpreter, x.value, x.aval)
+    return np.array(x)
+
+
+def check_order(order: Any) -> None:
+    """Arrays here are in C order.  Raises UnsupportedError for an order that would read elements in another one."""
+    if order not in ("C", "A", "K", None):
+        raise unsupported(
+            f"order={order!r} is not supported in traced code, where all arrays are in C order; transpose first (x.T.reshape(...).T)"
+        )
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------------------------
+def _wanted(size: Extent, have: Shape, shape: Sequence[Any]) -> Shape:
+    """The target of a reshape, with -1 replaced."""
+    want = [as_extent(n) for n in shape]
+    holes = [d for d, n in enumerate(want) if isinstance(n, int) and n < 0]
+    if any(want[d] != -1 for d in holes):
+        raise reject(f"reshape to {tuple(want)}: an extent is negative (-1 stands for the one to be found)")
+    if len(holes) > 1:
+        raise reject(f"reshape to {tuple(want)}: only one extent can be -1")
+    if holes:
+        rest = prod(n for d, n in enumerate(want) if d != holes[0])
+        if is_zero(rest):
+            raise reject(f"cannot reshape an array of shape {have} to {tuple(want)}: -1 could be any extent")
+        found = size // rest
+        if not same_extent(found * rest, size) and found * rest != size:
+            raise reject(f"cannot reshape an array of {size} elements, of shape {have}, to {tuple(want)}")
+        want[holes[0]] = found
+    elif not same_extent(prod(want), size) and prod(want) != size:
+        raise reject(f"cannot reshape an array of {size} elements, of shape {have}, to {tuple(want)}")
+    return tuple(want)
+
+
+def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None = None) -> Any:
+    """The same elements, in C order, under another shape; one extent may be -1.
+
+    Raises: ShapeError if the number of elements differs.
+    """
+    check_order(order)
+    if shape is None:
+        raise reject("reshape needs a shape")
+    x = array_of(a)
+    have = aval(x)
+    return reshaped(x, _wanted(have.size, have.shape, items_of(shape)))
+
+
+def _reshape_method(a: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+    return reshape(a, shape[0] if len(shape) == 1 else shape, order)
+
+
+def ravel(a: Any, order: Any = "C") -> Any:
+    """All elements in C order along one axis."""
+    check_order(order)
+    x = array_of(a)
+    return reshaped(x, (aval(x).size,))
+
+
+def flat(a: Any) -> Any:
+    """All elements in C order along one axis; what is written there is written to `a`."""
+    x = array_of(a)
+    return view(x, Reshaped((aval(x).size,)))
+
+
+def flatten(a: Any, order: Any = "C") -> Any:
+    """As `ravel`, always a new array."""
+    return copy(ravel(a, order))
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """New axes of extent 1 at the places `axis` of the result."""
+    x = array_of(a)
+    rest = iter(aval(x).shape)
+    rank = aval(x).ndim + len(items_of(axis))
+    axes = axis_list(axis, rank, "a result")
+    return reshaped(x, tuple([1 if d in axes else next(rest) for d in range(rank)]))
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Without the axes of extent 1 (all, or those given).
+
+    Raises: ShapeError if a given axis has another extent.
+    """
+    x = array_of(a)
+    have = aval(x).shape
+    if axis is None:
+        axes = tuple([d for d, n in enumerate(have) if isinstance(n, int) and n == 1])
+    else:
+        axes = axis_list(axis, len(have))
+        for d in axes:
+            if have[d] != 1:
+                raise reject(f"cannot squeeze axis {d} of shape {have}: its extent is {have[d]}, not 1")
+    return reshaped(x, tuple([n for d, n in enumerate(have) if d not in axes]))
+
+
+def _atleast(x: Any, rank: int) -> Any:
+    x = array_of(x)
+    have = aval(x).shape
+    if len(have) >= rank:
+        return x
+    if rank < 3:
+        return reshaped(x, (*(1,) * (rank - len(have)), *have))
+    return reshaped(x, {0: (1, 1, 1), 1: (1, *have, 1), 2: (*have, 1)}[len(have)])
+
+
+def _atleast_nd(rank: int) -> Callable[..., Any]:
+    def function(*arys: Any) -> Any:
+        out = tuple([_atleast(x, rank) for x in arys])
+        return out[0] if len(out) == 1 else out
+
+    function.__name__ = function.__qualname__ = f"atleast_{rank}d"
+    function.__doc__ = f"Arrays with at least {rank} axes; a tuple if several are given."
+    return function
+
+
+atleast_1d = _atleast_nd(1)
+atleast_2d = _atleast_nd(2)
+atleast_3d = _atleast_nd(3)
+
+
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """The array repeated to `shape` by NumPy's rules.
+
+    Raises: ShapeError if it does not fit.
+    """
+    want = tuple([as_extent(n) for n in items_of(shape)])
+    x = array_of(array)
+    have = aval(x).shape
+    if len(have) > len(want) or any(not _spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
+        raise reject(f"an array of shape {have} cannot be broadcast to {want}")
+    return view(x, _Spread(want))
+
+
+@node
+class _Spread(Reading):
+    """The array repeated to a shape."""
+
+    shape: Shape
+    name = "broadcast_to"
+
+    def read(self, x: Any) -> Any:
+        return spread(x, self.shape)
+
+
+def _spreads(n: Extent, m: Extent) -> bool:
+    return same_extent(n, m) or (isinstance(n, int) and n == 1) or n == m
+
+
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """The arrays, all of their common shape."""
+    xs = [array_of(x) for x in args]
+    if not xs:
+        return ()
+    want = broadcast_shapes(*[aval(x).shape for x in xs])
+    return tuple([view(x, _Spread(want)) for x in xs])
+
+
+# -- order of axes ----------------------------------------------------------------------------------------------------------------------
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Axis k of the result is axis axes[k] of `a`; without `axes` their order is reversed."""
+    x = array_of(a)
+    rank = aval(x).ndim
+    if axes is None:
+        return transposed(x, tuple(reversed(range(rank))))
+    perm = axis_list(tuple(axes), rank)
+    if len(perm) != rank:
+        raise reject(f"transpose by {tuple(axes)} of an array of rank {rank}: every axis is named once")
+    return transposed(x, perm)
+
+
+permute_dims = transpose
+
+
+def _transpose_method(a: Any, *axes: Any) -> Any:
+    if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])):
+        return transpose(a, axes[0])
+    return transpose(a, axes or None)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes swapped."""
+    x = array_of(x)
+    if aval(x).ndim < 2:
+        raise reject(f"a matrix transpose needs at least 2 axes; the array has {aval(x).ndim}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """Two axes swapped."""
+    x = array_of(a)
+    perm = list(range(aval(x).ndim))
+    i, j = axis_index(axis1, len(perm)), axis_index(axis2, len(perm))
+    perm[i], perm[j] = perm[j], perm[i]
+    return transposed(x, tuple(perm))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Axes `source` moved to the places `destination`; the others keep their order."""
+    x = array_of(a)
+    rank = aval(x).ndim
+    origin, target = axis_list(source, rank), axis_list(destination, rank)
+    if len(origin) != len(target):
+        raise reject(f"moveaxis from {source} to {destination}: the numbers of axes differ")
+    perm = [d for d in range(rank) if d not in origin]
+    for to, d in sorted(zip(target, origin, strict=True)):
+        perm.insert(to, d)
+    return transposed(x, tuple(perm))
+
+
+def rollaxis(a: Any, axis: Any, start: int = 0) -> Any:
+    """Axis `axis` moved until it lies before place `start`."""
+    x = array_of(a)
+    rank = aval(x).ndim
+    k = axis_index(axis, rank)
+    place = start + rank if start < 0 else start
+    if not 0 <= place <= rank:
+        raise reject(f"start {start} is out of bounds for an array of rank {rank}")
+    place -= k < place
+    perm = [d for d in range(rank) if d != k]
+    perm.insert(place, k)
+    return transposed(x, tuple(perm))
+
+
+# -- order of elements ------------------------------------------------------------------------------------------------------------------
+def flip(m: Any, axis: Any = None) -> Any:
+    """Elements in the opposite order along `axis` (all axes by default)."""
+    x = array_of(m)
+    rank = aval(x).ndim
+    axes = tuple(range(rank)) if axis is None else axis_list(axis, rank)
+    return reversed_along(x, axes)
+
+
+def flipud(m: Any) -> Any:
+    """Elements in the opposite order along the first axis."""
+    x = array_of(m)
+    if aval(x).ndim < 1:
+        raise reject("flipud needs at least 1 axis")
+    return flip(x, 0)
+
+
+def fliplr(m: Any) -> Any:
+    """Elements in the opposite order along the second axis."""
+    x = array_of(m)
+    if aval(x).ndim < 2:
+        raise reject("fliplr needs at least 2 axes")
+    return flip(x, 1)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """The plane of `axes` turned by k quarters, from the first axis to the second."""
+    x = array_of(m)
+    plane = axis_list(tuple(axes), aval(x).ndim)
+    if len(plane) != 2:
+        raise reject(f"rot90 turns a plane of 2 axes, not {axes}")
+    turns = int(k) % 4
+    if turns == 0:
+        return x
+    if turns == 2:
+        return reversed_along(x, plane)
+    if turns == 1:
+        return swapaxes(reversed_along(x, plane[1:]), *plane)
+    return reversed_along(swapaxes(x, *plane), plane[1:])
+
+
+# -- questions --------------------------------------------------------------------------------------------------------------------------
+def shape(a: Any) -> Shape:
+    """The shape."""
+    return aval(as_array(a)).shape
+
+
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return aval(as_array(a)).ndim
+
+
+def size(a: Any, axis: Any = None) -> Extent:
+    """The number of elements, of the whole array or along some axes."""
+    have = aval(as_array(a))
+    return have.size if axis is None else prod(have.shape[d] for d in axis_list(axis, have.ndim))
+
+
+METHODS.update({
+    "T": transpose,
+    "copy": copy, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel, "reshape": _reshape_method, "squeeze": squeeze,
+    "swapaxes": swapaxes, "transpose": _transpose_method,
+})  # fmt: skip
+for _function in (copy, reshape, ravel, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays, transpose,
+                  matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90, shape, ndim, size):  # fmt: skip
+    FUNCTIONS[getattr(np, _function.__name__)] = _function

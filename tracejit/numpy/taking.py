@@ -1,0 +1,163 @@
+"""Elements at computed places, and the places of values in sorted arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy.axes import axis_index, reject, unsupported
+from tracejit.numpy.differences import scalar_at
+from tracejit.numpy.joining import concatenate, part
+from tracejit.numpy.linear import alike
+from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
+from tracejit.numpy.selecting import clip
+from tracejit.numpy.shaping import array_of, ravel
+from tracejit.primitives import creation as c, shape as p
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS
+
+__all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """Elements of an axis (of the flattened array by default) at integer places.
+
+    mode: "raise" as indexing does, "clip" to the axis, "wrap" around it.
+    """
+    x = array_of(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    k = axis_index(axis, aval(x).ndim)
+    n = aval(x).shape[k]
+    places = array_of(indices)
+    if aval(places).dtype.kind not in "iub":
+        raise DtypeError(f"np.take: {aval(places)} is not an index", location=user_location())
+    if mode == "clip":
+        places = clip(places, 0, as_array(n - 1))
+    elif mode == "wrap":
+        places = u.remainder(to_dtype(places, np.int64), as_array(n))
+    elif mode != "raise":
+        raise reject(f"np.take: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    return OPERATORS["getitem"](x, (slice(None),) * k + (to_dtype(places, np.int64),))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """out[.., i, ..] = arr[.., indices[.., i, ..], ..] along one axis; the others are broadcast."""
+    x, places = array_of(arr), array_of(indices)
+    if axis is None:
+        x, axis = ravel(x), 0
+    have = aval(x).shape
+    rank = len(have)
+    if aval(places).ndim != rank:
+        raise reject(f"np.take_along_axis: arrays of rank {rank} and {aval(places).ndim}")
+    k = axis_index(axis, rank)
+    lines = [c.iota(tuple([n if e == d else 1 for e in range(rank)]), d, np.int64) for d, n in enumerate(have)]
+    lines[k] = places
+    return OPERATORS["getitem"](x, tuple(lines))
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Where values would be put into a sorted vector, before (left) or after (right) equal ones; NaN is greatest.
+
+    A binary search with as many steps as the extent has bits.
+    """
+    if sorter is not None:
+        a = take(a, sorter)
+    if side not in ("left", "right"):
+        raise reject(f"np.searchsorted: side is 'left' or 'right', not {side!r}")
+    line, value = alike(a, v)
+    if aval(line).ndim != 1:
+        raise reject("np.searchsorted: the sorted array is a vector")
+    n = int(aval(line).shape[0])
+    place = spread(np.int64(0), aval(value).shape)
+    step = 1 << n.bit_length()
+    while step := step // 2:
+        further = u.add(place, step)
+        inside = u.less_equal(further, n)
+        found = OPERATORS["getitem"](line, u.subtract(u.minimum(further, n), 1))
+        place = u.where(u.logical_and(inside, _before(found, value, side)), further, place)
+    return place
+
+
+def _before(x: Any, value: Any, side: str) -> Any:
+    """x < value (x <= value for the right side), NaN after all numbers."""
+    compare = u.less if side == "left" else u.less_equal
+    plain = compare(x, value)
+    if aval(value).dtype.kind != "f":
+        return plain
+    return u.logical_or(plain, u.isnan(value) if side == "right" else u.logical_and(u.isnan(value), u.logical_not(u.isnan(x))))
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The number of the bin that each value lies in; bins that fall are known while tracing."""
+    edges = array_of(bins)
+    side = "left" if right else "right"
+    if isinstance(edges, np.ndarray) and edges.size > 1 and edges[0] > edges[-1]:
+        return u.subtract(edges.size, searchsorted(edges[::-1], x, side))
+    return searchsorted(edges, x, side)
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Piecewise linear interpolation between points (xp, fp) with rising xp; `left` and `right` hold outside."""
+    if period is not None:
+        raise unsupported("np.interp with period= is not supported in traced code; sort and extend the points by one period first")
+    at, nodes, values = (to_dtype(array_of(z), np.float64) for z in (x, xp, fp))
+    if aval(nodes).ndim != 1 or aval(values).ndim != 1 or aval(nodes).shape != aval(values).shape:
+        raise reject(f"np.interp: points of shapes {aval(nodes).shape} and {aval(values).shape} are not two vectors of one length")
+    n = int(aval(nodes).shape[0])
+    if n == 0:
+        raise reject("np.interp needs at least one point")
+    first, last = scalar_at(values, 0), scalar_at(values, n - 1)
+    low = first if left is None else to_dtype(as_array(left), np.float64)
+    high = last if right is None else to_dtype(as_array(right), np.float64)
+    if n == 1:
+        inner = spread(first, aval(at).shape)
+    else:
+        place = clip(u.subtract(searchsorted(nodes, at, "right"), 1), 0, n - 2)
+        slopes = u.divide(
+            u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)), u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1))
+        )
+        x0, y0, slope = (OPERATORS["getitem"](z, place) for z in (nodes, values, slopes))
+        inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
+    inner = u.where(u.equal(at, scalar_at(nodes, n - 1)), last, inner)
+    out = u.where(u.greater(at, scalar_at(nodes, n - 1)), high, u.where(u.less(at, scalar_at(nodes, 0)), low, inner))
+    return out if n == 1 else u.where(u.isnan(at), at, out)
+
+
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    """Whether each element is among others: every pair is compared."""
+    x, others = array_of(element), ravel(test_elements)
+    column = p.reshape(x, (*aval(x).shape, 1))
+    found = r.any(u.equal(column, others), axis=-1)
+    return u.logical_not(found) if invert else found
+
+
+def _running(name: str, fold: Any, start: int) -> Any:
+    def function(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        y = array_of(x)
+        if axis is None:
+            if aval(y).ndim > 1:
+                raise reject(f"np.{name} of an array of rank {aval(y).ndim} needs an axis")
+            axis = 0
+        y = p.reshape(y, (1,)) if aval(y).ndim == 0 else y
+        result = fold(y, axis, dtype)
+        if not include_initial:
+            return result
+        have = aval(result)
+        k = axis_index(axis, have.ndim)
+        return concatenate([spread(have.dtype.type(start), (*have.shape[:k], 1, *have.shape[k + 1 :])), result], k)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Running {name.removeprefix('cumulative_')}s along an axis, with a leading {start} if `include_initial`."
+    return function
+
+
+cumulative_sum = _running("cumulative_sum", r.cumsum, 0)
+cumulative_prod = _running("cumulative_prod", r.cumprod, 1)
+METHODS.update({"take": take, "searchsorted": searchsorted})
+for _name in __all__:
+    if hasattr(np, _name):
+        FUNCTIONS[getattr(np, _name)] = globals()[_name]

@@ -1,0 +1,356 @@
+"""NumPy's ufuncs: promotion, then one primitive (or a few)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy.promotion import as_array, aval, promote
+from tracejit.primitives import elementwise as p
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.tracer import OPERATORS, UFUNCS
+
+__all__ = [
+    "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh", "deg2rad", "divide", "divmod", "equal", "exp",
+    "exp2", "expm1", "fabs", "floor", "floor_divide", "fmax", "fmin", "greater", "greater_equal", "heaviside", "hypot", "invert",
+    "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "power",
+    "rad2deg", "reciprocal", "remainder", "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "true_divide", "trunc",
+]  # fmt: skip
+
+
+def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype a floating-point ufunc computes in: NumPy's table for integers."""
+    if dtype.kind == "f":
+        return dtype
+    return np.dtype(np.float16 if dtype.itemsize == 1 else (np.float32 if dtype.itemsize == 2 else np.float64))
+
+
+def _divide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def _number(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.int8) if dtype.kind == "b" else dtype
+
+
+def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, Any]:
+    """(where, dtype) of the keywords every ufunc has.  Raises UnsupportedError for others."""
+    where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
+    kwargs.pop("casting", None)
+    out = kwargs.pop("out", None)
+    if kwargs or out is not None:
+        raise UnsupportedError(f"np.{name} does not take {', '.join(kwargs) or 'out'} here", location=user_location())
+    return where, dtype
+
+
+def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    if arity == 1:
+
+        def unary(x: Any, /, **kwargs: Any) -> Any:
+            where, dtype = _checked(kwargs, name) if kwargs else (True, None)
+            if where is not True:
+                raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
+            return bind(primitive, *promote(x, to=dtype or convert))
+
+        function: Callable[..., Any] = unary
+    else:
+
+        def binary(x: Any, y: Any, /, **kwargs: Any) -> Any:
+            where, dtype = _checked(kwargs, name) if kwargs else (True, None)
+            if where is not True:
+                raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
+            return bind(primitive, *promote(x, y, to=dtype or convert))
+
+        function = binary
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"numpy.{name} for traced and eager arrays.\n\n    Source: {type(primitive).__doc__}"
+    ufunc = getattr(np, name, None)
+    if ufunc is not None:
+        UFUNCS[ufunc] = function
+    return function
+
+
+add = _ufunc("add", p.Add(), 2)
+subtract = _ufunc("subtract", p.Sub(), 2)
+multiply = _ufunc("multiply", p.Mul(), 2)
+divide = true_divide = _ufunc("divide", p.Div(), 2, _divide_dtype)
+floor_divide = _ufunc("floor_divide", p.FloorDivide(), 2, _number)
+remainder = mod = _ufunc("remainder", p.Remainder(), 2, _number)
+negative = _ufunc("negative", p.Neg(), 1)
+absolute = abs = _ufunc("absolute", p.Abs(), 1)
+sign = _ufunc("sign", p.Sign(), 1)
+maximum = _ufunc("maximum", p.Maximum(), 2)
+minimum = _ufunc("minimum", p.Minimum(), 2)
+arctan2 = _ufunc("arctan2", p.Atan2(), 2, _floating)
+bitwise_and = _ufunc("bitwise_and", p.And(), 2)
+bitwise_or = _ufunc("bitwise_or", p.Or(), 2)
+bitwise_xor = _ufunc("bitwise_xor", p.Xor(), 2)
+invert = bitwise_invert = _ufunc("invert", p.Not(), 1)
+left_shift = bitwise_left_shift = _ufunc("left_shift", p.ShiftLeft(), 2, _number)
+right_shift = bitwise_right_shift = _ufunc("right_shift", p.ShiftRight(), 2, _number)
+equal = _ufunc("equal", p.Eq(), 2)
+not_equal = _ufunc("not_equal", p.Ne(), 2)
+less = _ufunc("less", p.Lt(), 2)
+less_equal = _ufunc("less_equal", p.Le(), 2)
+greater = _ufunc("greater", p.Gt(), 2)
+greater_equal = _ufunc("greater_equal", p.Ge(), 2)
+sqrt = _ufunc("sqrt", p.Sqrt(), 1, _floating)
+cbrt = _ufunc("cbrt", p.Cbrt(), 1, _floating)
+exp = _ufunc("exp", p.Exp(), 1, _floating)
+exp2 = _ufunc("exp2", p.Exp2(), 1, _floating)
+expm1 = _ufunc("expm1", p.Expm1(), 1, _floating)
+log = _ufunc("log", p.Log(), 1, _floating)
+log2 = _ufunc("log2", p.Log2(), 1, _floating)
+log10 = _ufunc("log10", p.Log10(), 1, _floating)
+log1p = _ufunc("log1p", p.Log1p(), 1, _floating)
+sin = _ufunc("sin", p.Sin(), 1, _floating)
+cos = _ufunc("cos", p.Cos(), 1, _floating)
+tan = _ufunc("tan", p.Tan(), 1, _floating)
+arcsin = _ufunc("arcsin", p.Asin(), 1, _floating)
+arccos = _ufunc("arccos", p.Acos(), 1, _floating)
+arctan = _ufunc("arctan", p.Atan(), 1, _floating)
+sinh = _ufunc("sinh", p.Sinh(), 1, _floating)
+cosh = _ufunc("cosh", p.Cosh(), 1, _floating)
+tanh = _ufunc("tanh", p.Tanh(), 1, _floating)
+
+
+def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function made of others under NumPy's ufunc of this name."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                where, dtype = _checked(kwargs, name)
+                if where is not True or dtype is not None:
+                    raise UnsupportedError(f"np.{name} takes no where= or dtype= here", location=user_location())
+            return function(*args)
+
+        run.__name__ = run.__qualname__ = name
+        run.__doc__ = function.__doc__
+        UFUNCS[getattr(np, name)] = run
+        return run
+
+    return register
+
+
+def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        x = as_array(x)
+        return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else positive(x)
+
+    function.__doc__ = f"numpy.{name}: integers stay as they are."
+    return _composed(name)(function)
+
+
+floor = _rounding("floor", p.Floor())
+ceil = _rounding("ceil", p.Ceil())
+trunc = _rounding("trunc", p.Trunc())
+rint = _ufunc("rint", p.Rint(), 1, _floating)
+
+
+@_composed("positive")
+def positive(x: Any) -> Any:
+    """x itself, as a new array."""
+    from tracejit.numpy.shaping import copy
+
+    return copy(x)
+
+
+@_composed("square")
+def square(x: Any) -> Any:
+    """x * x"""
+    return multiply(x, x)
+
+
+@_composed("reciprocal")
+def reciprocal(x: Any) -> Any:
+    """1 / x in x's own dtype."""
+    (y,) = promote(x)
+    dtype = aval(y).dtype
+    return divide(dtype.type(1), y) if dtype.kind == "f" else floor_divide(dtype.type(1), y)
+
+
+@_composed("power")
+def power(x: Any, y: Any) -> Any:
+    """x ** y.  Small constant exponents become multiplications, as NumPy's own fast paths."""
+    if (type(y) in (int, float) and aval(as_array(x)).dtype.kind in "f") or (type(y) is int and y >= 0):
+        (base,) = promote(x)
+        simple = _small_power(base, y)
+        if simple is not None:
+            return simple
+    a, b = promote(x, y, to=_number)
+    return bind(p.Power(), a, b)
+
+
+def _small_power(x: Any, n: Any) -> Any:
+    kind = aval(x).dtype.kind
+    if n == 2:
+        return multiply(x, x)
+    if n == 1:
+        return positive(x)
+    if n == 0.5 and kind == "f":
+        return sqrt(x)
+    if n == -1 and kind == "f":
+        return reciprocal(x)
+    if n == 3:
+        return multiply(multiply(x, x), x)
+    if n == 4 and kind in "iu":
+        return square(square(x))
+    return None
+
+
+def _truth(x: Any) -> Any:
+    """x != 0 as bool."""
+    x = as_array(x)
+    return x if aval(x).dtype == np.bool_ else not_equal(x, 0)
+
+
+@_composed("logical_and")
+def logical_and(x: Any, y: Any) -> Any:
+    """Whether both are nonzero."""
+    return bitwise_and(_truth(x), _truth(y))
+
+
+@_composed("logical_or")
+def logical_or(x: Any, y: Any) -> Any:
+    """Whether one is nonzero."""
+    return bitwise_or(_truth(x), _truth(y))
+
+
+@_composed("logical_xor")
+def logical_xor(x: Any, y: Any) -> Any:
+    """Whether exactly one is nonzero."""
+    return bitwise_xor(_truth(x), _truth(y))
+
+
+@_composed("logical_not")
+def logical_not(x: Any) -> Any:
+    """Whether x is zero."""
+    return invert(_truth(x))
+
+
+@_composed("isnan")
+def isnan(x: Any) -> Any:
+    """Whether x is NaN."""
+    return not_equal(x, x)
+
+
+@_composed("isfinite")
+def isfinite(x: Any) -> Any:
+    """Neither infinite nor NaN."""
+    (y,) = promote(x)
+    return bind(p.IsFinite(), y) if aval(y).dtype.kind == "f" else equal(y, y)
+
+
+@_composed("isinf")
+def isinf(x: Any) -> Any:
+    """Whether x is infinite."""
+    (y,) = promote(x)
+    return equal(absolute(y), np.inf) if aval(y).dtype.kind == "f" else not_equal(y, y)
+
+
+@_composed("fabs")
+def fabs(x: Any) -> Any:
+    """|x| in floating point."""
+    return absolute(*promote(x, to=_floating))
+
+
+@_composed("hypot")
+def hypot(x: Any, y: Any) -> Any:
+    """sqrt(x*x + y*y) without overflow on the way."""
+    a, b = promote(x, y, to=_floating)
+    a, b = absolute(a), absolute(b)
+    big, small = maximum(a, b), minimum(a, b)
+    ratio = divide(small, where(equal(big, 0), 1, big))
+    result = multiply(big, sqrt(add(1, multiply(ratio, ratio))))
+    return where(logical_or(equal(a, np.inf), equal(b, np.inf)), np.inf, result)
+
+
+@_composed("copysign")
+def copysign(x: Any, y: Any) -> Any:
+    """|x| with the sign of y."""
+    a, b = promote(x, y, to=_floating)
+    negative_zero = logical_and(equal(b, 0), less(divide(1, b), 0))
+    return where(logical_or(less(b, 0), negative_zero), negative(absolute(a)), absolute(a))
+
+
+@_composed("fmax")
+def fmax(x: Any, y: Any) -> Any:
+    """The greater one; a NaN only if both are."""
+    a, b = promote(x, y)
+    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+
+
+@_composed("fmin")
+def fmin(x: Any, y: Any) -> Any:
+    """The lesser one; a NaN only if both are."""
+    a, b = promote(x, y)
+    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+
+
+@_composed("heaviside")
+def heaviside(x: Any, y: Any) -> Any:
+    """0 below zero, y at zero, 1 above."""
+    a, b = promote(x, y, to=_floating)
+    return where(isnan(a), a, where(less(a, 0), 0, where(greater(a, 0), 1, b)))
+
+
+@_composed("logaddexp")
+def logaddexp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) without overflow."""
+    a, b = promote(x, y, to=_floating)
+    big = maximum(a, b)
+    gap = negative(absolute(subtract(a, b)))
+    return where(equal(a, b), add(a, float(np.log(2.0))), add(big, log1p(exp(gap))))
+
+
+@_composed("deg2rad")
+def deg2rad(x: Any) -> Any:
+    """Degrees to radians."""
+    return multiply(*promote(x, to=_floating), np.pi / 180)
+
+
+@_composed("rad2deg")
+def rad2deg(x: Any) -> Any:
+    """Radians to degrees."""
+    return multiply(*promote(x, to=_floating), 180 / np.pi)
+
+
+UFUNCS[np.radians] = deg2rad
+UFUNCS[np.degrees] = rad2deg
+
+
+@_composed("divmod")
+def divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """(floor quotient, remainder)"""
+    return floor_divide(x, y), remainder(x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """x where condition else y, with NumPy's promotion of x and y."""
+    from tracejit.numpy.promotion import broadcast
+
+    test = _truth(condition)
+    if not hasattr(test, "dtype"):
+        test = np.bool_(test)
+    a, b = promote(x, y)
+    test, a, b = broadcast([test, a, b], [aval(test).shape, aval(a).shape, aval(b).shape])
+    return p.select(test, a, b)
+
+
+OPERATORS.update({
+    "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder, "pow": power,
+    "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": left_shift, "rshift": right_shift, "divmod": divmod,
+    "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal,
+    "neg": negative, "pos": positive, "abs": absolute, "invert": invert, "select": p.select,
+    "max": maximum, "min": minimum, "raw_add": p.add, "raw_sub": p.sub, "raw_div": p.div,
+})  # fmt: skip
+
+

@@ -1,0 +1,15 @@
+"""Layer 3: the primitives, one family a file, all rules of a primitive in its class.
+
+`python -m tracejit.primitives` prints which primitive has which rule.
+"""
+
+# imported to be registered
+from tracejit.primitives import (
+    contraction as contraction,
+    control_flow as control_flow,
+    creation as creation,
+    elementwise as elementwise,
+    indexing as indexing,
+    reduction as reduction,
+    shape as shape,
+)

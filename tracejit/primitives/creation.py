@@ -1,0 +1,91 @@
+"""Primitives that make arrays from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from attrs import field
+
+from tracejit.ir.forms import Form, FormBuilder, Operand
+from tracejit.ir.kernel import index_const
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.primitives.shape import BroadcastInDim
+from tracejit.support.dtypes import canonical
+from tracejit.support.nodes import node
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.tracer import OPERATORS
+
+__all__ = ["extent_value", "full", "iota"]
+
+
+@node
+class Iota(Primitive):
+    """0, 1, 2, ... along `axis` of `shape`.   -> dtype[*shape]"""
+
+    name = "iota"
+    shape: Shape
+    axis: int
+    dtype: np.dtype[Any] = field(converter=canonical)
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype)
+
+    def impl(self, *args: Any) -> Any:
+        shape = cast("tuple[int, ...]", self.shape)
+        line = np.arange(shape[self.axis]).astype(self.dtype)
+        return np.broadcast_to(line.reshape([-1 if d == self.axis else 1 for d in range(len(shape))]), shape)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        return b.map(self.shape, lambda i: b.op("convert", i[self.axis], dtype=kernel_dtype(self.dtype)))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return bind(self), None
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+        return bind(self), None
+
+
+@node
+class ExtentValue(Primitive):
+    """A symbolic extent as a number, computed from the arguments' shapes when the program runs.   -> dtype[]"""
+
+    name = "extent"
+    extent: Extent
+    dtype: np.dtype[Any] = field(converter=canonical)
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((), self.dtype)
+
+    def impl(self, *args: Any) -> Any:
+        return np.asarray(int(self.extent), self.dtype)[()]
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        return b.map((), lambda i: b.op("convert", index_const(self.extent), dtype=kernel_dtype(self.dtype)))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return bind(self), None
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+        return bind(self), None
+
+
+def extent_value(extent: Extent, dtype: Any) -> Any:
+    """An extent as a scalar operand; a symbolic one is computed when the program runs."""
+    return np.dtype(dtype).type(extent) if isinstance(extent, int) else bind(ExtentValue(extent, np.dtype(dtype)))
+
+
+def iota(shape: Shape, axis: int, dtype: Any) -> Any:
+    """0, 1, 2, ... along `axis`."""
+    return bind(Iota(tuple(shape), axis, np.dtype(dtype)))
+
+
+def full(shape: Shape, value: Any) -> Any:
+    """An array of `shape` filled with a scalar."""
+    return bind(BroadcastInDim(tuple(shape), ()), value)
+
+
+OPERATORS["full"] = full

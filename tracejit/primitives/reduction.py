@@ -1,0 +1,538 @@
+"""Reductions over axes and scans along one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce, Scan
+from tracejit.ir.kernel import Const
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.scalar import is_float, numpy_dtype
+from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.primitives.elementwise import Eq, convert, mul, select
+from tracejit.primitives.shape import broadcast_in_dim, transpose
+from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.nodes import node
+from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.tracer import OPERATORS
+from tracejit.tracer.transpose import shape_of
+
+SHORT = 16  # elements up to which the derivative of cumprod is a table of all pairs
+
+__all__ = ["cumulative", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum"]
+
+
+def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
+
+
+def _merge(i: Sequence[Any], k: Sequence[Any], axes: tuple[int, ...], rank: int) -> tuple[Any, ...]:
+    """Operand index from kept indices i and reduced indices k."""
+    outer, inner = iter(i), iter(k)
+    return tuple(next(inner) if d in axes else next(outer) for d in range(rank))
+
+
+def _spread(x: Any, shape: Shape, axes: tuple[int, ...]) -> Any:
+    """A reduced value back over the reduced axes."""
+    return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
+
+
+def extreme(dtype: str, sign: int) -> Any:
+    """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
+    if dtype == "bool":
+        return sign > 0
+    if is_float(dtype):
+        return sign * float("inf")
+    info = np.iinfo(numpy_dtype(dtype))
+    return int(info.max if sign > 0 else info.min)
+
+
+def wider(dtype: str) -> str:
+    """The dtype a sum accumulates in: float16 in float32, all others in their own."""
+    return "f32" if dtype == "f16" else dtype
+
+
+class _Reduction(Primitive):
+    axes: tuple[int, ...]
+    op: ClassVar[str]
+    empty_ok: ClassVar[bool] = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        if len(set(self.axes)) != len(self.axes) or any(not 0 <= a < x.ndim for a in self.axes):
+            raise ShapeError(f"[{self.name}] axes {self.axes} are not axes of {x}")
+        if not self.empty_ok and any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in self.axes):
+            raise ShapeError(f"[{self.name}] zero-size array {x} has no identity for this reduction")
+        return x.with_shape(_kept(x.shape, self.axes)).strong()
+
+    def identity(self, dtype: str) -> Any:
+        raise NotImplementedError
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        (x,) = operands
+        rank, dtype = len(x.shape), wider(x.dtype)
+        over = tuple(x.shape[a] for a in sorted(self.axes))
+        axes = tuple(sorted(self.axes))
+        finish = None if dtype == x.dtype else (lambda r, acc: r.op("convert", acc, dtype=x.dtype))
+        return b.reduce(
+            _kept(x.shape, axes),
+            over,
+            lambda i, k: b.op("convert", x[_merge(i, k, axes, rank)], dtype=dtype),
+            [Const(self.identity(dtype), dtype)],
+            lambda r, acc, e: self.combine(r, acc[0], e[0]),
+            finish,
+        )
+
+    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+        return r.op(self.op, acc, element)
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+        make: Any = type(self)
+        return bind(make(tuple(a + 1 for a in self.axes)), move_to_front(args[0], dims[0])), 0
+
+    def simplify(self, *args: Any) -> int | None:
+        return 0 if not self.axes else None
+
+
+@node
+class ReduceSum(_Reduction):
+    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x: number[*s] -> number[s without axes]"""
+
+    name = "reduce_sum"
+    axes: tuple[int, ...]
+    op = "add"
+
+    def identity(self, dtype: str) -> Any:
+        return 0
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        if avals[0].dtype == np.bool_:
+            raise DtypeError(f"[{self.name}] does not accept bool; convert it to an integer type first")
+        return super().abstract_eval(*avals)
+
+    def impl(self, *args: Any) -> Any:
+        x = np.asarray(args[0])
+        return np.sum(x, axis=self.axes, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (t,) = tangents
+        return bind(self, *primals), None if t is None else bind(self, t)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        return [_spread(ct, args[0].aval.shape, self.axes)]
+
+
+@node
+class ReduceProd(_Reduction):
+    """The product over `axes`; wraps around for integers."""
+
+    name = "reduce_prod"
+    axes: tuple[int, ...]
+
+    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+        return r.op("and" if acc.dtype == "bool" else "mul", acc, element)
+
+    def identity(self, dtype: str) -> Any:
+        return True if dtype == "bool" else 1
+
+    def impl(self, *args: Any) -> Any:
+        x = np.asarray(args[0])
+        with np.errstate(all="ignore"):
+            return np.prod(x, axis=self.axes, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = bind(self, x)
+        if t is None:
+            return out, None
+        # Products of all others from both sides, right where elements are zero: reduced axes last, as one.
+        shape, rank = shape_of(x), len(shape_of(x))
+        kept = tuple(d for d in range(rank) if d not in self.axes)
+        order = (*kept, *sorted(self.axes))
+        from tracejit.primitives.shape import concatenate, reshape, slice_array
+
+        outer = tuple(shape[d] for d in kept)
+        total: Extent = 1
+        for a in self.axes:
+            total = total * shape[a]
+        y = reshape(transpose(x, order), (*outer, total))
+        s = reshape(transpose(t, order), (*outer, total))
+        one = broadcast_in_dim(aval_of_argument(x).dtype.type(1), (*outer, 1), ())
+        last = len(outer)
+        inner = (*outer, total - 1)
+        before = concatenate([one, slice_array(cumulative("cumprod", y, last), (0,) * (last + 1), inner)], last)
+        back = cumulative("cumprod", y, last, reverse_order=True)
+        after = concatenate([slice_array(back, (*(0,) * last, 1), inner), one], last)
+        return out, reduce_sum(mul(s, mul(before, after)), (last,))
+
+
+class _Extremum(_Reduction):
+    empty_ok = False
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = bind(self, x)
+        if t is None:
+            return out, None
+        # The tangents of all places where the extremum is taken, averaged.  Source: JAX's convention.
+        where = bind(Eq(), x, _spread(out, shape_of(x), self.axes))
+        dtype = aval_of_argument(x).dtype
+        hit = convert(where, dtype)
+        count = reduce_sum(hit, self.axes)
+        picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
+        return out, OPERATORS["raw_div"](picked, count)
+
+
+@node
+class ReduceMax(_Extremum):
+    """The maximum over `axes`; NaN if there is one.  Raises ShapeError for an empty axis."""
+
+    name = "reduce_max"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: str) -> Any:
+        return extreme(dtype, -1)
+
+    def impl(self, *args: Any) -> Any:
+        return np.max(args[0], axis=self.axes)
+
+    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+        return r.op("or" if acc.dtype == "bool" else "max", acc, element)
+
+
+@node
+class ReduceMin(_Extremum):
+    """The minimum over `axes`; NaN if there is one.  Raises ShapeError for an empty axis."""
+
+    name = "reduce_min"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: str) -> Any:
+        return extreme(dtype, 1)
+
+    def impl(self, *args: Any) -> Any:
+        return np.min(args[0], axis=self.axes)
+
+    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+        return r.op("and" if acc.dtype == "bool" else "min", acc, element)
+
+
+class _Arg(Primitive):
+    """The index of the first extremum along one axis, or of the first NaN.   x: [*s] -> i64[s without axis]"""
+
+    axis: int
+    better: ClassVar[str]
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        if not 0 <= self.axis < x.ndim:
+            raise ShapeError(f"[{self.name}] {self.axis} is not an axis of {x}")
+        if isinstance(x.shape[self.axis], int) and x.shape[self.axis] == 0:
+            raise ShapeError(f"[{self.name}] an empty axis of {x} has no extremum")
+        return ShapedArray(_kept(x.shape, (self.axis,)), np.int64)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        (x,) = operands
+        extent, rank = x.shape[self.axis], len(x.shape)
+        narrow = "i32" if isinstance(extent, int) and extent < 2**31 else "i64"
+        worst = extreme(x.dtype, -1 if self.better == "gt" else 1)
+        wide = "u8" if x.dtype == "bool" else x.dtype
+
+        def is_better(r: Any, new: Any, old: Any) -> Any:
+            """Strictly better, a NaN better than any number."""
+            if not is_float(wide):
+                return r.op(self.better, new, old)
+            unordered = r.op("not", r.op("le" if self.better == "gt" else "ge", new, old))
+            return r.op("and", unordered, r.op("eq", old, old))
+
+        def step(r: Any, v: Any, at: Any, new: Any, k: Any) -> Any:
+            take = r.op("or", is_better(r, new, v), r.op("lt", at, Const(0, narrow)))
+            return r.op("select", take, new, v), r.op("select", take, k, at)
+
+        def combine(r: Any, acc: Any, e: Any) -> Any:
+            (v, at), (new, k) = acc, e
+            same = r.op("not", r.op("or", is_better(r, new, v), is_better(r, v, new)))
+            earlier = r.op("and", same, r.op("lt", k, at))
+            take = r.op("or", r.op("or", is_better(r, new, v), earlier), r.op("lt", at, Const(0, narrow)))
+            take = r.op("and", take, r.op("ge", k, Const(0, narrow)))
+            return r.op("select", take, new, v), r.op("select", take, k, at)
+
+        from tracejit.ir.builder import make_lambda
+
+        init = (Const(int(worst) if wide == "u8" else worst, wide), Const(-1, narrow))
+        axes = (self.axis,)
+        form = b.reduce(
+            _kept(x.shape, axes),
+            (extent,),
+            lambda i, k: (b.op("convert", x[_merge(i, k, axes, rank)], dtype=wide), b.op("convert", k[0], dtype=narrow)),
+            init,
+            combine,
+            lambda r, v, at: r.op("convert", at, dtype="i64"),
+        )
+        fold = make_lambda([wide, narrow, wide, narrow], step)
+        return Reduce(form.domain, form.over, form.body, form.init, form.combine, form.finish, fold)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return bind(self, *primals), None
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+        make: Any = type(self)
+        return bind(make(self.axis + 1), move_to_front(args[0], dims[0])), 0
+
+
+@node
+class ArgMax(_Arg):
+    """The index of the first maximum along `axis`.   x: [*s] -> i64[s without axis]"""
+
+    name = "argmax"
+    axis: int
+    better = "gt"
+
+    def impl(self, *args: Any) -> Any:
+        return np.argmax(args[0], axis=self.axis)
+
+
+@node
+class ArgMin(_Arg):
+    """The index of the first minimum along `axis`.   x: [*s] -> i64[s without axis]"""
+
+    name = "argmin"
+    axis: int
+    better = "lt"
+
+    def impl(self, *args: Any) -> Any:
+        return np.argmin(args[0], axis=self.axis)
+
+
+class _Cumulative(Primitive):
+    """A running fold along `axis`, from the end with `reverse`."""
+
+    axis: int
+    reverse: bool
+    op: ClassVar[str]
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        if not 0 <= self.axis < x.ndim:
+            raise ShapeError(f"[{self.name}] {self.axis} is not an axis of {x}")
+        if x.dtype == np.bool_:
+            raise DtypeError(f"[{self.name}] does not accept bool; convert it to an integer type first")
+        return x.strong()
+
+    def identity(self, dtype: str) -> Any:
+        raise NotImplementedError
+
+    def accumulate(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def impl(self, *args: Any) -> Any:
+        x = np.asarray(args[0])
+        flip = (slice(None),) * self.axis + (slice(None, None, -1),)
+        with np.errstate(all="ignore"):
+            return self.accumulate(x[flip])[flip] if self.reverse else self.accumulate(x)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        (x,) = operands
+        dtype = x.dtype
+        return Scan(
+            x.shape,
+            self.axis,
+            b.body(len(x.shape), lambda i: x[i]),
+            (Const(self.identity(dtype), dtype),),
+            b.combiner([dtype], lambda r, acc, e: r.op(self.op, acc[0], e[0])),
+            self.reverse,
+        )
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+        make: Any = type(self)
+        return bind(make(self.axis + 1, self.reverse), move_to_front(args[0], dims[0])), 0
+
+
+@node
+class CumSum(_Cumulative):
+    """Running sums along `axis`."""
+
+    name = "cumsum"
+    axis: int
+    reverse: bool = False
+    op = "add"
+
+    def identity(self, dtype: str) -> Any:
+        return 0
+
+    def accumulate(self, x: Any) -> Any:
+        return np.cumsum(x, axis=self.axis, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (t,) = tangents
+        return bind(self, *primals), None if t is None else bind(self, t)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        return [bind(CumSum(self.axis, not self.reverse), ct)]
+
+
+@node
+class CumProd(_Cumulative):
+    """Running products along `axis`."""
+
+    name = "cumprod"
+    axis: int
+    reverse: bool = False
+    op = "mul"
+
+    def identity(self, dtype: str) -> Any:
+        return 1
+
+    def accumulate(self, x: Any) -> Any:
+        return np.cumprod(x, axis=self.axis, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = bind(self, x)
+        if t is None:
+            return out, None
+        if isinstance(shape_of(x)[self.axis], int) and shape_of(x)[self.axis] <= SHORT:
+            return out, self._tangent_of_few(x, t)
+        # p_k = p_k-1 * x_k, so dp_k = dp_k-1 * x_k + p_k-1 * t_k: right where elements are zero, and linear work.
+        before = _shifted(out, self.axis, self.reverse, aval_of_argument(x).dtype.type(1))
+        return out, _linear_recurrence(x, mul(before, t), self.axis, self.reverse)
+
+    def _tangent_of_few(self, x: Any, t: Any) -> Any:
+        """d p_k = sum over j <= k of t_j * prod over i <= k, i != j of x_i: a pairwise table, one kernel."""
+        from tracejit.primitives.creation import iota
+
+        shape, a = shape_of(x), self.axis
+        n, rank = shape[a], len(shape_of(x))
+        wide = (*shape[: a + 1], n, *shape[a + 1 :])
+        source = tuple(d if d < a else d + 1 for d in range(rank))  # x_i along axis a + 1
+        over = broadcast_in_dim(x, wide, source)
+        j, i = iota(wide, a, np.int64), iota(wide, a + 1, np.int64)
+        dtype = aval_of_argument(x).dtype
+        others = bind(type(self)(a + 1, self.reverse), select(bind(Eq(), i, j), dtype.type(1), over))
+        seen = OPERATORS["ge"](j, i) if self.reverse else OPERATORS["le"](j, i)
+        along = broadcast_in_dim(t, wide, tuple(d if d <= a else d + 1 for d in range(rank)))
+        return reduce_sum(select(seen, mul(along, others), dtype.type(0)), (a,))
+
+
+def _shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
+    """x one place on along `axis` (towards the start with `reverse`), `first` where nothing comes."""
+    from tracejit.primitives.shape import pad, slice_array
+
+    shape = shape_of(x)
+    inner = tuple(n - 1 if d == axis else n for d, n in enumerate(shape))
+    start, before, after = ([0] * len(shape) for _ in range(3))
+    start[axis], before[axis], after[axis] = (1, 0, 1) if reverse else (0, 1, 0)
+    return pad(slice_array(x, tuple(start), inner), first, before, after)
+
+
+def _linear_recurrence(x: Any, u: Any, axis: int, reverse: bool) -> Any:
+    """y_k = y_k-1 * x_k + u_k along `axis`: linear in u."""
+    from tracejit.primitives.control_flow import Loop
+    from tracejit.primitives.elementwise import add
+    from tracejit.tracer.stage import stage
+
+    rank = len(shape_of(x))
+    order = (axis, *[d for d in range(rank) if d != axis])
+    rows, news = transpose(x, order), transpose(u, order)
+    aval = aval_of_argument(rows)
+    row = ShapedArray(aval.shape[1:], aval.dtype)
+
+    def step(_: Any, y: Any, factor: Any, new: Any) -> list[Any]:
+        out = add(mul(y, factor), new)
+        return [out, out]
+
+    body = stage(step, [ShapedArray((), np.int64), row, row, row]).jaxpr
+    start = broadcast_in_dim(aval.dtype.type(0), row.shape, ())
+    _, found = bind(Loop(body, aval.shape[0], 0, 1, reverse), start, rows, news)
+    return transpose(found, [order.index(d) for d in range(rank)])
+
+
+class _CumulativeExtremum(_Cumulative):
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = bind(self, x)
+        if t is None:
+            return out, None
+        # The tangent of the place where the running extremum was set: of equal ones the first.
+        from tracejit.primitives.creation import extent_value, iota
+        from tracejit.primitives.indexing import gather
+
+        shape, a, rank = shape_of(x), self.axis, len(shape_of(x))
+        at = iota(shape, a, np.int64)
+        same = bind(Eq(), x, _shifted(out, a, self.reverse, aval_of_argument(x).dtype.type(0)))
+        first = bind(Eq(), at, extent_value(shape[a] - 1, np.int64) if self.reverse else np.int64(0))
+        new = OPERATORS["and"](bind(Eq(), x, out), OPERATORS["or"](first, OPERATORS["invert"](same)))
+        if self.reverse:
+            found = cumulative("cummin", select(new, at, extent_value(shape[a] - 1, np.int64)), a, True)
+        else:
+            found = cumulative("cummax", select(new, at, np.int64(0)), a)
+        return out, gather(t, tuple(range(rank)), [found if d == a else iota(shape, d, np.int64) for d in range(rank)])
+
+
+@node
+class CumMax(_CumulativeExtremum):
+    """Running maxima along `axis`; NaN from the first NaN on."""
+
+    name = "cummax"
+    axis: int
+    reverse: bool = False
+    op = "max"
+
+    def identity(self, dtype: str) -> Any:
+        return extreme(dtype, -1)
+
+    def accumulate(self, x: Any) -> Any:
+        return np.maximum.accumulate(x, axis=self.axis)
+
+
+@node
+class CumMin(_CumulativeExtremum):
+    """Running minima along `axis`; NaN from the first NaN on."""
+
+    name = "cummin"
+    axis: int
+    reverse: bool = False
+    op = "min"
+
+    def identity(self, dtype: str) -> Any:
+        return extreme(dtype, 1)
+
+    def accumulate(self, x: Any) -> Any:
+        return np.minimum.accumulate(x, axis=self.axis)
+
+
+_CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin)}
+
+
+def cumulative(name: str, x: Any, axis: int, reverse_order: bool = False) -> Any:
+    """cumsum, cumprod, cummax or cummin along `axis`."""
+    return bind(_CUMULATIVE[name](axis, reverse_order), x)
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """Sum over `axes`; x itself if there are none."""
+    return bind(ReduceSum(tuple(axes)), x) if axes else x
+
+
+def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
+    """Product over `axes`; x itself if there are none."""
+    return bind(ReduceProd(tuple(axes)), x) if axes else x
+
+
+def reduce_max(x: Any, axes: Sequence[int]) -> Any:
+    """Maximum over `axes`; x itself if there are none."""
+    return bind(ReduceMax(tuple(axes)), x) if axes else x
+
+
+def reduce_min(x: Any, axes: Sequence[int]) -> Any:
+    """Minimum over `axes`; x itself if there are none."""
+    return bind(ReduceMin(tuple(axes)), x) if axes else x
+
+
+OPERATORS["reduce_sum"] = reduce_sum
+OPERATORS["reduce_any"] = reduce_max

@@ -1,0 +1,38 @@
+"""Configuration: a few switches, read from the environment once, changeable at run time."""
+
+from __future__ import annotations
+
+import os
+
+from attrs import define
+
+__all__ = ["Config", "config"]
+
+
+def _flag(name: str, default: bool = False) -> bool:
+    return os.environ.get(name, "1" if default else "0").lower() not in ("", "0", "false", "no", "off")
+
+
+@define
+class Config:
+    """`tj.config`: process-wide settings.
+
+    checks: verify every IR after every pass (TRACEJIT_CHECKS).
+    backend: the default backend name (TRACEJIT_BACKEND).
+    default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
+    dump: names of stages to print, comma separated, optionally ":directory" (TRACEJIT_DUMP).
+    cache_size: how many executables one jitted function keeps.
+    """
+
+    checks: bool = False
+    backend: str = "cpu"
+    default_dtype_bits: int = 64
+    dump: str = ""
+    cache_size: int = 128
+
+
+config = Config(
+    checks=_flag("TRACEJIT_CHECKS"),
+    backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
+    dump=os.environ.get("TRACEJIT_DUMP", ""),
+)

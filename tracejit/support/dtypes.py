@@ -1,0 +1,63 @@
+"""Dtypes and promotion: NumPy's rules (NEP 50), with Python scalars weak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.errors import DtypeError
+
+__all__ = ["SUPPORTED", "canonical", "result_type", "short_name", "weak_kind"]
+
+SUPPORTED = tuple(np.dtype(c) for c in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_SHORT = {dtype: ("bool" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}") for dtype in SUPPORTED}
+_KNOWN = {dtype: dtype for dtype in SUPPORTED}
+_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+
+
+def canonical(dtype: Any) -> np.dtype[Any]:
+    """The supported dtype equal to `dtype`.  Raises DtypeError, naming what is supported, for any other."""
+    if isinstance(dtype, np.dtype):
+        known = _KNOWN.get(dtype)  # pyright: ignore[reportUnknownArgumentType]
+        if known is not None:
+            return known
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise DtypeError(f"{dtype!r} is not a dtype") from error
+    if not found.isnative:
+        raise DtypeError(f"dtype {found} is not in native byte order; convert it with x.astype(x.dtype.newbyteorder('='))")
+    for known in SUPPORTED:
+        if found == known:
+            return known
+    raise DtypeError(f"dtype {found} is not supported; supported are {', '.join(_SHORT.values())}")
+
+
+def short_name(dtype: np.dtype[Any]) -> str:
+    """`f32`, `i64`, `bool`: the names both IRs print."""
+    return _SHORT.get(dtype) or str(dtype)
+
+
+def weak_kind(value: Any) -> np.dtype[Any] | None:
+    """The dtype a Python scalar has on its own; None for anything that is not exactly bool, int, float or complex."""
+    return _WEAK.get(type(value))
+
+
+def result_type(*operands: tuple[np.dtype[Any], bool]) -> tuple[np.dtype[Any], bool]:
+    """(dtype, weak) of mixing operands given as (dtype, weak).
+
+    Weak operands bend to the strong ones as in NEP 50: a Python float with int32 arrays gives float64, with float32 gives float32.
+    """
+    strong = [dtype for dtype, weak in operands if not weak]
+    soft = [dtype for dtype, weak in operands if weak]
+    if not strong:
+        return np.result_type(*soft), True
+    result = np.result_type(*strong)
+    order = "biufc"
+    for dtype in soft:
+        have, want = order.index(result.kind), order.index(dtype.kind)
+        if want <= have or {result.kind, dtype.kind} == {"i", "u"}:
+            continue
+        result = np.result_type(result, 1j) if dtype.kind == "c" else (np.dtype(np.float64) if dtype.kind == "f" else np.dtype(np.int64))
+    return result, False

@@ -1,0 +1,127 @@
+"""The error tree: the user's errors, limitations, a backend's failures, and bugs.
+
+Every error may carry the `Location` of the user's line and notes; its text shows them, underlined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.support.source import Location
+
+__all__ = [
+    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "InternalError", "LaunchError",
+    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
+    "IndexOutOfBounds", "UnsupportedError", "UserError", "VerifyError", "WriteError",
+]  # fmt: skip
+
+
+class TracejitError(Exception):
+    """Root of all errors raised on purpose by tracejit."""
+
+    def __init__(self, message: str, *, location: Location | None = None, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.notes = notes
+
+    def at(self, location: Location | None) -> TracejitError:
+        """Attach the user's line if none is known yet."""
+        if self.location is None:
+            self.location = location
+        return self
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.location is not None:
+            parts.append(self.location.show())
+        parts += [f"  {note}" for note in self.notes]
+        return "\n".join(parts)
+
+
+class UserError(TracejitError):
+    """The program asks for something that has no meaning."""
+
+
+class ShapeError(UserError, ValueError):
+    """Shapes, ranks or axes do not fit."""
+
+
+class DtypeError(UserError, TypeError):
+    """A dtype is not accepted by this operation."""
+
+
+class TracerError(UserError, TypeError):
+    """A traced value was used where a concrete one is needed, or the other way round."""
+
+
+class ConcretizationError(TracerError):
+    """Python asked a traced value for its concrete value (`if x > 0`, `float(x)`, `range(x)`)."""
+
+
+class LeakedTracerError(TracerError):
+    """A traced value outlived the function whose trace made it."""
+
+
+class IndexOutOfBounds(UserError, IndexError):
+    """An index is outside the array, as NumPy would say."""
+
+
+class WriteError(UserError, ValueError):
+    """An array that is to be changed in place cannot be: it is read-only, immutable, or shares memory in a way that matters."""
+
+
+class ScheduleError(UserError, ValueError):
+    """A schedule is not legal for this kernel."""
+
+
+class UnsupportedError(TracejitError, NotImplementedError):
+    """A known limitation; the text says what is supported."""
+
+
+class MissingRuleError(UnsupportedError):
+    """A primitive lacks a rule; the text names primitive, rule and file."""
+
+
+class BackendError(TracejitError, RuntimeError):
+    """A backend failed."""
+
+
+class BackendUnavailable(BackendError):
+    """The backend is unknown, disabled or could not load; the text says why."""
+
+
+class CompileError(BackendError):
+    """Code generation or a driver's compiler failed; carries the source and the log."""
+
+    def __init__(self, message: str, *, source: str = "", log: str = "", **more: Any) -> None:
+        super().__init__(message, **more)
+        self.source = source
+        self.log = log
+
+    def __str__(self) -> str:
+        return super().__str__() + (f"\n  log: {self.log.strip()}" if self.log.strip() else "")
+
+
+class LaunchError(BackendError):
+    """A compiled program failed while it ran."""
+
+
+class OutOfMemory(BackendError, MemoryError):
+    """No memory for `requested` bytes; `peak` bytes were in use."""
+
+    def __init__(self, message: str, *, requested: int = 0, peak: int = 0, **more: Any) -> None:
+        super().__init__(f"{message} (requested {requested} bytes, peak {peak} bytes)", **more)
+        self.requested = requested
+        self.peak = peak
+
+
+class InternalError(TracejitError, AssertionError):
+    """A bug of tracejit itself."""
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__(f"{message}\n  This is a bug in tracejit. Please report it with the output of TRACEJIT_DUMP=all.", **more)
+
+
+class VerifyError(InternalError):
+    """An IR is malformed after a pass."""

@@ -1,0 +1,124 @@
+"""Where in the user's program something was written: recorded cheaply, shown only when needed."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from contextvars import ContextVar
+from pathlib import Path
+from types import CodeType, FrameType
+
+from attrs import frozen
+
+__all__ = ["Location", "is_internal", "located", "raised_at", "user_location"]
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_INTERNAL: dict[str, bool] = {}
+_LIBRARIES = (
+    tuple(str(Path(module.__file__).parent) for module in (sys.modules["numpy"],) if module.__file__) if "numpy" in sys.modules else ()
+)
+
+
+_GENERATED = ("<__array_function__ internals>", "<attrs generated methods tracejit.")
+
+
+@frozen(eq=False)
+class Location:
+    """One instruction of one code object: enough to find the line, the columns and the function."""
+
+    code: CodeType
+    lasti: int
+
+    def position(self) -> tuple[str, int, int, int]:
+        """(file, line, first column, last column); columns are 0-based and -1 where unknown."""
+        for n, (line, end_line, first, last) in enumerate(self.code.co_positions()):
+            if n == self.lasti // 2:
+                if line is None:
+                    break
+                same_line = end_line == line and first is not None and last is not None
+                return (
+                    self.code.co_filename,
+                    line,
+                    first if same_line and first is not None else -1,
+                    last if same_line and last is not None else -1,
+                )
+        return self.code.co_filename, self.code.co_firstlineno, -1, -1
+
+    def short(self) -> str:
+        """`train.py:12`"""
+        file, line, _, _ = self.position()
+        return f"{Path(file).name}:{line}"
+
+    def show(self) -> str:
+        """The user's line, underlined, as an error shows it."""
+        file, line, first, last = self.position()
+        where = f"  at {Path(file).name}:{line}" + (f":{first + 1}" if first >= 0 else "") + f" in {self.code.co_name}"
+        text = linecache.getline(file, line).rstrip("\n")
+        if not text.strip():
+            return where
+        stripped = text.lstrip()
+        cut = len(text) - len(stripped)
+        out = f"{where}\n      {stripped}"
+        if first >= 0:
+            # Columns count UTF-8 bytes; the line is shown in characters.
+            begin = len(text.encode()[:first].decode(errors="replace")) - cut
+            end = len(text.encode()[:last].decode(errors="replace")) - cut
+            out += "\n      " + " " * begin + "^" * max(1, end - begin)
+        return out
+
+    def __str__(self) -> str:
+        return self.short()
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to this package (or to NumPy, whose protocols call us back)."""
+    known = _INTERNAL.get(filename)
+    if known is None:
+        known = _INTERNAL[filename] = filename.startswith((_PACKAGE, *_LIBRARIES, *_GENERATED))
+    return known
+
+
+_derived: ContextVar[Location | None] = ContextVar("tracejit_location", default=None)
+
+
+class located:
+    """Operations recorded in the block come from `location`: they are derived from an operation the user wrote there.
+
+    No code of the user's may run inside.
+    """
+
+    __slots__ = ("_location", "_token")
+
+    def __init__(self, location: Location | None) -> None:
+        self._location = location
+
+    def __enter__(self) -> None:
+        self._token = _derived.set(self._location)
+
+    def __exit__(self, *_: object) -> None:
+        _derived.reset(self._token)
+
+
+def user_location(depth: int = 1) -> Location | None:
+    """The innermost frame outside this package and NumPy.  About 0.4 us plus 0.1 us for each inner frame."""
+    derived = _derived.get()
+    if derived is not None:
+        return derived
+    frame: FrameType | None = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        code = frame.f_code
+        if not is_internal(code.co_filename):
+            return Location(code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """The user's line nearest to where an exception was raised: the innermost frame outside this package and NumPy."""
+    found: Location | None = None
+    at = error.__traceback__
+    while at is not None:
+        if not is_internal(at.tb_frame.f_code.co_filename):
+            found = Location(at.tb_frame.f_code, at.tb_lasti)
+        at = at.tb_next
+    return found

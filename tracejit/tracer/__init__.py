@@ -1,0 +1,1 @@
+"""Layer 2: running Python functions on abstract values: bind, tracers, staging, and the transformations as interpreters."""

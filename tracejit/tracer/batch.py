@@ -1,0 +1,151 @@
+"""vmap: an interpreter on (value, axis); every primitive has a rule that moves the mapped axis through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
+from tracejit.support.errors import ShapeError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.transformation import Describe, Transformation, describe_position
+
+__all__ = ["BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "spread"]
+
+
+class BatchInterpreter(Transformation):
+    """Values are (value, axis), axis None where the value does not vary over the mapped axis of `size`."""
+
+    def __init__(self, parent: Interpreter, size: Any, describe: Describe = describe_position) -> None:
+        super().__init__(parent, "vmap", describe)
+        self.size = size
+
+    def wrap(self, value: Any, extra: int | None) -> Tracer:
+        aval = aval_of_argument(value)
+        if extra is not None:
+            aval = ShapedArray(aval.shape[:extra] + aval.shape[extra + 1 :], aval.dtype, aval.weak)
+        return Tracer(self, (value, extra), aval)
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        assert self.parent is not None
+        values: list[Any] = []
+        dims: list[int | None] = []
+        mapped = False
+        for a in args:
+            value, dim = self.pair(a)
+            values.append(value)
+            dims.append(dim)
+            mapped = mapped or dim is not None
+        with use_interpreter(self.parent):
+            if not mapped:
+                return tuple([self.wrap(o, None) for o in self.parent.process(primitive, values)])
+            out, axis = primitive.batch(values, dims, self.size)
+        if primitive.multiple_results:
+            return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
+        return (self.wrap(out, axis),)
+
+    def concrete(self, tracer: Tracer) -> Any:
+        """The value where it is the same for every element and the interpreter below computes eagerly."""
+        value, axis = tracer.value
+        return self.known(value) if axis is None else None
+
+    def loses_derivative(self, tracer: Tracer) -> bool:
+        """Whether a Python number made of this value would silently drop its derivative."""
+        value = tracer.value[0]
+        below = getattr(value.interpreter, "loses_derivative", None) if isinstance(value, Tracer) else None
+        return below is not None and below(value)
+
+
+def move_to_front(x: Any, axis: int | None) -> Any:
+    """x with its mapped axis first; an unmapped x as it is."""
+    if axis is None or axis == 0:
+        return x
+    ndim = len(aval_of_argument(x).shape)
+    return OPERATORS["transpose"](x, (axis, *[d for d in range(ndim) if d != axis]))
+
+
+def align_batched(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Elementwise arguments with the mapped axis in front and equal ranks (rank-0 unmapped ones stay)."""
+    ranks = [len(aval_of_argument(a).shape) - (d is not None) for a, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    size = next(aval_of_argument(a).shape[d] for a, d in zip(args, dims, strict=True) if d is not None)
+    out: list[Any] = []
+    for a, d, r in zip(args, dims, ranks, strict=True):
+        if d is None and r == 0:
+            out.append(a)
+            continue
+        x = move_to_front(a, d)
+        shape = aval_of_argument(x).shape
+        if d is None:
+            x = OPERATORS["broadcast_in_dim"](x, (size, *shape), tuple(range(1, r + 1)))
+        elif r == 0 and rank:
+            full = next(aval_of_argument(b).shape for b, _, q in zip(args, dims, ranks, strict=True) if q == rank)
+            e = next(e for e, q in zip(dims, ranks, strict=True) if q == rank)
+            inner = full if e is None else full[:e] + full[e + 1 :]
+            x = OPERATORS["broadcast_in_dim"](x, (size, *inner), (0,))
+        out.append(x)
+    return out
+
+
+def batch_pairs(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: Any = None,
+    *,
+    describe: Describe = describe_position,
+) -> list[tuple[Any, int | None]]:
+    """Map a flat function over axes `dims` of its arguments: (result, its mapped axis or None if it does not vary) for each result.
+
+    size: the extent of the mapped axes.  Raises ShapeError where the mapped extents differ or there is none.
+    """
+    for n, (a, d) in enumerate(zip(args, dims, strict=True)):
+        if d is None:
+            continue
+        extent = aval_of_argument(a).shape[d]
+        if size is None:
+            size = extent
+        elif size is not extent and size != extent:
+            lines = [
+                f"axis {e} of argument {describe(k)} has {aval_of_argument(b).shape[e]}"
+                for k, (b, e) in enumerate(zip(args, dims, strict=True))
+                if e is not None
+            ]
+            raise ShapeError(f"vmap: mapped axes differ in extent: {', '.join(lines[: max(4, n + 1)])}", location=user_location())
+    if size is None:
+        raise ShapeError("vmap needs at least one argument with a mapped axis, or axis_size=", location=user_location())
+    interpreter = BatchInterpreter(current_interpreter(), size, describe)
+    tracers = [interpreter.argument(n, a, d) for n, (a, d) in enumerate(zip(args, dims, strict=True))]
+    try:
+        with use_interpreter(interpreter):
+            results = list(function(*tracers))
+        return [interpreter.pair(r) for r in results]
+    finally:
+        interpreter.alive = False
+
+
+def batch(function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], size: Any = None) -> list[Any]:
+    """`batch_pairs` with the mapped axis of every result in front; results that do not vary are repeated."""
+    if size is None:
+        size = next((aval_of_argument(a).shape[d] for a, d in zip(args, dims, strict=True) if d is not None), None)
+    return [spread(value, axis, size, 0) for value, axis in batch_pairs(function, args, dims, size)]
+
+
+def spread(value: Any, axis: int | None, size: Any, target: int) -> Any:
+    """A result of `batch_pairs` with its mapped axis at `target`; one that does not vary is repeated."""
+    if axis is None:
+        shape = aval_of_argument(value).shape
+        value, axis = OPERATORS["broadcast_in_dim"](value, (size, *shape), tuple(range(1, len(shape) + 1))), 0
+    ndim = len(aval_of_argument(value).shape)
+    if not -ndim <= target < ndim:
+        raise ShapeError(f"vmap: out_axes {target} is not an axis of a result of rank {ndim}", location=user_location())
+    target %= ndim
+    if axis == target:
+        return value
+    order = [d for d in range(ndim) if d != axis]
+    order.insert(target, axis)
+    return OPERATORS["transpose"](value, tuple(order))

@@ -1,0 +1,117 @@
+"""`bind` and the current interpreter.
+
+All operations go through `bind(primitive, *args)`, which hands them to the current interpreter: the eager one computes with NumPy,
+the staging one records an equation, a transformation computes on pairs under the interpreter below it.  The stack of interpreters
+is a linked list of parents held in a context variable, so threads and async tasks do not see each other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.primitive import Primitive
+from tracejit.support.errors import LeakedTracerError, TracejitError
+from tracejit.support.source import user_location
+
+__all__ = ["EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "use_interpreter"]
+
+
+EAGER_ARRAYS: dict[type, Any] = {}
+"""Array class of a layer above -> what the eager interpreter does, `f(primitive, args) -> results`, where one is among the operands."""
+
+
+class Interpreter:
+    """What `bind` does.  `parent` is the interpreter below; `alive` ends with the trace that owns it."""
+
+    name = "interpreter"
+
+    def __init__(self, parent: Interpreter | None) -> None:
+        self.parent = parent
+        self.alive = True
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of one operation, always a tuple."""
+        raise NotImplementedError
+
+    def write(self, cell: Any, value: Any) -> None:
+        """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
+        cell.store(self, value)
+
+
+class EvalInterpreter(Interpreter):
+    """Runs each primitive's `impl` at once."""
+
+    name = "eager"
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        for a in args:
+            if type(a) is np.ndarray:
+                continue
+            own = EAGER_ARRAYS.get(type(a))
+            if own is not None:
+                return own(primitive, args)
+            if isinstance(getattr(a, "interpreter", None), Interpreter):
+                raise LeakedTracerError(
+                    f"a traced array {a.aval} is used after its trace has ended; it was stored where it outlived its function"
+                )
+        result = primitive.impl(*args)
+        return tuple(result) if primitive.multiple_results else (result,)
+
+
+eager = EvalInterpreter(None)
+_current: ContextVar[Interpreter] = ContextVar("tracejit_interpreter", default=eager)
+
+
+def current_interpreter() -> Interpreter:
+    """The interpreter `bind` hands operations to here and now."""
+    return _current.get()
+
+
+_preparations: list[Callable[[], Any]] = []
+
+
+def before_tracing(prepare: Callable[[], Any]) -> None:
+    """Run `prepare` once, before anything is traced: what a program that traces nothing need not import."""
+    _preparations.append(prepare)
+
+
+class use_interpreter:
+    """Make `interpreter` the current one inside the block.  A class: entered for every operation of every transformation."""
+
+    __slots__ = ("_interpreter", "_token")
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._interpreter = interpreter
+
+    def __enter__(self) -> Interpreter:
+        while _preparations:
+            _preparations[-1]()
+            _preparations.pop()
+        self._token = _current.set(self._interpreter)
+        return self._interpreter
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
+
+
+def bind(primitive: Primitive, *args: Any) -> Any:
+    """Apply a primitive.  One result, or a tuple when the primitive has several.
+
+    Raises whatever the primitive's rules raise, with the user's line attached.
+    """
+    try:
+        results = _current.get().process(primitive, args)
+    except TracejitError as error:
+        if error.location is None:
+            error.location = user_location()
+        raise
+    return results if primitive.multiple_results else results[0]
+
+
+def aval_value(x: Any) -> Any:
+    """An argument of `bind` as the eager interpreter wants it."""
+    return x if isinstance(x, np.ndarray) else np.asarray(x)

@@ -1,0 +1,82 @@
+"""Linearization: the primal computation at once, the tangent computation as a linear jaxpr.  `vjp` transposes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from tracejit.ir.jaxpr import Jaxpr, Literal, Var
+from tracejit.support.nodes import node
+from tracejit.support.source import located
+from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
+from tracejit.tracer.jvp import JVPInterpreter
+from tracejit.tracer.stage import StageInterpreter, aval_of_argument
+from tracejit.tracer.transformation import Describe, describe_position
+from tracejit.tracer.transpose import backward_pass
+
+__all__ = ["Linearized", "evaluate_jaxpr", "linearize"]
+
+
+@node
+class Linearized:
+    """The outputs of a function at a point and its derivative there: a linear jaxpr whose last inputs are `residuals`.
+
+    `zero[k]` says that output k does not depend on the inputs.
+    """
+
+    outputs: tuple[Any, ...]
+    jaxpr: Jaxpr
+    residuals: tuple[Any, ...]
+    linear: int
+    zero: tuple[bool, ...]
+
+    def pullback(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Cotangents of the inputs; None stands for zero."""
+        live = [c for c, zero in zip(cotangents, self.zero, strict=True) if not zero]
+        return backward_pass(self.jaxpr, self.residuals, live, self.linear)
+
+    def pushforward(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs; None stands for zero."""
+        live = iter(evaluate_jaxpr(self.jaxpr, [*tangents, *self.residuals]))
+        return [None if zero else next(live) for zero in self.zero]
+
+    def detached(self) -> Linearized:
+        """The same with its own copies of NumPy arrays: later changes to the user's arrays do not reach it."""
+        return evolve(self, residuals=tuple(np.array(r) if isinstance(r, np.ndarray) else r for r in self.residuals))
+
+
+def linearize(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], *, name: str = "linearize", describe: Describe = describe_position
+) -> Linearized:
+    """Linearize a flat function at `primals` (all of them differentiable)."""
+    recorder = StageInterpreter(current_interpreter(), partial=True)
+    recorder.name = name
+    forward = JVPInterpreter(recorder, name, describe)
+    tangents = [recorder.new_input(aval_of_argument(p).strong()) for p in primals]
+    tracers = [forward.argument(n, p, t) for n, (p, t) in enumerate(zip(primals, tangents, strict=True))]
+    try:
+        with use_interpreter(forward):
+            results = list(function(*tracers))
+        pairs = [forward.pair(r) for r in results]
+        zero = tuple(t is None for _, t in pairs)
+        with use_interpreter(recorder):
+            outputs = [recorder.atom(t) for _, t in pairs if t is not None]
+    finally:
+        forward.alive = recorder.alive = False
+    jaxpr = Jaxpr([*recorder.inputs, *recorder.captured.values()], recorder.equations, outputs)
+    return Linearized(tuple(p for p, _ in pairs), jaxpr, tuple(recorder.constants), len(primals), zero)
+
+
+def evaluate_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
+    """Run a jaxpr under the current interpreter."""
+    environment: dict[Var, Any] = dict(zip(jaxpr.inputs, args, strict=True))
+    for equation in jaxpr.equations:
+        values = [a.value if isinstance(a, Literal) else environment[a] for a in equation.inputs]
+        with located(equation.location):
+            out = bind(equation.primitive, *values)
+        for var, value in zip(equation.outputs, out if equation.primitive.multiple_results else (out,), strict=True):
+            environment[var] = value
+    return [a.value if isinstance(a, Literal) else environment[a] for a in jaxpr.outputs]

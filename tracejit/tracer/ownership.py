@@ -1,0 +1,95 @@
+"""Whose code something is: the user's, which is redirected while it is traced, or an installed package's, which is left alone."""
+
+from __future__ import annotations
+
+import sys
+from enum import EnumMeta
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tracejit.support.source import is_internal
+
+__all__ = ["is_users_function", "is_users_module", "is_users_type"]
+
+
+@cache
+def _installed_roots() -> tuple[str, ...]:
+    import site  # at first use: both take a millisecond to import
+    import sysconfig
+
+    paths = sysconfig.get_paths()
+    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib") if key in paths}
+    roots.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
+    roots.add(str(site.getusersitepackages()) if hasattr(site, "getusersitepackages") else "")
+    return tuple(str(Path(root)) + "/" for root in roots if root)
+
+
+@cache
+def _is_installed(file: str) -> bool:
+    path = file.replace("\\", "/")
+    if path.startswith("<frozen") or path == "<__array_function__ internals>" or is_internal(file):
+        return True
+    return (
+        "/site-packages/" in path
+        or "/dist-packages/" in path
+        or path.startswith(tuple(root.replace("\\", "/") for root in _installed_roots()))
+    )
+
+
+def is_users_function(function: FunctionType) -> bool:
+    """Whether a function is the user's.  Code made by `exec` (a dataclass's `__init__`) belongs to the module it was made for."""
+    file = function.__code__.co_filename
+    if file.startswith("<") and not file.startswith("<frozen"):
+        file = function.__globals__.get("__file__") or file
+    return not _is_installed(file)
+
+
+def is_users_module(module: ModuleType) -> bool:
+    """Whether a module is the user's: a file of theirs, `__main__`, or one made at run time."""
+    file = getattr(module, "__file__", None)
+    if file is not None:
+        return not _is_installed(file)
+    spec = getattr(module, "__spec__", None)
+    if spec is not None and spec.origin in ("built-in", "frozen"):
+        return False
+    return module.__name__ not in sys.builtin_module_names and not _is_namespace_of_installed(module)
+
+
+def _is_namespace_of_installed(module: ModuleType) -> bool:
+    """A namespace package has no file but directories."""
+    return any(_is_installed(str(path) + "/") for path in getattr(module, "__path__", ()))
+
+
+_IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
+
+
+_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def _is_users_class(kind: type) -> bool:
+    if (
+        isinstance(kind, EnumMeta)
+        or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE
+        or kind.__module__ in ("builtins", "__builtin__")
+    ):
+        return False
+    functions = [x for x in vars(kind).values() if type(x) is FunctionType]
+    if functions:
+        return any(is_users_function(f) for f in functions)
+    module = sys.modules.get(kind.__module__)
+    return (
+        module is not None and (kind.__module__ == "__main__" or getattr(module, "__file__", None) is not None) and is_users_module(module)
+    )
+
+
+def is_users_type(kind: Any) -> bool:
+    """Whether a class is defined by the user.  Enumerations are values and do not count."""
+    if not isinstance(kind, type):
+        return False
+    found = _classes.get(kind)
+    if found is None:
+        found = _classes[kind] = _is_users_class(kind)
+    return found

@@ -1,0 +1,378 @@
+"""A user's function as it is traced: a clone whose view of NumPy, of its modules and of its own functions is redirected.
+
+`redirect(function)` gives the clone: the same code object over other globals (`namespace.Namespace`) and, where they hold something that is
+substituted, other closure cells.  Substituted are NumPy and `math`, under any name, by views of them; functions that make arrays by ones
+that make traced arrays; Python functions of the user by their clones; `functools.partial` objects and bound methods of those; arrays by
+tracers that read them at each call.  Methods need more, see `methods`.  Functions of installed packages and of this one are left alone.
+
+A `Trace` is what one tracing of a function knows: what it read from outside, and clones that are good for this trace only.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+from attrs import define, field
+
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.source import Location, is_internal
+from tracejit.tracer.captured import MOST_ITEMS, AttributePlace, CellPlace, ClassPlace, NamePlace, Reads, SlotPlace
+from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.methods import ClassPatches
+from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
+from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
+from tracejit.tracer.substitutes import refuse_random, substitute_for
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
+_WATCHED_MODULES = frozenset({"math"})
+
+_trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The trace this thread is in, None outside."""
+    return _trace.get()
+
+
+@define(eq=False)
+class _Substitution:
+    """The substitutes that last: one for each function, module and namespace, shared by all traces."""
+
+    clones: weakref.WeakKeyDictionary[FunctionType, FunctionType] = field(factory=weakref.WeakKeyDictionary[FunctionType, FunctionType])
+    namespaces: dict[int, Namespace] = field(factory=dict[int, Namespace])
+    modules: dict[str, ModuleView] = field(factory=dict[str, ModuleView])
+    lock: threading.RLock = field(factory=threading.RLock)
+
+    def name(self, namespace: dict[str, Any], name: str, value: Any) -> Any:
+        """What stands for a global name, or a module's attribute; the current trace depends on it."""
+        trace = _trace.get()
+        if trace is not None:
+            trace.reads.note(NamePlace(namespace, name), value)
+        return self.value(value)
+
+    def value(self, value: Any) -> Any:
+        """What stands for a value from outside."""
+        kind = type(value)
+        if kind in _PLAIN or isinstance(value, Tracer):
+            return value
+        if kind is FunctionType:
+            return self.function(value) if is_users_function(value) else substitute_for(value)
+        if kind is np.ndarray:
+            trace = _trace.get()
+            return value if trace is None else trace.reads.array(value)
+        if kind is ModuleType:
+            return self.module(value)
+        if kind is MethodType and type(value.__func__) is FunctionType:
+            return self._method(value)
+        if kind is functools.partial:
+            return self._partial(value)
+        if kind in (staticmethod, classmethod):
+            return kind(self.value(value.__func__))
+        if kind in (tuple, list, dict):
+            trace = _trace.get()
+            return value if trace is None else trace.container(value)
+        found = substitute_for(value)
+        if found is not value:
+            return found
+        if getattr(value, "__module__", None) == "numpy.random" and callable(value) and not isinstance(value, type):
+            return refuse_random(f"np.random.{value.__name__}", value)
+        if isinstance(value, (np.random.Generator, np.random.RandomState)):
+            return _RandomView(value)
+        self._meet(value)
+        return value
+
+    def _held(self, value: Any) -> Any:
+        """What stands for a value that a function or method from outside holds: no name leads to it."""
+        trace = _trace.get()
+        if trace is not None:
+            trace.reads.reach(value)
+        return self.value(value)
+
+    def _meet(self, value: Any) -> None:
+        """The methods of a user's class, or of the class of an object, are redirected from here on."""
+        trace = _trace.get()
+        kind = value if isinstance(value, type) else type(value)
+        if trace is not None and is_users_type(kind):
+            trace.patches.add(kind)
+
+    def function(self, function: FunctionType) -> FunctionType:
+        """The clone of a user's function."""
+        if isinstance(function.__globals__, Namespace):
+            return function
+        stored = stored_globals(function.__code__)
+        if stored:
+            return _refusing(function, stored)
+        trace = _trace.get()
+        if function.__closure__ or _has_special_defaults(function):
+            return self._build(function) if trace is None else trace.clone(function, self._build)
+        with self.lock:
+            clone = self.clones.get(function)
+            if clone is None or not _same_function(clone, function):
+                clone = self.clones[function] = self._build(function)
+        if trace is not None:
+            trace.enter(function)
+        return clone
+
+    def _build(self, function: FunctionType, trace: Trace | None = None) -> FunctionType:
+        cells = function.__closure__ or ()
+        names = function.__code__.co_freevars
+        shared = code_names(function.__code__)[2]
+        closure = tuple(cell if name in shared else CellType() for cell, name in zip(cells, names, strict=True))
+        clone = FunctionType(function.__code__, self.namespace(function.__globals__), function.__name__, function.__defaults__, closure)
+        _copy_attributes(function, clone)
+        if trace is not None:
+            trace.remember(function, clone)  # before its cells are filled: a function may refer to itself
+        for cell, new, name in zip(cells, closure, names, strict=True):
+            if new is not cell:
+                self._fill(cell, new, name, trace)
+        clone.__defaults__ = None if function.__defaults__ is None else tuple(self._held(x) for x in function.__defaults__)
+        if function.__kwdefaults__:
+            clone.__kwdefaults__ = {name: self._held(x) for name, x in function.__kwdefaults__.items()}
+        if trace is not None:
+            trace.enter(function)
+        return clone
+
+    def _fill(self, cell: CellType, new: CellType, name: str, trace: Trace | None) -> None:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not assigned yet
+            return
+        if trace is not None and name != "__class__":
+            trace.reads.note(CellPlace(cell, name), value)
+        new.cell_contents = value if name == "__class__" else self.value(value)
+
+    def namespace(self, real: dict[str, Any]) -> Namespace:
+        """The namespace that stands for a function's globals."""
+        with self.lock:
+            found = self.namespaces.get(id(real))
+            if found is None or found.real is not real:
+                found = self.namespaces[id(real)] = Namespace(real, self)
+            return found
+
+    def module(self, module: ModuleType) -> ModuleType:
+        """The view of a module: NumPy's, `math`, a user's."""
+        name = module.__name__
+        if not (name == "numpy" or name.startswith("numpy.") or name in _WATCHED_MODULES or is_users_module(module)):
+            return module
+        with self.lock:
+            view = self.modules.get(name)
+            if view is None or object.__getattribute__(view, "__real__") is not module:
+                view = self.modules[name] = ModuleView(
+                    module, self.name if is_users_module(module) else lambda _n, _a, value: self.value(value)
+                )
+            return view
+
+    def _method(self, method: MethodType) -> Any:
+        self._held(method.__self__)
+        function = self.value(method.__func__)
+        return method if function is method.__func__ else MethodType(function, method.__self__)
+
+    def _partial(self, partial: functools.partial[Any]) -> Any:
+        function = self.value(partial.func)
+        args = tuple(self._held(x) for x in partial.args)
+        keywords = {name: self._held(x) for name, x in partial.keywords.items()}
+        same = function is partial.func and all(a is b for a, b in zip(args, partial.args, strict=True))
+        same = same and all(keywords[name] is partial.keywords[name] for name in keywords)
+        return partial if same else functools.partial(function, *args, **keywords)
+
+
+_substitution = _Substitution()
+
+
+@define(eq=False)
+class Trace:
+    """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
+
+    patches: ClassPatches
+    reads: Reads = field(factory=Reads)
+    _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
+        factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
+    )
+    _entered: set[int] = field(factory=set[int])
+    _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
+
+    def clone(self, function: FunctionType, build: Callable[[FunctionType, Trace], FunctionType]) -> FunctionType:
+        """The clone of a function with cells.  Its cells hold tracers of one interpreter, so there is one for each."""
+        key = id(function), id(current_interpreter())
+        found = self._clones.get(key)
+        return build(function, self) if found is None else found[2]
+
+    def remember(self, function: FunctionType, clone: FunctionType) -> None:
+        interpreter = current_interpreter()
+        self._clones[id(function), id(interpreter)] = function, interpreter, clone
+
+    def enter(self, function: FunctionType) -> None:
+        """A function is about to be used: the classes its module defines get redirected methods."""
+        key = id(function.__globals__)
+        if key not in self._entered:
+            self._entered.add(key)
+            for kind in _substitution.namespace(function.__globals__).classes():
+                self.patches.add(kind)
+
+    def container(self, value: Any) -> Any:
+        """A tuple, list or dict from outside: itself, or a copy if something in it is substituted; one copy for the whole trace."""
+        if len(value) > MOST_ITEMS:
+            return value
+        key = id(value), id(current_interpreter())
+        known = self._containers.get(key)
+        if known is not None:
+            return known[1]
+        items = value.items() if type(value) is dict else enumerate(value)
+        self._containers[key] = value, value  # a container may hold itself
+        found = {name: _substitution.value(item) for name, item in items}
+        if any(item is not found[name] for name, item in (value.items() if type(value) is dict else enumerate(value))):
+            self._containers[key] = value, (found if type(value) is dict else type(value)(found.values()))
+        return self._containers[key][1]
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that is traced, redirected."""
+        self.reads.reach(getattr(function, "__self__", function))
+        return redirect(function)
+
+    def argument(self, value: Any) -> Any:
+        """What stands for an argument that is not traced: a function, an object of the user's."""
+        self.reads.reach(value)
+        return _substitution.value(value)
+
+
+def _patches(with_attributes: bool) -> ClassPatches:
+    return ClassPatches(lambda: _trace.get() is not None, _member, _attribute, with_attributes)
+
+
+def _member(value: Any) -> Any:
+    """What stands for a function, property, static or class method in a user's class."""
+    if isinstance(value, property):
+        get, set_, delete = (None if f is None else _substitution.value(f) for f in (value.fget, value.fset, value.fdel))
+        return property(get, set_, delete, value.__doc__)
+    return _substitution.value(value)
+
+
+def _attribute(place: AttributePlace | ClassPlace | SlotPlace, value: Any) -> Any:
+    """What stands for an attribute with data: an object's own, or one of its class."""
+    trace = _trace.get()
+    if trace is not None and trace.reads.is_outside(place.owner):
+        trace.reads.note(place, value)
+    return _substitution.value(value)
+
+
+def _has_special_defaults(function: FunctionType) -> bool:
+    values = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return any(type(x) not in _PLAIN for x in values)
+
+
+def _same_function(clone: FunctionType, function: FunctionType) -> bool:
+    """Whether a clone is up to date: code and defaults can be assigned."""
+    return (
+        clone.__code__ is function.__code__
+        and clone.__defaults__ == function.__defaults__
+        and clone.__kwdefaults__ == function.__kwdefaults__
+    )
+
+
+def _copy_attributes(function: FunctionType, clone: FunctionType) -> None:
+    clone.__dict__.update(function.__dict__)
+    clone.__kwdefaults__ = function.__kwdefaults__
+    clone.__annotations__ = function.__annotations__
+    clone.__doc__ = function.__doc__
+    clone.__module__ = function.__module__
+    clone.__qualname__ = function.__qualname__
+    parameters = getattr(function, "__type_params__", None)  # from 3.12 on
+    if parameters is not None:
+        setattr(clone, "__type_params__", parameters)  # noqa: B010
+
+
+def _refusing(function: FunctionType, stored: tuple[str, ...]) -> Any:
+    """Stands for a function that stores globals: refused when it is called while tracing."""
+
+    @functools.wraps(function)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if current_interpreter() is eager:
+            return function(*args, **kwargs)
+        names = ", ".join(map(repr, stored))
+        raise UnsupportedError(
+            f"{function.__qualname__} changes the global {names}, which would happen once, while tracing, and not at each call; "
+            "return the new value instead, or turn redirection off with @tj.jit(redirect=False)",
+            location=Location(function.__code__, 0),
+        )
+
+    return refuse
+
+
+class _RandomView:
+    """A generator of random numbers from outside; its methods are refused while tracing."""
+
+    __slots__ = ("_real",)
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride] -- isinstance() sees the real one
+        return type(self._real)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        return refuse_random(f"{type(self._real).__name__}.{name}", value) if callable(value) else value
+
+
+@contextmanager
+def tracing(*, nested: bool = False) -> Generator[Trace]:
+    """A new trace for this thread inside the block.
+
+    nested: one that is in progress goes on; a new one serves an eager transformation, for which nothing is compiled: what it reads from
+    objects is not remembered.
+    """
+    outer = _trace.get()
+    if nested and outer is not None:
+        yield outer
+        return
+    trace = Trace(patches=_patches(with_attributes=not nested))
+    token = _trace.set(trace)
+    try:
+        yield trace
+    finally:
+        _trace.reset(token)
+        trace.patches.remove()
+
+
+def redirect(function: F) -> F:
+    """The function as it is traced: a clone that sees traced functions in place of NumPy's.
+
+    Plain functions, bound methods and `functools.partial` objects are cloned, callable objects of a user's class get redirected methods for
+    the trace; anything else is returned as it is.  A function keeps its clone.
+    A function of an installed package is cloned too if it is given here, the functions it calls are not.  One of this package never is.
+
+    Raises: UnsupportedError, when the clone is called, if the function or one of the user's it calls stores global names.
+    """
+    if is_internal(getattr(getattr(function, "__code__", None), "co_filename", "")):
+        return function
+    if type(function) is FunctionType:
+        return _substitution.function(function)  # type: ignore[return-value]
+    if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
+        _substitution.value(function)
+        return MethodType(_substitution.function(function.__func__), function.__self__)  # type: ignore[return-value]
+    return _substitution.value(function)
+
+
+def prepared(function: F) -> F:
+    """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with tracing(nested=True) as trace:
+            return trace.function(function)(*args, **kwargs)
+
+    return run  # type: ignore[return-value]

@@ -1,0 +1,267 @@
+"""Python function to jaxpr: run it once on tracers and record what it binds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray, aval_of
+from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError
+from tracejit.support.nodes import node
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.tracer.known import KnownValues
+from tracejit.tracer.tracer import OPERATORS, Tracer
+
+__all__ = ["NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
+
+
+class NeedValue(Exception):
+    """The trace needs the value of argument leaf `position`: it restarts with that argument static."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class StageInterpreter(Interpreter):
+    """Records equations.  Values of outer interpreters and NumPy arrays become captured inputs; scalars become literals.
+
+    With `partial` only operations on its own tracers are recorded, all others go to the parent: the recorder of linear programs.
+    """
+
+    name = "jit"
+
+    def __init__(self, parent: Interpreter | None, *, partial: bool = False, specialise: Callable[[Var], int | None] | None = None) -> None:
+        super().__init__(parent)
+        self.equations: list[Equation] = []
+        self.inputs: list[Var] = []
+        self.captured: dict[tuple[int, int], Var] = {}  # (identity, version) -> input
+        self._identities: list[Any] = []  # what was captured, kept alive so that no identity is given out twice
+        self.constants: list[Any] = []
+        self.captured_cells: dict[int, tuple[Tracer, Var]] = {}
+        self.partial = partial
+        self.refused: TracejitError | None = None  # raised once the traced function has returned
+        self.cells: dict[int, tuple[Tracer, Any]] = {}  # outer cells written inside: id -> (cell, value here)
+        self.first_writes: dict[int, int] = {}  # cell of this trace -> how many equations came before its first change
+        self._specialise = specialise
+        self._known = KnownValues(self.equations, self._given)
+        self._looked_into: dict[int, Any] = {} if parent is None else getattr(parent, "_looked_into", {})
+        self._made_here: set[int] = set()
+
+    def new_input(self, aval: ShapedArray) -> Tracer:
+        var = Var(aval)
+        self.inputs.append(var)
+        return Tracer(self, var, aval)
+
+    def need_value(self, tracer: Tracer) -> None:
+        """Ask for a restart if the tracer follows from arguments whose values the caller has."""
+        if self._specialise is None or not isinstance(tracer.value, Var):
+            return
+        captured = set(self.captured.values())
+        positions = [self._specialise(var) for var in self._known.sources(tracer.value) if var not in captured]
+        if positions and positions[0] is not None and None not in positions:
+            raise NeedValue(positions[0])
+
+    def concrete(self, tracer: Tracer) -> Any:
+        """The value of a tracer that depends on no argument, None for others.  It becomes part of the trace."""
+        return None if self.partial else self._known.value(self.atom(tracer))
+
+    def made_here(self, tracer: Tracer) -> Any:
+        """The value of a tracer that follows from nothing but arrays which the trace itself made, None for others."""
+        if tracer.interpreter is not self or self.partial:
+            return None
+        atom = self.atom(tracer)
+        if not isinstance(atom, Literal):
+            made = {var for var, value in zip(self.captured.values(), self.constants, strict=True) if id(value) in self._made_here}
+            if not made.issuperset(self._known.sources(atom)):
+                return None
+        return self._known.value(atom)
+
+    @property
+    def looked_into(self) -> list[Any]:
+        """The captured arrays whose elements became part of the trace."""
+        return list(self._looked_into.values())
+
+    def _given(self, var: Var) -> Any:
+        for place, captured in enumerate(self.captured.values()):
+            if captured is var:
+                value = self.constants[place]
+                if isinstance(value, Tracer):
+                    return value.concrete()
+                if id(value) not in self._made_here:
+                    self._looked_into[id(value)] = value
+                return np.array(value)
+        return None
+
+    def _owns(self, x: Any) -> bool:
+        return isinstance(x, Tracer) and (x.interpreter is self or id(x) in self.cells)
+
+    def atom(self, x: Any) -> Atom:
+        """The atom of an argument: own tracer, scalar literal, or captured value."""
+        if isinstance(x, Tracer):
+            if x.interpreter is self:
+                return x.value
+            if x.root is not None:  # a view of an outer array reads through it here: it may be changed here
+                self._check_alive(x)
+                return self.atom(OPERATORS["read_view"](x.root, x.index))
+            if id(x) in self.cells:
+                return self.cells[id(x)][1]
+            self._check_alive(x)
+            return self._capture(x, x, x.aval)
+        aval = getattr(x, "aval", None) or aval_of(x)
+        if not aval.shape and not hasattr(x, "aval"):
+            return Literal(x, aval)
+        return self._capture(x, x, aval)
+
+    def _check_alive(self, x: Tracer) -> None:
+        interpreter = self.parent
+        while interpreter is not None:
+            if interpreter is x.interpreter:
+                return
+            interpreter = interpreter.parent
+        raise LeakedTracerError(
+            f"a traced array {x.aval} of another trace is used here; it was stored where it outlived its function", location=user_location()
+        )
+
+    def capture(self, array: np.ndarray[Any, Any]) -> Var:
+        """The input for an array from outside, whose elements are read at each call whatever its rank."""
+        return self._capture(array, array, aval_of(array))
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Var:
+        """The input for an array that the trace made and that nobody changes."""
+        self._made_here.add(id(array))
+        return self.capture(array)
+
+    def _capture(self, key: Any, value: Any, aval: ShapedArray) -> Var:
+        # A written outer cell is a new value under the same identity, hence the version in the key.
+        ident = (id(key), key.version if isinstance(key, Tracer) else 0)
+        var = self.captured.get(ident)
+        if var is None:
+            var = self.captured[ident] = Var(aval.strong() if not isinstance(key, Tracer) else aval)
+            self.constants.append(_snapshot(value))
+            if isinstance(key, Tracer):
+                self.captured_cells[id(key)] = (key, var)
+            self._identities.append(key)
+        return var
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        if self.partial and not any(self._owns(a) for a in args):
+            assert self.parent is not None
+            with use_interpreter(self.parent):
+                return self.parent.process(primitive, args)
+        atoms = tuple([self.atom(a) for a in args])
+        avals = primitive.abstract_eval(*[a.aval for a in atoms])
+        out_avals = avals if primitive.multiple_results else (avals,)
+        outputs = tuple([Var(a) for a in out_avals])
+        self.equations.append(Equation(primitive, atoms, outputs, user_location(2)))
+        return tuple([Tracer(self, v, v.aval) for v in outputs])
+
+    def write(self, cell: Any, value: Any) -> None:
+        if cell.interpreter is self:
+            self.first_writes.setdefault(id(cell), len(self.equations))
+            cell.store(self, Tracer(self, self.atom(value), cell.aval))
+            return
+        self._check_alive(cell)
+        between = self.parent
+        while isinstance(between, StageInterpreter) and between is not cell.interpreter:
+            between = between.parent
+        if between is not cell.interpreter:
+            cell.store(self, value)  # refuses: a transformation lies between
+        self.cells[id(cell)] = (cell, self.atom(value))
+
+
+def _snapshot(value: Any) -> Any:
+    """Freeze a captured cell's present value: a later write to the cell must not change what was captured."""
+    if isinstance(value, Tracer):
+        return Tracer(value.interpreter, value.value, value.aval)
+    return value
+
+
+@node
+class Staged:
+    """A staged function.  `constants` are the values of the last inputs of the jaxpr (captured arrays and outer tracers)."""
+
+    jaxpr: Jaxpr
+    constants: tuple[Any, ...]
+    written: tuple[tuple[int, int], ...] = ()  # (argument position, equations before the first change) of arguments the function changed
+    outer_cells: tuple[tuple[Tracer, Any], ...] = ()
+    looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
+
+
+def aval_of_argument(x: Any) -> ShapedArray:
+    """The abstract value of a runtime argument: tracer, array or number."""
+    return x.aval if hasattr(x, "aval") else aval_of(x)
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    *,
+    specialise: Callable[[int], bool] | None = None,
+    writeback: bool = False,
+    cells: Sequence[Tracer] = (),
+    own_changes: bool = False,
+) -> Staged:
+    """Trace `function(*tracers) -> flat results`.
+
+    `specialise(position)` says whether the value of an argument can be had by a restart.  With `writeback` the new values of
+    arguments the function changed in place are appended to the outputs and listed in `written`; without it a change is refused,
+    unless `own_changes` says that arguments are the function's own copies (loop carries).  `cells` are outer arrays that the function
+    changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
+    among them are listed in `outer_cells`.
+    """
+    parent = current_interpreter()
+    positions: dict[Var, int] = {}
+
+    def position_of(var: Var) -> int | None:
+        position = positions.get(var)
+        return position if position is not None and specialise is not None and specialise(position) else None
+
+    interpreter = StageInterpreter(parent, specialise=position_of)
+    tracers = [interpreter.new_input(a) for a in avals]
+    for n, tracer in enumerate(tracers):
+        positions[tracer.value] = n
+    for cell in cells:
+        interpreter.cells[id(cell)] = (cell, interpreter.new_input(cell.aval.strong()).value)
+    given = dict(interpreter.cells)
+    try:
+        with use_interpreter(interpreter):
+            results = _results(function, tracers, interpreter)
+            outputs = [interpreter.atom(_as_array(r)) for r in results]
+            changed = [] if own_changes else [n for n, t in enumerate(tracers) if t.version]
+            if changed and not writeback:
+                raise TracerError(f"argument {changed[0]} is changed in place, which is refused here; copy it first (x = x.copy())")
+            outputs += [interpreter.atom(tracers[n]) for n in changed]
+            outputs += [interpreter.cells[id(c)][1] for c in cells]
+    finally:
+        interpreter.alive = False
+    jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
+    written = tuple((n, interpreter.first_writes[id(tracers[n])]) for n in changed)
+    outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
+    return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into))
+
+
+def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter) -> list[Any]:
+    """The function's results; what was refused on the way is raised now, before values of an abandoned loop are missed."""
+    try:
+        results = list(function(*tracers))
+    except LeakedTracerError:
+        if interpreter.refused is None:
+            raise
+        raise interpreter.refused from None
+    if interpreter.refused is not None:
+        raise interpreter.refused
+    return results
+
+
+def _as_array(x: Any) -> Any:
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or hasattr(x, "aval"):
+        return x
+    raise TracerError(
+        f"a traced function returned {type(x).__name__}; results are arrays, numbers, or containers of them", location=user_location()
+    )

@@ -1,0 +1,275 @@
+"""What a traced function finds in place of NumPy's functions that do not hand traced arrays over to us.
+
+`REDIRECTED` is filled by the layers above: a function of NumPy (of `math`, a builtin) to the one that understands traced arrays.
+Outside of a trace a substitute does what the original does, so one that escapes is harmless.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import math
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from tracejit.support.errors import DtypeError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
+from tracejit.tracer.stage import StageInterpreter, aval_of_argument
+from tracejit.tracer.tracer import METHODS, Tracer
+from tracejit.tracer.transformation import Transformation
+
+__all__ = ["CREATION", "REDIRECTED", "called_here", "converter", "redirect_members", "substitute_for"]
+
+CREATION = (
+    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag", "diag_indices",
+    "diagflat", "empty", "empty_like", "eye", "fromfunction", "full", "full_like", "geomspace", "hamming", "hanning", "identity", "indices",
+    "kaiser", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "tril_indices", "triu", "triu_indices", "vander",
+    "zeros", "zeros_like",
+)  # fmt: skip
+"""Names of NumPy's functions that make arrays: in traced functions the arrays are traced, so that they can be filled in place."""
+
+
+@frozen(eq=False)
+class _Redirected:
+    original: Any
+    substitute: Any
+
+
+REDIRECTED: dict[int, _Redirected] = {}
+"""Identity of an original to it and what stands for it while a function is traced.  Filled by `redirect_members`."""
+
+
+def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: bool = False) -> None:
+    """Have traced functions call `members[original]` where they name `original`: a function, or a type that is called.
+
+    A type keeps its identity: only a direct call `np.float32(x)` is redirected.
+    only_nested: the original hands traced arguments over by itself, except where they are in lists, as in `np.sum([a, b])`.
+    """
+    for original, function in members.items():
+        if isinstance(original, type):
+            substitute = function
+        else:
+            substitute = _for_nested(original, function) if only_nested else _dispatching(original, function)
+        REDIRECTED[id(original)] = _Redirected(original, substitute)
+
+
+def substitute_for(value: Any) -> Any:
+    """What stands for `value` in a traced function; types only where they are called (see `called_here`)."""
+    found = REDIRECTED.get(id(value))
+    return value if found is None or isinstance(value, type) else found.substitute
+
+
+def converter(value: Any) -> Callable[..., Any] | None:
+    """What stands for a type in call position, None if nothing does."""
+    found = REDIRECTED.get(id(value))
+    return found.substitute if found is not None and isinstance(value, type) else None
+
+
+def called_here(frame: FrameType | None) -> bool:
+    """Whether the instruction that looks a name or attribute up does so in order to call what it finds."""
+    return frame is not None and frame.f_lasti in _called_loads(frame.f_code)
+
+
+@cache
+def _called_loads(code: CodeType) -> frozenset[int]:
+    """Where the instructions are that load what is called next.
+
+    Source: CPython's compiler (3.11 to 3.14) puts a null beside a callable, as a bit of the load's argument or by PUSH_NULL: before the
+    first load of `np.f` up to 3.12 and after the last from 3.13 on.  Methods are loaded by LOAD_METHOD, or LOAD_ATTR with that bit.
+    """
+    found: set[int] = set()
+    steps = [(i.opname, i.arg or 0, i.offset) for i in dis.get_instructions(code)]
+    steps = [("", 0, -1), ("", 0, -1), *steps, ("", 0, -1)]
+    for place in range(2, len(steps) - 1):
+        name, argument, offset = steps[place]
+        following = steps[place + 1][0]
+        if name not in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") or following in ("LOAD_ATTR", "LOAD_METHOD"):
+            continue
+        before, nulled, _ = steps[place - 1]
+        begun = (before == "LOAD_GLOBAL" and nulled & 1) or (before.startswith("LOAD_") and steps[place - 2][0] == "PUSH_NULL")
+        marked = argument & 1 if name == "LOAD_GLOBAL" or sys.version_info >= (3, 12) else name == "LOAD_METHOD"
+        if marked or following == "PUSH_NULL" or (name == "LOAD_ATTR" and begun and sys.version_info < (3, 13)):
+            end = steps[place + 1][2] if following else len(code.co_code)
+            found.update(range(offset, end, 2))  # a frame may stand on the caches that follow the instruction
+    return frozenset(found)
+
+
+def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
+    """`original` outside of traces, `function` inside, with new arrays as cells of the trace that can be filled in place."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        interpreter = current_interpreter()
+        if interpreter is eager:
+            return original(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except DtypeError:
+            if any(map(_holds_tracer, (*args, *kwargs.values()))):
+                raise
+            return original(*args, **kwargs)  # text, objects, complex numbers: NumPy's own array
+        if type(result) in (list, tuple):
+            return type(result)(_cell(x, interpreter) for x in result)
+        return _cell(result, interpreter)
+
+    return functools.update_wrapper(call, original)
+
+
+def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
+    """`original`, but `function` where a traced array is in a list or tuple."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nested = any(isinstance(x, (list, tuple)) and _holds_tracer(x) for x in (*args, *kwargs.values()))
+        return function(*args, **kwargs) if nested else original(*args, **kwargs)
+
+    return functools.update_wrapper(call, original)
+
+
+def _holds_tracer(x: Any) -> bool:
+    pending = [x]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (list, tuple)):
+            pending += item
+        elif isinstance(item, Tracer):
+            return True
+    return False
+
+
+def _cell(x: Any, interpreter: Interpreter) -> Any:
+    """A new NumPy array as a traced one; one of a dtype that is not traced (text, objects) as it is."""
+    if type(x) is not np.ndarray:
+        return x
+    try:
+        aval = aval_of_argument(x)
+    except DtypeError:
+        return x
+    if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
+        return Tracer(interpreter, interpreter.constant(x), aval)
+    return interpreter.wrap(x, None) if isinstance(interpreter, Transformation) else x
+
+
+# -- types that are called: np.float32(x), float(x) --------------------------------------------------------------------------------------
+def _conversion(kind: Any) -> Callable[..., Any]:
+    weak = kind in (bool, int, float)
+
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs or not isinstance(args[0], Tracer):
+            return kind(*args, **kwargs)
+        (x,) = args
+        if weak:
+            return _python_number(x, kind)
+        return METHODS["astype"](x, np.dtype(kind))
+
+    return convert
+
+
+def _python_number(x: Tracer, kind: Any) -> Any:
+    """float(x) and the like: of rank 0, and weakly typed as a Python number is."""
+    dtype = np.dtype(kind)
+    if x.shape:
+        if x.size != 1:
+            raise TypeError("only arrays of one element can be converted to Python scalars")
+        x = METHODS["reshape"](x, ())
+    if x.aval.weak and x.dtype == dtype:
+        return x
+    y = METHODS["astype"](x, dtype)
+    return Tracer(y.interpreter, y.value, type(y.aval)((), dtype, weak=True)) if isinstance(y, Tracer) else y
+
+
+# -- builtins ----------------------------------------------------------------------------------------------------------------------------
+def _isinstance(x: Any, kinds: Any, /) -> bool:
+    """isinstance, for which a traced array is an `np.ndarray`, one of rank 0 a NumPy scalar, a traced Python number that number."""
+    if not isinstance(x, Tracer):
+        return isinstance(x, kinds)
+    if isinstance(x, kinds):
+        return True
+    flat = kinds if isinstance(kinds, tuple) else (kinds,)
+    return any(isinstance(k, type) and issubclass(_type_of(x), k) for k in flat)
+
+
+def _type_of(x: Tracer) -> type:
+    if x.aval.weak and not x.shape:
+        return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
+    return np.ndarray if x.shape else x.dtype.type
+
+
+def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
+    """min and max of traced numbers, compared in Python's order (a NaN that comes first stays)."""
+
+    def call(first: Any, *rest: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return original(first, *rest, **kwargs)
+        items: list[Any] = [first, *rest] if rest else list(first)
+        if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
+            return original(items)
+        return functools.reduce(lambda best, x: np.where(better(x, best), x, best), items)
+
+    return functools.update_wrapper(call, original)
+
+
+def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
+    """A function of `math`, NumPy's for traced numbers."""
+
+    def call(*args: Any) -> Any:
+        if any(isinstance(x, Tracer) and not x.shape for x in args):
+            return ufunc(*args)
+        return original(*args)
+
+    return functools.update_wrapper(call, original)
+
+
+_MATH = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atan2": np.arctan2,
+    "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1,
+    "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot, "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p,
+    "log2": np.log2, "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
+    "tanh": np.tanh, "log": np.log, "pow": np.power, "exp2": np.exp2, "cbrt": np.cbrt,
+}  # fmt: skip
+
+
+def _log(x: Any, base: Any = None) -> Any:
+    if not isinstance(x, Tracer) and not isinstance(base, Tracer):
+        return math.log(x) if base is None else math.log(x, base)
+    return np.log(x) if base is None else np.log(x) / np.log(base)
+
+
+def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
+    def call(x: Any) -> Any:
+        return _python_number(ufunc(x), int) if isinstance(x, Tracer) else getattr(math, name)(x)
+
+    return functools.update_wrapper(call, getattr(math, name))
+
+
+for _name, _ufunc in _MATH.items():
+    if hasattr(math, _name):  # exp2 and cbrt came with 3.11
+        redirect_members({getattr(math, _name): _log if _name == "log" else _math(getattr(math, _name), _ufunc)})
+for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
+    redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
+redirect_members({builtins.isinstance: _isinstance, builtins.max: _extremum(max, np.greater), builtins.min: _extremum(min, np.less)})
+redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})
+redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
+
+
+# -- np.random ---------------------------------------------------------------------------------------------------------------------------
+def refuse_random(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `np.random` that works outside of traces and is refused inside: it would be called once, not at each call."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_interpreter() is eager:
+            return original(*args, **kwargs)
+        raise UnsupportedError(
+            f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; use tj.random "
+            "with a key, or pass the numbers as an argument",
+            location=user_location(),
+        )
+
+    call.__name__ = name.rpartition(".")[2]
+    return call

@@ -1,0 +1,334 @@
+"""The tracer: a cell that stands for an array while a function is traced, and behaves like one.
+
+It holds the current value in the terms of the interpreter that made it.  `x[i] = v` and `x += y` put a new value into the cell, so
+the recorded program stays pure.  A basic slice is a view: it holds its root cell and an index, reads through the root, and writes
+through it.  What an operator or a NumPy function does is looked up in tables that the layers above fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from tracejit.ir.types import ShapedArray
+from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter
+
+__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer"]
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+"""Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
+METHODS: dict[str, Callable[..., Any]] = {}
+"""ndarray method or property name to function; properties are listed in `PROPERTIES`."""
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+"""NumPy ufunc to function."""
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""NumPy function (of `__array_function__`) to function."""
+PROPERTIES = frozenset({"T", "mT", "real", "imag", "flat", "at"})
+
+
+class Tracer:
+    """An array while a function is traced.  Shapes and dtypes are known, values are not."""
+
+    __slots__ = ("_aval", "_value", "_version", "index", "interpreter", "is_array", "location", "root", "__weakref__")
+    __array_priority__ = 1000.0
+
+    def __init__(self, interpreter: Interpreter, value: Any, aval: ShapedArray, root: Tracer | None = None, index: Any = None) -> None:
+        self.interpreter = interpreter
+        self._value = value
+        self._aval = aval
+        self._version = 0
+        self.root = root
+        self.index = index
+        self.location = None
+        self.is_array = False  # of rank 0: an array, which `+=` changes, and not a number
+        if root is not None:
+            self._version = root.version
+
+    # -- the cell ---------------------------------------------------------------------------------------------------------------
+    @property
+    def version(self) -> int:
+        """How often the cell was written; a view has its root's."""
+        return self._version if self.root is None else self.root.version
+
+    @property
+    def value(self) -> Any:
+        """The current value in the terms of `interpreter`."""
+        root = self.root
+        if root is not None and root.version != self._version:
+            self._value = OPERATORS["read_view"](root, self.index)._value
+            self._version = root.version
+        return self._value
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+    def weaken(self) -> None:
+        """Make it stand for a Python number."""
+        self._aval = ShapedArray(self._aval.shape, self._aval.dtype, True)
+
+    def assign(self, value: Any) -> None:
+        """Put a traced value of the same shape and dtype into the cell, through the root if this is a view."""
+        if self.root is not None:
+            OPERATORS["setitem"](self.root, self.index, value)
+            return
+        current_interpreter().write(self, value)
+
+    def store(self, interpreter: Interpreter, value: Any) -> None:
+        """Set the cell's value (called by the interpreter that owns it)."""
+        if interpreter is not self.interpreter:
+            raise UnsupportedError(
+                f"an array made outside of `{interpreter.name}` is changed in place inside it; copy it first (x = x.copy()) "
+                "or return the new value",
+                location=user_location(),
+            )
+        self._value = value._value if isinstance(value, Tracer) else value
+        self._version += 1
+
+    # -- what an array has -------------------------------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._aval.shape)
+
+    @property
+    def size(self) -> Any:
+        return self._aval.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TracerError("len() of an array of rank 0", location=user_location())
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TracerError("iteration over an array of rank 0", location=user_location())
+        return (self[i] for i in range(int(self.shape[0])))
+
+    def __getitem__(self, index: Any) -> Any:
+        return OPERATORS["getitem"](self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        OPERATORS["setitem"](self, index, value)
+
+    def __getattr__(self, name: str) -> Any:
+        function = METHODS.get(name)
+        if function is None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            known = " (np.ndarray's is not supported in traced code)" if hasattr(np.ndarray, name) else ""
+            raise AttributeError(f"a traced array has no attribute {name!r}{known}")
+        return function(self) if name in PROPERTIES else lambda *args, **kwargs: function(self, *args, **kwargs)
+
+    # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        function = UFUNCS.get(ufunc) if method == "__call__" else UFUNCS.get((ufunc, method))
+        if function is None:
+            return _computed_now(getattr(ufunc, method), name, inputs, kwargs)
+        out = kwargs.pop("out", None)
+        if isinstance(out, tuple):
+            out = out[0] if len(out) == 1 else out
+        if out is None:
+            return function(*inputs, **kwargs)
+        where = kwargs.pop("where", True)
+        result = function(*inputs, **kwargs)
+        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting="same_kind")
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        function = FUNCTIONS.get(func)
+        if function is None:
+            return _computed_now(func, func.__name__, args, kwargs)
+        out = kwargs.get("out")
+        if out is None:
+            return function(*args, **kwargs)
+        return _write_out(out, function(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        known = self.concrete() if self.interpreter.alive else None
+        if known is not None and not getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+            return np.array(known, dtype)
+        self._refuse(
+            "np.asarray / np.array", "use the traced array itself; to create an array inside the function use np.zeros and fill it"
+        )
+
+    # -- no concrete value --------------------------------------------------------------------------------------------------------
+    def concrete(self) -> Any:
+        """The concrete value if this interpreter knows it, else None."""
+        return getattr(self.interpreter, "concrete", lambda t: None)(self)
+
+    def _refuse(self, what: str, advice: str) -> NoReturn:
+        if not self.interpreter.alive:
+            raise LeakedTracerError(
+                f"a traced array {self.aval} is used after the function that was traced had returned; return it instead of storing it",
+                location=user_location(),
+            )
+        need = getattr(self.interpreter, "need_value", None)
+        if need is not None:
+            need(self)
+        raise ConcretizationError(
+            f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=user_location()
+        )
+
+    def _number(self) -> Any:
+        """The concrete value where a transformation computes eagerly, as in NumPy, or where it depends on no argument of a trace."""
+        known = self.concrete() if self.interpreter.alive else None
+        return None if known is None else known[()]
+
+    def __bool__(self) -> bool:
+        known = self._number()
+        if known is not None:
+            return bool(known)
+        self._refuse("a branch (`if`, `while`, `and`, `or`)", "use np.where, tj.lax.cond or tj.lax.while_loop")
+
+    def __int__(self) -> int:
+        known = self._number()
+        if known is not None:
+            return int(known)
+        self._refuse("int()", "use x.astype(int), or make the argument a Python number")
+
+    def __index__(self) -> int:
+        known = self._number()
+        if known is not None:
+            return known.__index__()
+        self._refuse("range(), a shape or a list index", "use tj.range for a loop, or make the argument a Python number")
+
+    def __float__(self) -> float:
+        known = self._number()
+        if known is None:
+            self._refuse("float()", "use x.astype(float)")
+        if getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+            raise ConcretizationError(
+                f"float() of a value that is being differentiated ({self.aval}) would drop its derivative; "
+                "use NumPy's functions instead of math's",
+                location=user_location(),
+            )
+        return float(known)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        rounded = FUNCTIONS[np.round](self, ndigits or 0)
+        return rounded if ndigits is not None else METHODS["astype"](rounded, np.int64)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        known = self._number()
+        if known is None:
+            self._refuse("formatting", "return the array and format it outside")
+        return format(known, spec)
+
+    def __complex__(self) -> complex:
+        self._refuse("complex()", "use x.astype(complex)")
+
+    def item(self) -> Any:
+        self._refuse("item()", "return the array and call item() outside")
+
+    def tolist(self) -> Any:
+        self._refuse("tolist()", "return the array and call tolist() outside")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"Tracer<{self.aval} by {self.interpreter.name}>"
+
+
+def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """What NumPy makes of values that depend on no argument of the trace.  Raises UnsupportedError if one does."""
+
+    def value(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(value, cast("list[Any]", x))) if type(x) in (list, tuple) else x
+        if not isinstance(x, Tracer):
+            return x
+        if not x.interpreter.alive or x.concrete() is None or hasattr(x.interpreter, "loses_derivative"):
+            raise UnsupportedError(f"np.{name} is not supported in traced code", location=user_location())
+        return x.concrete()
+
+    return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
+
+
+def _write_out(out: Any, result: Any, casting: str = "unsafe") -> Any:
+    if not isinstance(out, Tracer):
+        raise UnsupportedError("out= must be an array made inside the traced function or one of its arguments", location=user_location())
+    OPERATORS["setitem"](out, Ellipsis, result, casting=casting)
+    return out
+
+
+def _number(result: Any, other: Any) -> Any:
+    """The result of Python's operators on Python numbers: a Python number, whose dtype gives way to an array's."""
+    if isinstance(result, Tracer) and (type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)):
+        result.weaken()
+    return result
+
+
+def _is_sequence_operation(x: Tracer, other: Any) -> bool:
+    """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers: Python asks `__index__`."""
+    return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        function = OPERATORS.get(name)
+        if function is None or _is_sequence_operation(self, other):
+            return NotImplemented
+        return _number(function(self, other), other) if self.aval.weak else function(self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        function = OPERATORS.get(name)
+        if function is None or _is_sequence_operation(self, other):
+            return NotImplemented
+        return _number(function(other, self), other) if self.aval.weak else function(other, self)
+
+    return method
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if not self.aval.shape and self.root is None and not self.is_array:
+            return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
+        OPERATORS["setitem"](self, Ellipsis, OPERATORS[name](self, other), casting="same_kind")
+        return self
+
+    return method
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    def method(self: Tracer) -> Any:
+        result = OPERATORS[name](self)
+        return _number(result, 0) if self.aval.weak else result
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+    setattr(Tracer, f"__{_name}__", _operator(_name))
+    setattr(Tracer, f"__r{_name}__", _reflected(_name))
+    setattr(Tracer, f"__i{_name}__", _in_place(_name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "divmod"):
+    setattr(Tracer, f"__{_name}__", _operator(_name))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Tracer, f"__{_name}__", _unary(_name))

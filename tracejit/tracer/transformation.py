@@ -1,0 +1,73 @@
+"""What the interpreters of transformations share: tracers that hold a pair of a value of the interpreter below and something about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.errors import TracerError
+from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import Interpreter
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["Describe", "Transformation", "describe_position"]
+
+Describe = Callable[[int], str]
+"""The name a user knows an argument by, from its position: `1['w']`."""
+
+
+def describe_position(position: int) -> str:
+    """Arguments named by number."""
+    return str(position + 1)
+
+
+class Transformation(Interpreter):
+    """Values are (value below, extra), extra None where the transformation does not touch the value.
+
+    `transformation` is the name users know ("grad", "vmap"); `describe` names an argument in messages.
+    """
+
+    def __init__(self, parent: Interpreter, transformation: str, describe: Describe = describe_position) -> None:
+        super().__init__(parent)
+        self.name = transformation
+        self._describe = describe
+        self._arguments: dict[int, tuple[Tracer, int]] = {}
+
+    def pair(self, x: Any) -> tuple[Any, Any]:
+        """(value, extra) of an operand; one of an outer interpreter, or a plain array, is untouched."""
+        if isinstance(x, Tracer) and x.interpreter is self:
+            return x.value
+        return x, None
+
+    def wrap(self, value: Any, extra: Any) -> Tracer:
+        return Tracer(self, (value, extra), aval_of_argument(value))
+
+    def argument(self, position: int, value: Any, extra: Any) -> Tracer:
+        """The tracer of an argument: one that the function must not change in place."""
+        tracer = self.wrap(value, extra)
+        self._arguments[id(tracer)] = (tracer, position)
+        return tracer
+
+    def write(self, cell: Any, value: Any) -> None:
+        known = self._arguments.get(id(cell))
+        if known is not None:
+            raise TracerError(
+                f"{self.name}: argument {self._describe(known[1])} is changed in place, which has no meaning under {self.name}; "
+                "copy it first (x = x.copy()) and return the new value",
+                location=user_location(),
+            )
+        cell.store(self, self.pair(value))
+
+    def known(self, value: Any) -> Any:
+        """The concrete value of a value of the interpreter below, None if it has none."""
+        return value.concrete() if isinstance(value, Tracer) else np.asarray(value)
+
+    def need_value(self, tracer: Tracer) -> None:
+        """Python asks for a value: a trace further out may restart with it."""
+        value = tracer.value[0]
+        need = getattr(value.interpreter, "need_value", None) if isinstance(value, Tracer) else None
+        if need is not None:
+            need(value)
