@@ -100,7 +100,12 @@ def unary(function: Callable[[Any], Any], exact: bool | None = None) -> Callable
 
 def with_number(function: Callable[[Any, Any], Any]) -> Callable[..., None]:
     def step(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None:
-        run.push(function(number_like(x.array), int(number) if x.array.dtype.kind in "iub" else number), x.exact)
+        match x.array.dtype.kind:
+            case "u":
+                number = abs(int(number))  # NumPy refuses a negative number beside unsigned ones
+            case "i" | "b":
+                number = int(number)
+        run.push(function(number_like(x.array), number), x.exact)
 
     return step
 

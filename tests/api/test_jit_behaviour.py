@@ -290,7 +290,7 @@ def test_threads_that_compile_for_different_arguments_do_not_disturb_each_other(
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
-def interrupted(call: Callable[[], Any]) -> float:
+def interrupted(call: Callable[[], Any], after: float = 0.3) -> float:
     """Seconds from Ctrl-C until the call stopped."""
     sent: list[float] = []
 
@@ -298,7 +298,7 @@ def interrupted(call: Callable[[], Any]) -> float:
         sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.3, send)
+    timer = threading.Timer(after, send)
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -348,6 +348,24 @@ def test_ctrl_c_while_tracing_leaves_no_trace_behind():
     assert interrupted(lambda: f(np.zeros(2))) < 2
     assert f.compilations == 0
     np.testing.assert_array_equal(f(np.zeros(2)), [0, 0])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_is_not_lost_in_the_garbage_collector():
+    """Functions that were dropped are collected while others are traced: no callback of ours may swallow the signal there."""
+    deadline = time.monotonic() + 60
+    for n in range(30):
+        traced: list[int] = []
+
+        @tj.jit
+        def f(x: Any, traced: list[int] = traced) -> Any:
+            traced.append(1)
+            while len(traced) == 1:
+                x = x + 1
+                assert time.monotonic() < deadline, "Ctrl-C was lost"
+            return x
+
+        assert interrupted(lambda f=f: f(np.zeros(2)), after=0.02 + 0.003 * n) < 2
 
 
 # -- exceptions and nesting ---------------------------------------------------------------------------------------------------------------

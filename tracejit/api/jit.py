@@ -7,7 +7,6 @@ import inspect
 import os
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -26,6 +25,7 @@ from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import node
 from tracejit.support.source import raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.redirect import prepared, tracing
@@ -81,22 +81,31 @@ class _Forks:
     """A fork waits until no thread compiles: the child would inherit locks that nobody is left to release."""
 
     def __init__(self) -> None:
-        self.states: weakref.WeakSet[_State] = weakref.WeakSet()
+        self._states: WeakMap[_State, None] = WeakMap()
+        self._lock = threading.Lock()
         self._held: list[_State] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
 
+    def add(self, state: _State) -> None:
+        with self._lock:
+            self._states[state] = None
+
     def _before(self) -> None:
-        self._held = [state for state in list(self.states) if state.lock.acquire(timeout=_FORK_PATIENCE)]
+        self._lock.acquire()
+        self._held = [state for state in self._states if state.lock.acquire(timeout=_FORK_PATIENCE)]
 
     def _after(self) -> None:
         for state in self._held:
             state.lock.release()
         self._held = []
+        self._lock.release()
 
     def _in_child(self) -> None:
-        for state in set(self.states).difference(self._held):
-            state.lock = threading.RLock()
+        held = {id(state) for state in self._held}
+        for state in self._states:
+            if id(state) not in held:
+                state.lock = threading.RLock()
         self._after()
 
 
@@ -117,7 +126,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         self._dynamic = dynamic_shapes
         self._options = options
         self._state = _State()
-        _forks.states.add(self._state)
+        _forks.add(self._state)
         self._dispatcher: Any = None
         self._reset_entry()
 

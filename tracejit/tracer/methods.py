@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
+from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import AttributePlace, ClassPlace, SlotPlace
 from tracejit.tracer.ownership import is_users_function, is_users_type
 
@@ -36,7 +36,7 @@ transformation that is called again and again should make none."""
 
 _methods: dict[type, int] = {}  # class -> in how many traces its methods are redirected now
 _readers: dict[type, int] = {}  # class -> in how many its attributes are
-_uses: WeakKeyDictionary[type, int] = WeakKeyDictionary()  # class -> in how many its methods ever were
+_uses: WeakMap[type, int] = WeakMap()  # class -> in how many its methods ever were
 
 
 class _Member:
@@ -128,7 +128,7 @@ class ClassPatches:
                     self._classes[base] = self._patch(base)
 
     def _patch(self, kind: type) -> bool:
-        _uses[kind] = _uses.get(kind, 0) + 1
+        _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
         for name, value in list(vars(kind).items()):
             if type(value) in _KINDS and _is_redirected(name, value):
@@ -148,7 +148,7 @@ class ClassPatches:
             for kind, reads in self._classes.items():
                 if reads and _released(_readers, kind):
                     type.__delattr__(kind, "__getattribute__")
-                if _released(_methods, kind) and _uses[kind] < _KEPT:
+                if _released(_methods, kind) and (_uses.get(kind) or 0) < _KEPT:
                     _restore(kind)
         self._classes.clear()
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tracejit.support.source import is_internal
+from tracejit.support.weak import WeakMap
 
 __all__ = ["is_users_function", "is_users_module", "is_users_type"]
 
@@ -66,7 +66,7 @@ def _is_namespace_of_installed(module: ModuleType) -> bool:
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
 
 
-_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+_classes: WeakMap[type, bool] = WeakMap()
 
 
 def _is_users_class(kind: type) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from attrs import define, field
 
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import Location, is_internal
+from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import MOST_ITEMS, AttributePlace, CellPlace, ClassPlace, NamePlace, Reads, SlotPlace
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.methods import ClassPatches
@@ -51,7 +51,7 @@ def current_trace() -> Trace | None:
 class _Substitution:
     """The substitutes that last: one for each function, module and namespace, shared by all traces."""
 
-    clones: weakref.WeakKeyDictionary[FunctionType, FunctionType] = field(factory=weakref.WeakKeyDictionary[FunctionType, FunctionType])
+    clones: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
     namespaces: dict[int, Namespace] = field(factory=dict[int, Namespace])
     modules: dict[str, ModuleView] = field(factory=dict[str, ModuleView])
     lock: threading.RLock = field(factory=threading.RLock)
