@@ -10,11 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tracejit as tj
-from tracejit.backends.registry import backend_reason
 
 EXAMPLES = int(os.environ.get("TRACEJIT_RANDOM_PROGRAMS", "40"))
 SHAPES: list[list[tuple[int, ...]]] = [
@@ -416,30 +414,28 @@ def laid_out_like(a: np.ndarray) -> np.ndarray:
     return made
 
 
-OPENCL = not backend_reason("opencl")
-
-
 def profile(examples: int) -> Callable[[Any], Any]:
     return settings(max_examples=max(1, examples), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @profile(EXAMPLES)
 @given(programs())
-def test_cpu(case: Any):
+def test_cpu(record_backend: Callable[[str], None], case: Any):
+    record_backend("cpu")
     check(case, "cpu")
 
 
 @profile(EXAMPLES // 2)
 @given(programs())
-def test_reference(case: Any):
+def test_reference(record_backend: Callable[[str], None], case: Any):
+    record_backend("reference")
     check(case, "reference")
 
 
 @profile(EXAMPLES // 4)
 @given(programs())
-def test_opencl(case: Any):
-    if not OPENCL:
-        pytest.skip("no OpenCL device")
+def test_opencl(record_backend: Callable[[str], None], case: Any):
+    record_backend("opencl")
     check(case, "opencl")
 
 

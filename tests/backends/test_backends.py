@@ -610,14 +610,16 @@ def test_a_device_without_doubles_refuses_them_with_a_hint(opencl_devices: list[
     np.testing.assert_array_equal(OpenCLProgram(single.program, device).run([np.ones(3, "f4")], {})[0], np.full(3, 2, "f4"))
 
 
-def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any]):
+def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any], record_backend: Callable[[str], None]):
+    record_backend("opencl")
     first = opencl_devices[0]
     assert select_device("") is select_device("0") is select_device(first.name[:5].lower()) is first
     with pytest.raises(BackendUnavailable, match=r"TRACEJIT_OPENCL_DEVICE=99 names no OpenCL device; there are 0: "):
         select_device("99")
 
 
-def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any]):
+def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any], record_backend: Callable[[str], None]):
+    record_backend("opencl")
     default = opencl_devices[0].default_schedule
     assert grid_schedule(parse_schedule("grid work_group 64; grid rows group"), default) == evolve(default, work_group=64, rows="group")
     for text, reason in [

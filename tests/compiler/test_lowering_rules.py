@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.registry import backend_reason
 from tracejit.compiler.lower import lowering_rules, unregister_lowering
 from tracejit.ir.kernel import index_const
 from tracejit.support.errors import UserError
@@ -45,9 +46,14 @@ def added(backend: str, x: Any = X, y: Any = Y) -> Any:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_override_changes_the_executed_code_of_its_backend_only(backend: str, override: Callable[..., Any]):
+def test_an_override_changes_the_executed_code_of_its_backend_only(
+    backend: str, override: Callable[..., Any], record_backend: Callable[[str], None]
+):
+    record_backend(backend)
     override("add", backend=backend)(one_more)
     for other in BACKENDS:
+        if backend_reason(other):
+            continue
         np.testing.assert_array_equal(added(other), X + Y + (other == backend))
 
 

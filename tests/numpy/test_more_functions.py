@@ -86,7 +86,7 @@ def test_fmod_at_the_edges(agree: Any):
 def test_taking(agree: Any, numbers: Any, expression: str):
     if "cumulative" in expression and not hasattr(np, "cumulative_sum"):
         pytest.skip("numpy.cumulative_sum is new in NumPy 2.1")
-    agree(written(expression, "x"), numbers((3, 4)))
+    agree(written(expression, "x"), numbers((3, 4)), rtol=1e-15 if "cumulative" in expression else 0.0)  # lanes add in another order
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -26,6 +26,8 @@ from tracejit.support.errors import BackendUnavailable, CompileError, LaunchErro
 
 T = TypeVar("T")
 
+_POCL = "Portable Computing Language"
+
 __all__ = ["DeviceBuffer", "Launchable", "OpenCLDevice", "device_descriptions", "devices", "unavailable_reason"]
 
 
@@ -42,14 +44,39 @@ def _pyopencl() -> Any:
 def _raw_devices() -> list[Any]:
     cl = _pyopencl()
     try:
-        found = [d for p in cl.get_platforms() for d in _platform_devices(cl, p)]
+        present = [d for p in cl.get_platforms() for d in _platform_devices(cl, p)]
     except cl.Error as error:
         raise BackendUnavailable(
             f"no OpenCL platform: install a vendor's driver, or pip install pocl-binary-distribution ({error})"
         ) from error
-    if not found:
+    if not present:
         raise BackendUnavailable("the OpenCL platforms of this machine have no device")
+    found = [d for d in present if _compiles(cl, d)]
+    if not found:
+        names = ", ".join(f"{d.name.strip()} ({d.platform.version.strip()})" for d in present)
+        raise BackendUnavailable(
+            f"the OpenCL compiler does not know this processor: {names}; install a newer driver, on Debian and Ubuntu "
+            "`apt install pocl-opencl-icd`, or leave backend= to its default"
+        )
     return found
+
+
+_probed: dict[int, bool] = {}
+
+
+def _compiles(cl: Any, device: Any) -> bool:
+    """Whether the device's compiler works.  PoCL's does not on a processor that is younger than the LLVM that is linked into it."""
+    if device.platform.name.strip() != _POCL:
+        return True
+    works = _probed.get(device.int_ptr)
+    if works is None:
+        try:
+            cl.Program(cl.Context([device]), "__kernel void probe(__global int *x) { x[0] = 0; }").build(cache_dir=False)
+            works = True
+        except cl.Error:
+            works = False
+        _probed[device.int_ptr] = works
+    return works
 
 
 def _platform_devices(cl: Any, found: Any) -> list[Any]:
@@ -94,7 +121,7 @@ def _capabilities(device: Any) -> target.Capabilities:
         group=int(device.max_work_group_size),
         shared=int(device.local_mem_size),
         software=bool(device.type & _pyopencl().device_type.CPU),
-        clang_builtins=device.platform.name.strip() == "Portable Computing Language" and _host_has_fma(),
+        clang_builtins=device.platform.name.strip() == _POCL and _host_has_fma(),
     )
 
 
