@@ -10,7 +10,6 @@ Source: CPython's Python/bytecodes.c, LOAD_GLOBAL, LOAD_NAME, IMPORT_NAME (3.11 
 from __future__ import annotations
 
 import builtins
-import dis
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -21,6 +20,7 @@ import numpy as np
 
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.substitutes import called_here, converter, refuse_random
 
@@ -203,7 +203,7 @@ def stored_globals(code: CodeType) -> tuple[str, ...]:
     pending = [code]
     while pending:
         part = pending.pop()
-        names.update({i.argval: None for i in dis.get_instructions(part) if i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")})
+        names.update({name_of(part, op, n): None for op, n, _ in instructions(part) if op in ("STORE_GLOBAL", "DELETE_GLOBAL")})
         pending += [x for x in part.co_consts if isinstance(x, CodeType)]
     return tuple(names)
 
@@ -217,11 +217,12 @@ def code_names(code: CodeType) -> tuple[frozenset[str], bool, frozenset[str]]:
     pending = [code]
     while pending:
         part = pending.pop()
-        for i in dis.get_instructions(part):
-            if i.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-                read.add(i.argval)
-            elif i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in part.co_freevars:
-                stored.add(i.argval)
-            imports = imports or i.opname == "IMPORT_NAME"
+        for op, n, _ in instructions(part):
+            if op in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+                read.add(name_of(part, op, n))
+            elif op in ("STORE_DEREF", "DELETE_DEREF") and (name := name_of(part, op, n)) in part.co_freevars:
+                stored.add(name)
+            elif op == "IMPORT_NAME":
+                imports = True
         pending += [x for x in part.co_consts if isinstance(x, CodeType)]
     return frozenset(read), imports, frozenset(stored)

@@ -7,7 +7,6 @@ Outside of a trace a substitute does what the original does, so one that escapes
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import math
 import sys
@@ -21,6 +20,7 @@ from attrs import frozen
 
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
 from tracejit.tracer.tracer import METHODS, Tracer
@@ -86,8 +86,7 @@ def _called_loads(code: CodeType) -> frozenset[int]:
     first load of `np.f` up to 3.12 and after the last from 3.13 on.  Methods are loaded by LOAD_METHOD, or LOAD_ATTR with that bit.
     """
     found: set[int] = set()
-    steps = [(i.opname, i.arg or 0, i.offset) for i in dis.get_instructions(code)]
-    steps = [("", 0, -1), ("", 0, -1), *steps, ("", 0, -1)]
+    steps = [("", 0, -1), ("", 0, -1), *instructions(code), ("", 0, -1)]
     for place in range(2, len(steps) - 1):
         name, argument, offset = steps[place]
         following = steps[place + 1][0]
