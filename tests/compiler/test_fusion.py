@@ -44,3 +44,55 @@ AGAINST_ROWS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("case", AGAINST_ROWS)
 def test_row_statistics_are_stored_where_columns_are_the_outer_loop(case: str):
     assert kernels(AGAINST_ROWS[case]) == 2
+
+
+# -- pairs: nothing of n * n elements is stored --------------------------------------------------------------------------------------------
+def accelerations(position: Any, mass: Any) -> Any:
+    d = position[None, :, :] - position[:, None, :]
+    r2 = np.sum(d * d, axis=2) + 0.01
+    weight = mass[None, :] / (r2 * np.sqrt(r2))
+    return np.sum(weight[:, :, None] * d, axis=1)
+
+
+def stored_elements(f: Callable[..., Any], *args: Any) -> int:
+    """The most elements that a buffer of the compiled program has."""
+    compiled = tj.jit(f)
+    np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-11)
+    kernels = compiled.lower(*args).program.kernels()
+    return max(int(np.prod(b.shape)) for k in kernels for b in k.buffers)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda a: a,
+        lambda a: 6.67 * a,
+        lambda a: np.sqrt(np.sum(a * a, axis=1)),
+        lambda a: a / np.max(np.abs(a), axis=1, keepdims=True),
+    ],
+)
+def test_n_body_never_writes_what_it_sums_over(dimensions: int, after: Callable[[Any], Any]):
+    rng = np.random.default_rng(dimensions)
+    position, mass = rng.normal(size=(70, dimensions)), rng.uniform(1, 2, 70)
+    assert stored_elements(lambda p, m: after(accelerations(p, m)), position, mass) <= 70 * dimensions
+
+
+def test_distances_never_write_the_differences():
+    x = np.random.default_rng(1).normal(size=(60, 5))
+    assert stored_elements(lambda x: np.sqrt(np.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=2)), x) == 60 * 60
+    assert stored_elements(lambda x: np.min(np.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=2) + 1e3 * np.eye(60), axis=1), x) <= 60 * 60
+
+
+def test_columns_are_not_written_out_in_kernels_too_long_for_it():
+    """Then the weights are stored: computing them again for every column would cost more."""
+
+    def f(position: Any, mass: Any) -> Any:
+        d = position[None, :, :] - position[:, None, :]
+        weight = np.sum(d * d, axis=2) + 0.01
+        for _ in range(40):
+            weight = np.sqrt(weight) + mass[None, :] / weight
+        return np.sum(weight[:, :, None] * d, axis=1)
+
+    rng = np.random.default_rng(2)
+    assert stored_elements(f, rng.normal(size=(30, 3)), rng.uniform(1, 2, 30)) == 30 * 30

@@ -58,6 +58,8 @@ __all__ = [
     "compose",
     "finish",
     "form_cost",
+    "is_few_columns",
+    "is_written_out",
     "parameters_of",
 ]
 
@@ -101,6 +103,17 @@ def _size(form: Form) -> int:
             return sum(len(p.body.body) for p in form.pieces)
         case _:
             return 0
+
+
+def is_few_columns(shape: Sequence[Extent]) -> bool:
+    """Whether a last axis is so short that a group with reductions computes it side by side (if it has at most MANY operations)."""
+    return len(shape) > 1 and isinstance(shape[-1], int) and 1 < shape[-1] <= WRITE_OUT_COLUMNS
+
+
+def is_written_out(form: Form) -> bool:
+    """Whether a reduction is over so few elements that it becomes a straight line (in a group of at most MANY operations)."""
+    size = prod(form.over) if isinstance(form, Reduce) else 0
+    return isinstance(size, int) and 0 < size <= WRITE_OUT
 
 
 def form_cost(form: Form) -> float:
@@ -383,8 +396,7 @@ class Composer:
         return tuple(_get(env, r) for r in form.finish.results)
 
     def _reduce(self, form: Reduce, owner: Var, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope) -> Demand:
-        size = prod(form.over)
-        if isinstance(size, int) and 0 < size <= WRITE_OUT and self.operations <= MANY:
+        if is_written_out(form) and self.operations <= MANY:
             return (yield from self._reduce_written_out(form, inputs, index, scope))
         loops: list[OpenLoop] = []
         indices: list[Operand] = []
@@ -592,13 +604,7 @@ class Composer:
                 self._store_scatter(var, equation, equation.form)
             case _:
                 shape = var.aval.shape
-                few = (
-                    len(shape) > 1
-                    and isinstance(shape[-1], int)
-                    and 1 < shape[-1] <= WRITE_OUT_COLUMNS
-                    and self.reduces
-                    and self.operations <= MANY
-                )
+                few = is_few_columns(shape) and self.reduces and self.operations <= MANY
                 scope, index = self._open_all(shape[:-1] if few else shape)
                 for last in [(index_const(k),) for k in range(shape[-1])] if few else [()]:  # type: ignore[arg-type]
                     value = self.demand(var, (*index, *last), scope)

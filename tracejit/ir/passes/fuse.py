@@ -15,7 +15,7 @@ from attrs import define, field
 from tracejit.ir.forms import Contract, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
-from tracejit.ir.passes.compose import FormEquation, Group, form_cost
+from tracejit.ir.passes.compose import MANY, FormEquation, Group, form_cost, is_few_columns, is_written_out
 from tracejit.ir.passes.product import followers, follows, tiles_well
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import node, value
@@ -24,6 +24,7 @@ __all__ = ["Fusion", "fuse"]
 
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
 MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
+ROOM = 16  # of that is left for cheap values
 PACK_COST = 12.0  # what an operand of a matrix product may cost to compute where it is packed
 FEW = 32  # a reduction to fewer elements than this does not feed a larger loop in the same kernel,
 SMALL = 16384  # unless it reads no more than so many
@@ -108,13 +109,18 @@ def _describe(form: Form) -> _Shape:
 
 Order: TypeAlias = tuple[frozenset[int], ...]
 _INNER = 1000  # numbers of loops that members bring along: they lie inside of those of the group
+_BESIDE = 1_000_000  # numbers of loops that are written out side by side, inside of all others, from here on
 
 
-def _own_order(form: Form, space: Shape) -> Order:
-    """The loops of a form that is a group of its own, outermost 0: the axis of a scan is the innermost one."""
+def _own_order(form: Form, shape: _Shape) -> Order:
+    """The loops of a form that is a group of its own, outermost 0: the axis of a scan is the innermost one, and so are few columns."""
+    space = shape.space
     numbers = list(range(len(space)))
     if isinstance(form, Scan):
         numbers = [len(space) - 1 if d == form.axis else d - (d > form.axis) for d in numbers]
+    elif isinstance(form, (Map, Reduce)):
+        columns = len(shape.domain) - 1 if is_few_columns(shape.domain) else len(shape.domain)
+        numbers = [_BESIDE + d if d == columns or (d >= len(shape.domain) and is_written_out(form)) else d for d in numbers]
     return tuple(frozenset({n}) for n in numbers)
 
 
@@ -130,6 +136,8 @@ class _Node:
     order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
     many: set[int] = field(factory=set)  # members evaluated more than once an element
     product: int | None = None  # the matrix product that its loops are for
+    outer: int = 0  # how many axes the stored results have
+    limit: int = MAX_OPERATIONS
 
 
 @node
@@ -190,7 +198,9 @@ class _Fuser:
             return f"a {type(form).__name__} is stored"
         if isinstance(consumer.form, (Loop, LibraryCall)):
             return f"a {type(consumer.form).__name__} reads buffers"
-        if node.operations + self.shapes[n].operations > MAX_OPERATIONS:
+        operations = node.operations + self.shapes[n].operations
+        cheap = isinstance(form, (Map, Piecewise)) and self.cost[n] <= CHEAP
+        if operations > (node.limit if cheap else node.limit - ROOM):
             return "the kernel would grow beyond the limit"
         if tiles_well(form):
             return self.refuse_product(n, node)
@@ -198,7 +208,6 @@ class _Fuser:
             return "it follows another matrix product"
         if c == node.product and self.cost[n] > PACK_COST:
             return "a matrix product may pack an element more than once"
-        cheap = isinstance(form, (Map, Piecewise)) and self.cost[n] <= CHEAP
         if cheap:
             return None
         if c in node.many:
@@ -221,7 +230,7 @@ class _Fuser:
                     return "a contraction reads each element many times"
                 if node.product is not None:
                     return "a matrix product runs tile by tile"
-                if used and max(used) > min(missing):
+                if used and (max(used) > min(missing) or (self.is_beside(access, c, node) and operations > MANY - ROOM)):
                     return "it would be evaluated again for each outer iteration"
                 if isinstance(form, Reduce) and _few(domain) and not _small((*domain, *form.over)):
                     return "a reduction to few elements ends a kernel"
@@ -236,6 +245,11 @@ class _Fuser:
         order, space = node.order[c], self.shapes[c].space
         used = {p for axis in access.axes if axis is not None for d in axis if d < len(order) for p in order[d]}
         return used, {p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps} - used
+
+    def is_beside(self, access: Access, c: int, node: _Node) -> bool:
+        """Whether an access is evaluated once only because loops are written out side by side inside of a reduction's."""
+        used, missing = self.loops(access, c, node)
+        return max(missing, default=0) >= _BESIDE and max((p for p in used if p < _BESIDE), default=0) >= node.outer
 
     def order_in(self, n: int, node: _Node) -> Order:
         """The loops that the axes of n run along inside a group, seen from all its consumers there; its own reductions lie inside."""
@@ -253,7 +267,7 @@ class _Fuser:
                         order = node.order[c]
                         every = frozenset(range(len(order))) if axis is None else axis
                         positions.update(p for d in every if d < len(order) for p in order[d])
-        inner = _INNER + sum(len(o) for o in node.order.values())
+        inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + sum(len(o) for o in node.order.values())
         return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
 
     def refuse_product(self, n: int, node: _Node) -> str | None:
@@ -320,8 +334,16 @@ class _Fuser:
         if g not in self.groups_of[n]:
             self.groups_of[n].append(g)
         for c in self.consumed_by(n):
-            if g in self.groups_of[c] and self.repeated(n, c, node):
-                node.many.add(n)
+            if g in self.groups_of[c]:
+                if self.repeated(n, c, node):
+                    node.many.add(n)
+                if any(
+                    self.is_beside(access, c, node)
+                    for k, atom in enumerate(self.equations[c].inputs)
+                    if atom in self.equations[n].outputs
+                    for access in self.shapes[c].reads.get(k, ())
+                ):
+                    node.limit = MANY
 
     def repeated(self, n: int, c: int, node: _Node) -> bool:
         """Whether consumer c evaluates n more than once for an element of n."""
@@ -350,7 +372,14 @@ class _Fuser:
         if isinstance(e.form, (Scan, Loop, LibraryCall)):
             stored = list(e.outputs)
         self.nodes[n] = _Node(
-            n, [n], stored, shape.space, shape.operations, {n: _own_order(e.form, shape.space)}, product=n if tiles_well(e.form) else None
+            n,
+            [n],
+            stored,
+            shape.space,
+            shape.operations,
+            {n: _own_order(e.form, shape)},
+            product=n if tiles_well(e.form) else None,
+            outer=len(shape.domain) - is_few_columns(shape.domain),
         )
         self.groups_of[n] = [n]
 
