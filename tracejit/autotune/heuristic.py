@@ -7,6 +7,7 @@ contiguous and broadcast access cost one instruction a vector, anything else one
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from attrs import define, field
@@ -21,6 +22,7 @@ from tracejit.ir.schedule import Directive, Parallel, Privatize, Schedule, Split
 
 __all__ = ["heuristic_schedule"]
 
+MANY_CHUNKS = 32  # beyond it threads finish together anyway
 CHUNK_COST = 60_000.0  # vector-add units of work worth handing to another thread: about 6 us
 JAM = 8  # a loop of so few iterations around other loops is written out
 LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
@@ -285,6 +287,8 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
     parallel = not recurrence and simple and (cost > CHUNK_COST or dynamic) and not conflicts(top).stores
     per_iteration = cost / max(nest.trips, 1)
     grain = max(1, int(CHUNK_COST / max(per_iteration, 1e-3)))
+    if not dynamic:
+        grain = _balanced(grain, nest.trips)
     for v in loops:
         width = _width(v.loop.body, vector_bits)
         factor = _factor(v.loop.body)
@@ -308,6 +312,12 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
     if parallel:
         out.append(Parallel(name, grain))
     return out
+
+
+def _balanced(grain: int, trips: float) -> int:
+    """The grain that makes of a few chunks a power of two: five chunks would keep one of two threads waiting for a fifth of the time."""
+    chunks = ceil(trips / grain)
+    return grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / (1 << (chunks - 1).bit_length()))
 
 
 def _sums(loop: For) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from tracejit.ir.kernel import Const, For, If, Lambda, Op, Operand, Read, Value, While, index_const
 from tracejit.ir.scalar import OPS
 from tracejit.ir.types import Dim
+from tracejit.support.errors import UserError
 
 __all__ = ["ScalarRecorder", "fold_index", "make_lambda"]
 
@@ -53,7 +54,9 @@ class ScalarRecorder:
 
     def op(self, name: str, *args: Operand, dtype: str | None = None) -> Operand:
         """One scalar operation; `dtype` states the result of convert and bitcast."""
-        spec = OPS[name]
+        spec = OPS.get(name)
+        if spec is None:
+            raise UserError(f"there is no scalar operation {name!r}; register_scalar_op makes one")
         if len(args) != spec.arity:
             raise TypeError(f"scalar operation {name} takes {spec.arity} operands, not {len(args)}")
         result = "bool" if spec.result == "bool" else (dtype if spec.result == "out" else args[-1].dtype)

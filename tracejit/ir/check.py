@@ -122,7 +122,7 @@ _NUMBERS: Any = (int, float, np.number, np.bool_)
 _AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block", "lane"})
 _IN_ORDER = frozenset({"serial", "unroll"})
 _LAYOUTS = frozenset({"C", "unit", "strided"})
-_FLOAT_ONLY = frozenset({"div", "fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign"}) | {n for n, o in OPS.items() if o.math}
+_FLOAT_ONLY = frozenset({"div", "fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign"})
 _INTEGER_ONLY = frozenset({"idiv", "irem", "shl", "shr", "lshr"})
 _NUMBERS_ONLY = frozenset({"add", "sub", "mul", "neg", "abs"})
 _NO_FLOAT = frozenset({"and", "or", "xor", "not"})
@@ -260,7 +260,7 @@ class _KernelChecker:
 
     def kind(self, op: str, dtype: str) -> None:
         fits = True
-        if op in _FLOAT_ONLY:
+        if op in _FLOAT_ONLY or OPS[op].math:
             fits = is_float(dtype)
         elif op in _INTEGER_ONLY:
             fits = is_integer(dtype)

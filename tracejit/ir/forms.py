@@ -13,10 +13,11 @@ from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.kernel import Const, Lambda, Operand as Scalar, Value
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
-from tracejit.support.nodes import node
+from tracejit.support.nodes import node, value
 
 __all__ = [
     "Contract",
+    "Environment",
     "Expand",
     "Form",
     "FormBuilder",
@@ -30,6 +31,7 @@ __all__ = [
     "Scan",
     "Scatter",
     "Update",
+    "Whole",
 ]
 
 
@@ -137,13 +139,29 @@ class Loop:
     parameters: tuple[tuple[str, Any], ...] = ()
 
 
+@value
+class Environment:
+    """A library of native functions.  `find(symbol)` gives the address in this process; it raises BackendUnavailable with the reason."""
+
+    name: str
+    find: Callable[[str], int]
+
+
+@value
+class Whole:
+    """An argument of a library call: the address of a whole array, row-major.  kind: "operand" or "result"."""
+
+    kind: str
+    number: int
+
+
 @node
 class LibraryCall:
-    """A call of `symbol` from `environment` over whole buffers."""
+    """A call of `symbol` from `environment` over whole arrays: `void symbol(arguments)` writes every element of every result."""
 
     symbol: str
-    environment: Any
-    arguments: tuple[Any, ...] = ()
+    environment: Environment
+    arguments: tuple[Whole | Const, ...] = ()
 
 
 @node

@@ -1,7 +1,7 @@
 """The program IR: the order of kernels over buffers, with the loops and branches between them.
 
     program = buffers, steps
-    step    = launch kernel(buffers) | copy target <- source | swap a, b
+    step    = launch kernel(buffers) | call symbol(buffers, constants) | copy target <- source | swap a, b
             | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is true
             | for count { steps }                       a constant or symbolic number of times
             | if flag { steps } else { steps }
@@ -15,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from tracejit.ir.kernel import Kernel
+from tracejit.ir.forms import Environment
+from tracejit.ir.kernel import Const, Kernel
 from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import node
 
-__all__ = ["Branch", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested", "walk_steps"]
+__all__ = [
+    "Branch", "Call", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested", "walk_steps",
+]  # fmt: skip
 
 
 @node
@@ -45,6 +48,20 @@ class Launch:
     kernel: Kernel
     arguments: tuple[ProgramBuffer, ...]
     schedule: Schedule = Schedule()
+
+
+@node
+class Call:
+    """Call `symbol` of a library: arguments are buffers (their addresses, row-major) and constants; all of `writes` is written."""
+
+    symbol: str
+    environment: Environment
+    arguments: tuple[ProgramBuffer | Const, ...]
+    writes: tuple[ProgramBuffer, ...]
+
+    @property
+    def buffers(self) -> tuple[ProgramBuffer, ...]:
+        return tuple(a for a in self.arguments if isinstance(a, ProgramBuffer))
 
 
 @node
@@ -89,7 +106,7 @@ class Branch:
     orelse: tuple[Any, ...]
 
 
-Step: TypeAlias = Launch | Copy | Swap | WhileLoop | CountedLoop | Branch
+Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch
 
 
 @node
@@ -143,6 +160,9 @@ def _print(steps: tuple[Any, ...], depth: int) -> list[str]:
         match s:
             case Launch():
                 out.append(f"{pad}launch {s.kernel.name}({', '.join(a.name for a in s.arguments)})")
+            case Call():
+                arguments = ", ".join(a.name if isinstance(a, ProgramBuffer) else repr(a) for a in s.arguments)
+                out.append(f"{pad}call {s.environment.name}.{s.symbol}({arguments})")
             case Copy():
                 out.append(f"{pad}copy {s.target.name} <- {s.source.name}")
             case Swap():

@@ -12,7 +12,19 @@ from attrs import field, frozen
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import TracejitError
 
-__all__ = ["Dim", "DimDependent", "Extent", "ShapedArray", "Shape", "aval_of", "evaluate", "prod", "same_extent", "same_shape"]
+__all__ = [
+    "Dim",
+    "DimDependent",
+    "Extent",
+    "Shape",
+    "ShapedArray",
+    "aval_of",
+    "evaluate",
+    "prod",
+    "same_extent",
+    "same_shape",
+    "surely_at_most",
+]
 
 
 class DimDependent(TracejitError):
@@ -298,6 +310,14 @@ def prod(shape: Iterable[Extent]) -> Extent:
     for n in shape:
         total = total * n
     return total
+
+
+def surely_at_most(a: Extent, b: Extent) -> bool:
+    """Whether `a <= b` for all admissible values of the symbols in them."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    low = _bounds(b - a)[0]
+    return low is not None and low >= 0
 
 
 def same_extent(a: Extent, b: Extent) -> bool:

@@ -40,7 +40,9 @@ from tracejit.ir.kernel import (
     While,
     index_const,
 )
+from tracejit.ir.passes.dead import remove_dead
 from tracejit.ir.passes.merge_loops import fresh_lambda
+from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.scalar import OPS, kernel_dtype
 from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.errors import InternalError
@@ -194,6 +196,7 @@ class Composer:
         self.cost: dict[Var, float] = {}
         self.made: dict[Var, list[_Made]] = {}
         self.locals = 0
+        self.ranges = IndexRanges()
         self.operations = sum(_size(e.form) for e in group.equations)
         self.reduces = any(isinstance(e.form, Reduce) for e in group.equations)
         self.storing: Var | None = None
@@ -215,13 +218,14 @@ class Composer:
                 self.cost[v] = total if isinstance(e.form, Map) else 0.0
 
     # -- scopes -------------------------------------------------------------------------------------------------------------------
-    def child(self, parent: Scope, *, branch: bool = False, extent: Operand | None = None) -> Scope:
+    def child(self, parent: Scope, *, branch: bool = False, extent: Operand | None = None, lower: Operand = _ZERO) -> Scope:
         scope = Scope(parent, parent.depth + 1, parent.guard)
         if branch:
             scope.guard = scope
         if extent is not None:
             scope.index, scope.extent = Value("i64"), extent
             self.home[scope.index] = scope
+            self.ranges.bind(scope.index, lower, extent)
         return scope
 
     def place(self, args: Sequence[Operand], scope: Scope) -> Scope:
@@ -236,7 +240,7 @@ class Composer:
         return target
 
     def op(self, scope: Scope, name: str, args: tuple[Operand, ...], dtype: str) -> Operand:
-        folded = fold_index(name, args)
+        folded = fold_index(name, args) or self.ranges.fold(name, args)
         if folded is not None:
             return folded
         target = self.place(args, scope)
@@ -245,6 +249,7 @@ class Composer:
         if known is None:
             known = target.memo[key] = Value(dtype)
             self.home[known] = target
+            self.ranges.computed(known, name, args)
             target.statements.append(Op(known, name, args, self.location))
         return known
 
@@ -296,7 +301,7 @@ class Composer:
         scope.statements.append(OpenBranch(condition, then, orelse, then_yields, else_yields, results))
 
     def _for(self, s: For, env: dict[Value, Operand], scope: Scope, inputs: Sequence[Atom]) -> Demand:
-        inner = self.child(scope, extent=_get(env, s.upper))
+        inner = self.child(scope, extent=_get(env, s.upper), lower=_get(env, s.lower))
         inner_env = dict(env)
         assert inner.index is not None
         inner_env[s.index] = inner.index
@@ -576,7 +581,7 @@ class Composer:
         key = f"{lower}{bound}{label}"
         loop = scope.open_loops.get(key)
         if loop is None:
-            loop = scope.open_loops[key] = OpenLoop(self.child(scope, extent=bound), lower=lower)
+            loop = scope.open_loops[key] = OpenLoop(self.child(scope, extent=bound, lower=lower), lower=lower)
         assert loop.scope.index is not None
         return loop.scope, loop.scope.index
 
@@ -823,4 +828,5 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
     composer.close(composer.root)
     parameters = tuple(dict.fromkeys(buffers[v] for v in (*group.inputs, *group.outputs)))
     outputs = frozenset(buffers[v].name for v in group.outputs)
-    return Kernel(name, parameters, outputs, finish(composer.root), symbols), buffers
+    kernel = Kernel(name, parameters, outputs, finish(composer.root), symbols)
+    return remove_dead(kernel) if composer.ranges.folded else kernel, buffers

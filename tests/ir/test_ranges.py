@@ -1,0 +1,73 @@
+"""Comparisons and clamps of indices fold where a loop's bounds decide them, and nowhere else."""
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.ir.kernel import Const, Value
+from tracejit.ir.ranges import IndexRanges
+from tracejit.ir.types import Dim
+
+COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+
+
+@pytest.mark.parametrize("name", [*COMPARE, "min", "max"])
+def test_what_folds_is_true_for_every_value(name: str):
+    decided = 0
+    for low in range(-2, 3):
+        for high in range(low + 1, 5):
+            ranges, i = IndexRanges(), Value("i64")
+            ranges.bind(i, Const(low, "i64"), Const(high, "i64"))
+            for c in range(-4, 7):
+                for swapped in (False, True):
+                    args = (Const(c, "i64"), i) if swapped else (i, Const(c, "i64"))
+                    folded = ranges.fold(name, args)
+                    values = [(c, n) if swapped else (n, c) for n in range(low, high)]
+                    if name in COMPARE:
+                        outcomes = {COMPARE[name](a, b) for a, b in values}
+                        assert (folded is not None) == (len(outcomes) == 1) or name in ("eq", "ne")
+                        assert folded is None or {folded.value} == outcomes  # type: ignore[union-attr]
+                    else:
+                        choose = min if name == "min" else max
+                        left, right = (all(choose(v) == v[k] for v in values) for k in (0, 1))
+                        assert (folded is not None) == (left or right)
+                        assert folded is None or (folded is args[0] and left) or (folded is args[1] and right)
+                    decided += folded is not None
+    assert decided > 50
+
+
+def test_sums_with_constants_and_symbolic_extents():
+    ranges, i, up = IndexRanges(), Value("i64"), Value("i64")
+    n = Dim.symbol("n")
+    ranges.bind(i, Const(0, "i64"), Const(n, "i64"))
+    ranges.computed(up, "add", (i, Const(2, "i64")))
+    assert ranges.fold("lt", (i, Const(n, "i64"))) == Const(True, "bool")
+    assert ranges.fold("min", (i, Const(n - 1, "i64"))) is i
+    assert ranges.fold("ge", (up, Const(2, "i64"))) == Const(True, "bool")
+    assert ranges.fold("lt", (up, Const(n, "i64"))) is None
+    assert ranges.fold("lt", (i, Const(n - 1, "i64"))) is None
+
+
+def test_nothing_is_known_of_data_and_of_computed_bounds():
+    ranges, i, x = IndexRanges(), Value("i64"), Value("i64")
+    ranges.bind(i, Const(0, "i64"), x)
+    assert ranges.fold("lt", (i, Const(0, "i64"))) is None
+    assert ranges.fold("lt", (x, Const(0, "i64"))) is None
+    assert ranges.fold("lt", (Value("f64"), Const(0.0, "f64"))) is None
+
+
+def test_an_index_of_a_loop_is_not_clamped():
+    def total(x: Any) -> Any:
+        s = np.zeros(())
+        for n in tj.range(x.shape[0]):
+            s += x[n] * x[-1 - n]
+        return s
+
+    x = np.random.default_rng(0).normal(size=50)
+    f = tj.jit(total)
+    np.testing.assert_allclose(f(x), total(x))
+    text = f.lower(x).text("scheduled")
+    assert not any(f"{name} " in text for name in ("select", "lt", "min", "max")), text
