@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracejit.api.jit import jit
     from tracejit.api.tune import tune
     from tracejit.api.vmap import vmap
+    from tracejit.backends.intrinsics import register_intrinsic, register_scalar_op
     from tracejit.backends.registry import list_backends
     from tracejit.compiler.lower import register_lowering
 
@@ -24,15 +25,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Array", "config", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
-    "linearize", "list_backends", "numpy", "range", "register_lowering", "tree_util", "tune",
-    "value_and_grad", "vjp", "vmap",
+    "linearize", "list_backends", "numpy", "range", "register_intrinsic", "register_lowering",
+    "register_scalar_op", "tree_util", "tune", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
     "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff", "jacfwd": "api.autodiff",
     "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff", "linearize": "api.autodiff", "list_backends": "backends.registry",
-    "range": "api.control", "register_lowering": "compiler.lower", "tune": "api.tune", "value_and_grad": "api.autodiff",
-    "vjp": "api.autodiff", "vmap": "api.vmap",
+    "range": "api.control", "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
+    "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff", "vjp": "api.autodiff",
+    "vmap": "api.vmap",
 }  # fmt: skip
 
 # NumPy's names fill the tables that traced arrays look operators and functions up in.

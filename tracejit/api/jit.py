@@ -471,15 +471,32 @@ def _trace(
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
     backend = get_backend(f._backend or config.backend)  # pyright: ignore[reportPrivateUsage]
-    lowered = lower_jaxpr(staged.jaxpr, backend, layouts, name if name.isidentifier() else "main", staged.constants)
+    alternatives = f._options.get("alternatives", ())  # pyright: ignore[reportPrivateUsage]
+    lowered = lower_jaxpr(
+        staged.jaxpr, backend, layouts, name if name.isidentifier() else "main", staged.constants, alternatives=alternatives
+    )
     return staged, lowered, out["tree"], out["slots"], dependencies
 
 
 @overload
-def jit(function: Callable[P, R], /) -> JitFunction[P, R]: ...
+def jit(
+    function: Callable[P, R],
+    /,
+    *,
+    backend: str | None = None,
+    dynamic_shapes: bool | None = None,
+    writeback: bool = True,
+    redirect: bool = True,
+    alternatives: Sequence[str] = (),
+) -> JitFunction[P, R]: ...
 @overload
 def jit(
-    *, backend: str | None = None, dynamic_shapes: bool | None = None, writeback: bool = True, redirect: bool = True
+    *,
+    backend: str | None = None,
+    dynamic_shapes: bool | None = None,
+    writeback: bool = True,
+    redirect: bool = True,
+    alternatives: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Any = None,
@@ -489,6 +506,7 @@ def jit(
     dynamic_shapes: bool | None = None,
     writeback: bool = True,
     redirect: bool = True,
+    alternatives: Sequence[str] = (),
 ) -> Any:
     """Compile a function of arrays.
 
@@ -502,6 +520,7 @@ def jit(
     redirect: whether the function, and functions and methods of yours that it calls, see traced versions of NumPy's functions that make
         arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may be bound
         to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is traced.
+    alternatives: names of lowering rules that are used on demand only: "blas" hands products of two matrices to NumPy's BLAS.
 
     Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling raise,
         at the first call.
@@ -513,7 +532,11 @@ def jit(
     >>> scaled(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    options = {"writeback": writeback, "redirect": redirect}
+    options: dict[str, Any] = {"writeback": writeback, "redirect": redirect}
+    if alternatives:
+        from tracejit.compiler.lower import check_alternatives
+
+        options["alternatives"] = check_alternatives(alternatives)
 
     def wrap(f: Any) -> JitFunction[Any, Any]:
         if isinstance(f, (staticmethod, classmethod)):

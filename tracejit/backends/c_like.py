@@ -108,7 +108,9 @@ def _expansion(op: str, dtype: str) -> Lambda:
     try:
         return make_lambda([dtype] * OPS[op].arity, record)
     except KeyError as error:
-        raise UnsupportedError(f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it") from error
+        raise UnsupportedError(
+            f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it; tj.register_intrinsic does"
+        ) from error
 
 
 class _Writer(Emitter):

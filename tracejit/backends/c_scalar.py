@@ -9,10 +9,12 @@ Source: C99 6.3 and 6.5 for what is undefined and must be avoided; IEEE 754-2019
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from attrs import define, field
 
 from tracejit.ir.scalar import BITS, DTYPES, is_float, is_integer
+from tracejit.support.errors import UserError
 from tracejit.support.nodes import value
 
 __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
@@ -92,6 +94,17 @@ class Intrinsics:
     def copy(self) -> Intrinsics:
         """A table to extend without changing this one."""
         return Intrinsics(dict(self.entries), dict(self.helpers))
+
+    def extended(self, own: Mapping[str, Any]) -> Intrinsics:
+        """This table with the spellings users registered for the target.  Raises: UserError for one that is no template."""
+        if not own:
+            return self
+        table = self.copy()
+        for key, template in own.items():
+            if not isinstance(template, str):
+                raise UserError(f"the spelling of {key} is a template of a C expression, not {template!r}")
+            table.define(key, template)
+        return table
 
     def closure(self, names: Iterable[str]) -> list[str]:
         """`names` and all they need, callees first."""

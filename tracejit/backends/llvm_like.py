@@ -7,16 +7,18 @@ the operands are selected first; a constant operand that cannot fail costs nothi
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.ir.scalar import BITS, is_float, is_signed, numpy_dtype
-from tracejit.support.errors import InternalError
+from tracejit.support.errors import UnsupportedError, UserError
 
-__all__ = ["Emit", "constant", "llvm_type", "scalar_op"]
+__all__ = ["INTRINSICS", "Emit", "constant", "llvm_type", "scalar_op"]
 
 _TYPES = {
     "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
@@ -32,16 +34,6 @@ _COMPARE = {
     "ge": ("oge", "sge", "uge"),
 }
 _BINARY = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul")}
-_BITS = {"and": "and", "or": "or", "xor": "xor"}
-_INTRINSIC = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "roundeven": "roundeven",
-    "copysign": "copysign",
-    "fma": "fma",
-}
 
 
 def llvm_type(dtype: str, lanes: int) -> str:
@@ -74,9 +66,15 @@ def constant(value: Any, dtype: str, lanes: int = 1) -> str:
 class Emit:
     """Where `scalar_op` writes: `line(text) -> register`, and which intrinsics were used."""
 
-    def __init__(self, line: Callable[[str], str], declare: Callable[[str, str], None]) -> None:
+    def __init__(self, line: Callable[[str], str], declare: Callable[[str, str], None], backend: str = "cpu") -> None:
         self.line = line
         self.declare = declare
+        self.backend = backend
+        self.own = intrinsics_of(backend)  # the user's spellings
+
+    def spells(self, name: str, dtype: str) -> bool:
+        """Whether the user has a spelling of an operation."""
+        return f"{name}.{dtype}" in self.own
 
     def call(self, name: str, dtype: str, lanes: int, args: list[str]) -> str:
         """An intrinsic whose operands and result have one type."""
@@ -106,47 +104,103 @@ def scalar_op(
 
     dtype: of the result.  known: for each operand its constant value or None.  exact=False lets conversions to integers rely on
     operands in range (the elementary functions guarantee it).
+
+    Raises: UnsupportedError where neither the user's spellings nor `INTRINSICS` have the operation.
     """
     source = arg_dtypes[-1]
+    own = e.own.get(f"{name}.{source}") if e.own else None
+    if own is not None:
+        return _from_template(e, name, own, dtype, source, args, lanes)
+    spell = INTRINSICS.get(name)
+    if spell is None:
+        raise UnsupportedError(
+            f"the {e.backend} backend has no spelling of the scalar operation {name} on {source}; "
+            f"give it one: tj.register_intrinsic({name!r}, ..., backend={e.backend!r}, dtypes={source!r})"
+        )
+    return spell(e, name, dtype, source, args, lanes, known, exact)
+
+
+_CALL = re.compile(r"call (\S+|<[^>]*>) (@[\w.$}{-]+)\((.*)\)$")
+
+
+def _from_template(e: Emit, name: str, template: Any, dtype: str, source: str, args: list[str], lanes: int) -> str:
+    """A user's spelling: `backends.intrinsics` has the grammar."""
+    if not isinstance(template, str):
+        raise UserError(f"the spelling of {name} for the {e.backend} backend is a template of LLVM instructions, not {template!r}")
+    scalar = _TYPES[source]
+    suffix = _SUFFIX.get(scalar, scalar)
+    names = {"type": llvm_type(source, lanes), "result": llvm_type(dtype, lanes), "suffix": suffix if lanes == 1 else f"v{lanes}{suffix}"}
+    register = ""
+    for line in template.strip().splitlines():
+        target, equals, instruction = line.strip().partition(" = ")
+        if not equals:
+            target, instruction = "", line.strip()
+        try:
+            call = _CALL.search(instruction)
+            if call is not None:
+                types = ", ".join(piece.strip().rsplit(" ", 1)[0] for piece in call[3].split(",")) if call[3].strip() else ""
+                symbol = call[2].format(**names)
+                e.declare(symbol, f"declare {call[1]} {{symbol}}({types})".format(symbol=symbol, **names))
+            register = e.line(instruction.format(*args, **names))
+        except (KeyError, IndexError) as error:
+            raise UserError(f"the spelling of {name} for the {e.backend} backend names {error}, which there is not: {template!r}") from None
+        if target:
+            names[target] = register
+    return register
+
+
+Spell: TypeAlias = Callable[[Emit, str, str, str, list[str], int, list[Any], bool], str]
+"""(emit, operation, dtype of the result, dtype of the operands, registers, lanes, constants, exact) -> register"""
+
+
+def _arithmetic(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.line(f"{_BINARY[name][0 if is_float(source) else 1]} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
+
+
+def _divide(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.line(f"fdiv {llvm_type(source, lanes)} {args[0]}, {args[1]}")
+
+
+def _bitwise(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.line(f"{name} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
+
+
+def _not(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.line(f"xor {llvm_type(source, lanes)} {args[0]}, {constant(True if source == 'bool' else -1, source, lanes)}")
+
+
+def _comparison(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.compare(name, args[0], args[1], source, lanes)
+
+
+def _select(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    return e.select(args[0], args[1], args[2], dtype, lanes)
+
+
+def _overloaded(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    """An intrinsic of LLVM with the operation's own name."""
+    return e.call(name, dtype, lanes, args)
+
+
+def _negate(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
     t = llvm_type(source, lanes)
-    match name:
-        case "add" | "sub" | "mul":
-            return e.line(f"{_BINARY[name][0 if is_float(source) else 1]} {t} {args[0]}, {args[1]}")
-        case "div":
-            return e.line(f"fdiv {t} {args[0]}, {args[1]}")
-        case "and" | "or" | "xor":
-            return e.line(f"{_BITS[name]} {t} {args[0]}, {args[1]}")
-        case "not":
-            return e.line(f"xor {t} {args[0]}, {constant(True if source == 'bool' else -1, source, lanes)}")
-        case "eq" | "ne" | "lt" | "le" | "gt" | "ge":
-            return e.compare(name, args[0], args[1], source, lanes)
-        case "select":
-            return e.select(args[0], args[1], args[2], dtype, lanes)
-        case "sqrt" | "floor" | "ceil" | "trunc" | "roundeven" | "copysign" | "fma":
-            return e.call(_INTRINSIC[name], dtype, lanes, args)
-        case "neg":
-            return e.line(f"fneg {t} {args[0]}") if is_float(source) else e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}")
-        case "abs":
-            if is_float(source):
-                return e.call("fabs", dtype, lanes, args)
-            negative = e.compare("lt", args[0], constant(0, source, lanes), source, lanes)
-            return e.select(negative, e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}"), args[0], dtype, lanes)
-        case "min" | "max":
-            return _extremum(e, name, source, args, lanes, known)
-        case "idiv" | "irem":
-            return _division(e, name, source, args, lanes, known)
-        case "shl" | "shr" | "lshr":
-            return _shift(e, name, source, args, lanes, known)
-        case "convert":
-            return _convert(e, dtype, source, args[0], lanes, exact)
-        case "bitcast":
-            target = llvm_type(dtype, lanes)
-            return args[0] if target == t else e.line(f"bitcast {t} {args[0]} to {target}")
-        case _:
-            raise InternalError(f"no LLVM spelling for the scalar operation {name}")
+    return e.line(f"fneg {t} {args[0]}") if is_float(source) else e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}")
 
 
-def _extremum(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known: list[Any]) -> str:
+def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    if is_float(source):
+        return e.call("fabs", dtype, lanes, args)
+    zero = constant(0, source, lanes)
+    negative = e.compare("lt", args[0], zero, source, lanes)
+    return e.select(negative, e.line(f"sub {llvm_type(source, lanes)} {zero}, {args[0]}"), args[0], dtype, lanes)
+
+
+def _bitcast(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
+    return args[0] if target == t else e.line(f"bitcast {t} {args[0]} to {target}")
+
+
+def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
     """NaN-propagating min and max: the comparison picks the second operand when either is NaN, then a NaN first operand is restored."""
     x, y = args
     if not is_float(dtype):
@@ -158,7 +212,7 @@ def _extremum(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known
     return e.select(unordered, x, picked, dtype, lanes)
 
 
-def _division(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known: list[Any]) -> str:
+def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
     x, y = args
     t, signed = llvm_type(dtype, lanes), is_signed(dtype)
     instruction = {"idiv": "div", "irem": "rem"}[name]
@@ -174,12 +228,12 @@ def _division(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known
         return e.select(by_zero, zero, e.line(f"{spelled} {t} {x}, {e.select(by_zero, one, y, dtype, lanes)}"), dtype, lanes)
     minus = e.compare("eq", y, constant(-1, dtype, lanes), dtype, lanes)
     safe = e.select(e.line(f"or {llvm_type('bool', lanes)} {by_zero}, {minus}"), one, y, dtype, lanes)
-    result = e.line(f"{spelled} {t} {x}, {safe}")
+    quotient = e.line(f"{spelled} {t} {x}, {safe}")
     special = e.line(f"sub {t} {zero}, {x}") if name == "idiv" else zero
-    return e.select(by_zero, zero, e.select(minus, special, result, dtype, lanes), dtype, lanes)
+    return e.select(by_zero, zero, e.select(minus, special, quotient, dtype, lanes), dtype, lanes)
 
 
-def _shift(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known: list[Any]) -> str:
+def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
     x, y = args
     t, bits = llvm_type(dtype, lanes), BITS[dtype]
     instruction = "shl" if name == "shl" else ("ashr" if name == "shr" and is_signed(dtype) else "lshr")
@@ -192,7 +246,8 @@ def _shift(e: Emit, name: str, dtype: str, args: list[str], lanes: int, known: l
     return shifted if instruction == "ashr" else e.select(inside, shifted, constant(0, dtype, lanes), dtype, lanes)
 
 
-def _convert(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: bool) -> str:
+def _convert(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+    (x,) = args
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
     if dtype == "bool":
         zero = constant(0, source, lanes)
@@ -260,3 +315,22 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
         result = e.select(inside, raw, constant(-int(bound), through, lanes), through, lanes)
     target = llvm_type(dtype, lanes)
     return result if target == between else e.line(f"trunc {between} {result} to {target}")
+
+
+INTRINSICS: Mapping[str, Spell] = {
+    **dict.fromkeys(("add", "sub", "mul"), _arithmetic),
+    "div": _divide,
+    **dict.fromkeys(("and", "or", "xor"), _bitwise),
+    "not": _not,
+    **dict.fromkeys(_COMPARE, _comparison),
+    "select": _select,
+    **dict.fromkeys(("sqrt", "floor", "ceil", "trunc", "roundeven", "copysign", "fma"), _overloaded),
+    "neg": _negate,
+    "abs": _absolute,
+    **dict.fromkeys(("min", "max"), _extremum),
+    **dict.fromkeys(("idiv", "irem"), _division),
+    **dict.fromkeys(("shl", "shr", "lshr"), _shift),
+    "convert": _convert,
+    "bitcast": _bitcast,
+}
+"""How LLVM spells each scalar operation that is not an elementary function (`ir.math` writes those with these)."""

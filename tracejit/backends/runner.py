@@ -13,10 +13,10 @@ import numpy as np
 from attrs import define
 
 from tracejit.ir.kernel import Buffer
-from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
-from tracejit.support.errors import InternalError
+from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import node
 
 __all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
@@ -53,6 +53,8 @@ def mentions(step: Any) -> tuple[ProgramBuffer, ...]:
     match step:
         case Launch():
             return step.arguments
+        case Call():
+            return step.buffers
         case Copy():
             return (step.target, step.source)
         case Swap():
@@ -136,6 +138,8 @@ class _Walk:
             match step:
                 case Launch():
                     self.machine.launch(step, [memory[b] for b in step.arguments], self.dims)
+                case Call():
+                    raise UnsupportedError(f"{step.environment.name}.{step.symbol}: this backend calls no libraries of the process")
                 case Copy():
                     if memory[step.target] is not memory[step.source]:
                         self.machine.copy(memory[step.target], memory[step.source])

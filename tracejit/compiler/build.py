@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from tracejit.backends.registry import get_backend
 from tracejit.compiler.lower import lower
-from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update
+from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
@@ -21,7 +22,7 @@ from tracejit.ir.passes.contract import compose_product, product_note
 from tracejit.ir.passes.fuse import fuse
 from tracejit.ir.passes.merge_loops import merge_loops
 from tracejit.ir.passes.product import find_product
-from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
+from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule, Tile, apply
 from tracejit.ir.types import Dim, ShapedArray
@@ -52,6 +53,7 @@ class _Context:
     log: BuildLog
     temporaries: list[ProgramBuffer]
     names: list[int]
+    alternatives: tuple[str, ...] = ()
     kernels: dict[str, tuple[Kernel, tuple[str, ...], Schedule]] = field(factory=dict)  # by text: what was made of it
 
 
@@ -89,7 +91,7 @@ class _Builder:
 
     def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Any]:
         """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries."""
-        equations, outputs = lower(jaxpr, self.c.backend)
+        equations, outputs = lower(jaxpr, self.c.backend, self.c.alternatives)
         fusion = fuse(equations, outputs, inline=self.c.inline)
         log = self.c.log
         log.forms += equations
@@ -101,9 +103,7 @@ class _Builder:
             if isinstance(form, Loop):
                 self._loop(group.equations[0], form)
             elif isinstance(form, LibraryCall):
-                raise UnsupportedError(
-                    f"[{group.equations[0].name}] library calls are not supported by this backend", location=group.equations[0].location
-                )
+                self._library(group.equations[0], form)
             else:
                 self._kernel(group)
         return self.steps
@@ -183,6 +183,33 @@ class _Builder:
             self.c.kernels[text] = (scheduled, names, schedule)
         by_name = {b.name: v for v, b in parameters.items()}
         self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule))
+
+    def _library(self, e: FormEquation, form: LibraryCall) -> None:
+        """A call over whole buffers; an operand in another layout is copied first."""
+        if get_backend(self.c.backend).execution_model != "direct":
+            raise UnsupportedError(
+                f"[{e.name}] the {self.c.backend} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
+                location=e.location,
+            )
+        results = [self.buffers[v] for v in e.outputs]
+        operands: dict[int, ProgramBuffer] = {}
+        for argument in form.arguments:
+            if isinstance(argument, Whole) and argument.kind == "operand" and argument.number not in operands:
+                operands[argument.number] = self.contiguous(e.inputs[argument.number])
+        arguments = tuple(
+            a if not isinstance(a, Whole) else operands[a.number] if a.kind == "operand" else results[a.number] for a in form.arguments
+        )
+        self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
+        self.c.log.report.append((e.name, f"{form.environment.name}.{form.symbol}"))
+
+    def contiguous(self, atom: Any) -> ProgramBuffer:
+        """The buffer of an operand, row-major."""
+        b = self.buffer_of(atom)
+        if b.layout == "C":
+            return b
+        copy = self.temporary(atom, "c")
+        self.into(copy, atom)
+        return copy
 
     # -- control flow ---------------------------------------------------------------------------------------------------------------
     def buffer_of(self, atom: Any) -> ProgramBuffer:
@@ -302,12 +329,19 @@ def _in_place_base(g: Group) -> Var | None:
 
 
 def build_program(
-    jaxpr: Jaxpr, name: str, layouts: Sequence[str], backend: str, schedule: Callable[[Kernel], Schedule], *, inline: bool = True
+    jaxpr: Jaxpr,
+    name: str,
+    layouts: Sequence[str],
+    backend: str,
+    schedule: Callable[[Kernel], Schedule],
+    *,
+    inline: bool = True,
+    alternatives: tuple[str, ...] = (),
 ) -> tuple[Program, BuildLog]:
     """The program of a jaxpr whose inputs have the given layouts, and what its stages produced."""
     jaxpr = own_outputs(jaxpr)
     log = BuildLog()
-    context = _Context(backend, schedule, inline, log, [], [0])
+    context = _Context(backend, schedule, inline, log, [], [0], alternatives)
     inputs = tuple(
         ProgramBuffer(f"in{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "input", layout)
         for n, (v, layout) in enumerate(zip(jaxpr.inputs, layouts, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.backends.cpu import blas
 from tracejit.backends.registry import list_backends
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
@@ -15,28 +16,35 @@ from tracejit.support.errors import TracejitError, UserError
 from tracejit.support.nodes import node
 from tracejit.tracer.stage import stage
 
-__all__ = ["LoweringRule", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
+__all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
 
 
 @node
 class LoweringRule:
-    """A backend's own form of a primitive, used where `predicate(primitive, *avals)` holds."""
+    """A backend's own form of a primitive, used where `predicate(primitive, *avals)` holds.
+
+    alternative: its name, if only functions that ask for it by `jit(alternatives=...)` use the rule.
+    """
 
     primitive: str
     backend: str
     rule: Callable[..., Form]
     predicate: Callable[..., bool] | None = None
+    alternative: str = ""
 
 
-_RULES: dict[tuple[str, str], list[LoweringRule]] = {}
+_RULES: dict[tuple[str, str], list[LoweringRule]] = {
+    ("dot_general", "cpu"): [LoweringRule("dot_general", "cpu", blas.product, blas.fits, "blas")],
+}
 
 
 def register_lowering(
-    primitive: str, *, backend: str, predicate: Callable[..., bool] | None = None
+    primitive: str, *, backend: str, predicate: Callable[..., bool] | None = None, alternative: str = ""
 ) -> Callable[[Callable[..., Form]], Callable[..., Form]]:
     """Decorator: `rule(primitive, builder, *operands) -> form` overrides the primitive's own form on `backend`.
 
     `predicate(primitive, *avals)` says for which parameters, dtypes and shapes; None: for all.  Later registrations are asked first.
+    With `alternative="name"` only functions compiled by `tj.jit(alternatives=("name",))` use the rule.
     Functions that are compiled already keep their code until `clear_cache()`.
 
     Raises: UserError for an unknown primitive or backend.
@@ -56,7 +64,7 @@ def register_lowering(
         raise UserError(f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
 
     def register(rule: Callable[..., Form]) -> Callable[..., Form]:
-        _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, backend, rule, predicate))
+        _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, backend, rule, predicate, alternative))
         _FORMS.clear()
         return rule
 
@@ -79,15 +87,33 @@ _FORMS: dict[Any, Form] = {}
 _FORMS_LIMIT = 4096
 
 
-def form_of(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], backend: str) -> Form:
+def check_alternatives(names: Sequence[str]) -> tuple[str, ...]:
+    """The names as a tuple.  Raises: UserError where no rule is registered under one."""
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    known = sorted({r.alternative for r in lowering_rules()} - {""})
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"there is no alternative {name!r}; registered are {', '.join(known)}")
+    return wanted
+
+
+def form_of(
+    primitive: Primitive,
+    in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+    backend: str,
+    alternatives: tuple[str, ...] = (),
+) -> Form:
     """The form of one equation on a backend."""
-    key = (primitive, tuple(in_avals), backend)
+    key = (primitive, tuple(in_avals), backend, alternatives)
     form = _FORMS.get(key)
     if form is not None:
         return form
     builder = FormBuilder(out_avals)
     operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
     for rule in _RULES.get((primitive.name, backend), ()):
+        if rule.alternative and rule.alternative not in alternatives:
+            continue
         if rule.predicate is None or rule.predicate(primitive, *in_avals):
             form = rule.rule(primitive, builder, *operands)
             break
@@ -99,7 +125,7 @@ def form_of(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Se
     return form
 
 
-def lower(jaxpr: Jaxpr, backend: str) -> tuple[list[FormEquation], list[Atom]]:
+def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tuple[list[FormEquation], list[Atom]]:
     """Form equations of a jaxpr and its outputs.  `Expand` forms are traced and lowered in place, on an explicit stack."""
     out: list[FormEquation] = []
     rename: dict[Var, Atom] = {}
@@ -120,7 +146,7 @@ def lower(jaxpr: Jaxpr, backend: str) -> tuple[list[FormEquation], list[Atom]]:
             continue
         inputs = tuple([resolve(a) for a in e.inputs])
         try:
-            form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend)
+            form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend, alternatives)
         except TracejitError as error:
             error.at(e.location)
             raise

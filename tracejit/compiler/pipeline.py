@@ -85,7 +85,14 @@ class Lowered:
 
 
 def lower_jaxpr(
-    jaxpr: Jaxpr, backend: Backend, layouts: Sequence[str], name: str = "main", constants: tuple[Any, ...] = (), *, schedule: Any = None
+    jaxpr: Jaxpr,
+    backend: Backend,
+    layouts: Sequence[str],
+    name: str = "main",
+    constants: tuple[Any, ...] = (),
+    *,
+    schedule: Any = None,
+    alternatives: tuple[str, ...] = (),
 ) -> Lowered:
     """Run every pass on a staged jaxpr for a backend."""
     if config.checks:
@@ -99,7 +106,7 @@ def lower_jaxpr(
         return choose(kernel, target) if schedule is None else schedule(kernel)
 
     jaxpr = clean(jaxpr)
-    program, log = build_program(jaxpr, name, layouts, backend.name, pick)
+    program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives)
     return Lowered(jaxpr, program, log, backend, constants)
 
 

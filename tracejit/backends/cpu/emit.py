@@ -43,15 +43,18 @@ from tracejit.support.errors import InternalError, UnsupportedError
 __all__ = ["FunctionEmitter", "Module"]
 
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
-_MATH: dict[tuple[str, str], Lambda] = {}
+_MATH: dict[tuple[str, str, Any], Lambda] = {}
 
 
 def _math_lambda(name: str, dtype: str) -> Lambda:
     """The elementary function as scalar statements, recorded once."""
-    key = (name, dtype)
+    key = (name, dtype, EXPANSIONS.get(name))
     if key not in _MATH:
         if name not in EXPANSIONS:
-            raise UnsupportedError(f"the elementary function {name} has no expansion for {dtype}")
+            raise UnsupportedError(
+                f"the scalar operation {name} has no expansion and the cpu backend no spelling of it on {dtype}; "
+                f"give it one: tj.register_intrinsic({name!r}, ..., backend='cpu', dtypes={dtype!r})"
+            )
         _MATH[key] = make_lambda([dtype] * OPS[name].arity, lambda r, *xs: expand(name, r, *xs))
     return _MATH[key]
 
@@ -268,7 +271,7 @@ class FunctionEmitter(Emit):
     # -- scalar operations ----------------------------------------------------------------------------------------------------
     def apply(self, name: str, dtype: str, args: Sequence[Word]) -> Word:
         """One scalar operation on words."""
-        if OPS[name].math:
+        if OPS[name].math and not (self.own and self.spells(name, args[-1].dtype)):
             return self._math(name, args)
         axes = union(args)
         if dtype == "i64" and name in ("add", "sub", "mul") and not any(a.lanes for a in args) and any(a.stride for a in args):
@@ -313,7 +316,7 @@ class FunctionEmitter(Emit):
         dtype = args[-1].dtype
         if dtype == "f16":
             wide = [self.apply("convert", "f32", [a]) for a in args]
-            return self.apply("convert", "f16", [self._math(name, wide)])
+            return self.apply("convert", "f16", [self.apply(name, "f32", wide)])
         saved, self.exact = self.exact, False
         try:
             return self.inline(_math_lambda(name, dtype), args)[0]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import control
+from tracejit.backends.cpu import control, library
 from tracejit.backends.cpu.emit import FunctionEmitter, Module
 from tracejit.backends.cpu.words import Word
 from tracejit.ir.kernel import Buffer, Kernel
-from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.errors import InternalError
@@ -148,6 +148,8 @@ class _ProgramEmitter:
             match s:
                 case Launch():
                     self.launch(s)
+                case Call():
+                    library.call(self.e, s, [self.pointer(a) if isinstance(a, ProgramBuffer) else "" for a in s.arguments])
                 case Copy():
                     self.copy(s)
                 case Swap():

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
+from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.reference.dependence import depends_on_order
 from tracejit.backends.reference.memory import Lanes, Storage, poison
 from tracejit.ir import kernel as k
@@ -19,7 +20,7 @@ from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Va
 from tracejit.ir.scalar import DTYPES, OPS
 from tracejit.ir.text.kernel import extent_of, show_statement
 from tracejit.ir.types import Dim, evaluate
-from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.errors import InternalError, UnsupportedError, UserError
 
 __all__ = ["run_kernel"]
 
@@ -47,6 +48,7 @@ class _Machine:
         self.kernel = kernel
         self.dims = dims
         self.symbols = symbols
+        self.own = intrinsics_of("reference")
         self.env: dict[Value, Any] = {}
         self.lanes: Lanes = Lanes()
         self.mask: Any = None
@@ -125,13 +127,21 @@ class _Machine:
     def _op(self, s: k.Op) -> None:
         args = self._values(s.args)
         dtype = DTYPES[s.out.dtype]
-        out = OPS[s.op].impl(dtype, *args)
+        own = self.own.get(f"{s.op}.{s.args[-1].dtype}") if self.own else None
+        out = OPS[s.op].impl(dtype, *args) if own is None else self._spelled(s.op, own, dtype, args)
         rank = max([np.ndim(a) for a in args])
         if np.ndim(out) > rank:  # an implementation made an array of one out of scalars
             out = out.reshape(out.shape[np.ndim(out) - rank :])
         if out.dtype != dtype:
             self.fail(f"{s.op} gave {out.dtype}, not {s.out.dtype}")
         self.env[s.out] = out
+
+    def _spelled(self, op: str, own: Any, dtype: np.dtype[Any], args: list[Any]) -> Any:
+        """An operation as the user spells it for this backend."""
+        if not callable(own):
+            raise UserError(f"the spelling of {op} for the reference backend is a function of NumPy arrays, not {own!r}")
+        with np.errstate(all="ignore"):
+            return np.asarray(own(*args)).astype(dtype)
 
     def _load(self, s: k.Load) -> None:
         self.env[s.out] = self.memory[id(s.buffer)].load(self._values(s.index), self.lanes, self.mask, self.fail)

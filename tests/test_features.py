@@ -1,0 +1,288 @@
+"""The features that the documents promise, each used end to end as a user would: through `tracejit` and what `lower` shows."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
+from tracejit.backends.registry import backend_reason, get_backend
+from tracejit.compiler.lower import unregister_lowering
+from tracejit.ir.forms import Environment, LibraryCall, Whole
+from tracejit.ir.kernel import Const
+from tracejit.support.errors import BackendUnavailable, UnsupportedError, UserError
+
+pytestmark = pytest.mark.opencl
+
+MODELS = {"cpu": "direct", "opencl": "jit", "reference": "interpret"}
+BACKENDS = list(MODELS)
+HERE = [b for b in BACKENDS if not backend_reason(b)]
+
+
+def normal(*shape: int, dtype: str = "f8", seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> str:
+    record_backend(request.param)
+    assert not backend_reason(request.param)
+    return request.param
+
+
+# -- execution models --------------------------------------------------------------------------------------------------------------------
+def test_each_backend_says_how_it_executes_and_does_so(backend: str):
+    assert get_backend(backend).execution_model == MODELS[backend]
+    assert tj.list_backends() == ["opencl", "cpu", "reference"]
+    x = normal(37, 19)
+    f = tj.jit(softmax, backend=backend)
+    np.testing.assert_allclose(f(x), softmax(x), rtol=1e-13)
+    code = f.lower(x).text("code")
+    sign = {"cpu": "define i32 @program(ptr %slots)", "opencl": "__kernel void kernel_", "reference": "kernel "}[backend]
+    assert sign in code
+    if backend == "reference":  # the kernels themselves are what runs
+        assert code == f.lower(x).text("scheduled")
+
+
+# -- the intrinsic registry --------------------------------------------------------------------------------------------------------------
+SPELLINGS: dict[str, Any] = {
+    "cpu": "twice = fadd {type} {0}, {0}\ncall {type} @llvm.sqrt.{suffix}({type} {twice})",
+    "opencl": "sqrt({0} + {0})",
+    "reference": lambda x: np.sqrt(x + x),
+}
+
+
+@pytest.fixture
+def spelled() -> Iterator[Callable[..., None]]:
+    """`tj.register_intrinsic`, taken back after the test."""
+    made: list[tuple[str, str]] = []
+
+    def register(op: str, spelling: Any, *, backend: str, **options: Any) -> None:
+        tj.register_intrinsic(op, spelling, backend=backend, **options)
+        made.append((op, backend))
+
+    yield register
+    for op, backend in made:
+        unregister_intrinsic(op, backend=backend)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_a_user_spells_an_operation_for_one_backend(backend: str, spelled: Callable[..., None], dtype: str):
+    x = np.abs(normal(1003, dtype=dtype))
+    spelled("exp", SPELLINGS[backend], backend=backend, dtypes=("f16", "f32", "f64"))
+    for other in HERE:
+        want = np.sqrt(x + x) if other == backend else np.exp(x)
+        np.testing.assert_allclose(tj.jit(lambda x: np.exp(x), backend=other)(x), want, rtol=4 * np.finfo(dtype).eps)
+    unregister_intrinsic("exp", backend=backend)
+    np.testing.assert_allclose(tj.jit(lambda x: np.exp(x), backend=backend)(x), np.exp(x), rtol=4 * np.finfo(dtype).eps)
+
+
+def test_the_generated_code_holds_the_user_s_spelling(spelled: Callable[..., None]):
+    spelled("exp", "call {type} @llvm.fabs.{suffix}({type} {0})", backend="cpu", dtypes="f32")
+    spelled("add", "fsub {type} {0}, {1}", backend="cpu", dtypes="f64")
+    f = tj.jit(lambda x: np.exp(x))
+    assert "@llvm.fabs.v" in f.lower(np.ones(100, "f4")).text("code")
+    assert "@llvm.fabs" not in f.lower(np.ones(100)).text("code")  # registered for f32 only
+    np.testing.assert_array_equal(tj.jit(lambda x, y: x + y)(np.full(9, 5.0), np.full(9, 3.0)), np.full(9, 2.0))  # arithmetic too
+
+
+def test_a_new_scalar_operation_runs_everywhere_by_its_expansion(backend: str):
+    tj.register_scalar_op(
+        "logistic_of_square", lambda x: 1 / (1 + np.exp(-x * x)), expansion=lambda x: 1.0 / ((-(x * x)).op("exp") + 1.0), cost=20
+    )
+    rule = tj.register_lowering("tanh", backend=backend)(lambda p, b, x: b.map(x.shape, lambda i: b.op("logistic_of_square", x[i])))
+    try:
+        for dtype in ("f2", "f4", "f8"):
+            x = normal(257, dtype=dtype)
+            want = 1 / (1 + np.exp(-(x.astype("f8") ** 2)))
+            np.testing.assert_allclose(tj.jit(lambda x: np.tanh(x), backend=backend)(x), want, rtol=8 * np.finfo(dtype).eps)
+    finally:
+        unregister_lowering(rule)
+        unregister_scalar_op("logistic_of_square")
+
+
+def test_a_new_scalar_operation_without_expansion_needs_a_spelling(spelled: Callable[..., None], record_backend: Callable[[str], None]):
+    record_backend("opencl")
+    tj.register_scalar_op("mean_of_two", lambda x, y: (x + y) / 2, arity=2)
+    rules = [
+        tj.register_lowering("add", backend=b)(lambda p, b, x, y: b.map(x.shape, lambda i: b.op("mean_of_two", x[i], y[i])))
+        for b in BACKENDS
+    ]
+    x, y = normal(100), normal(100, seed=4)
+
+    def mean(backend: str) -> Any:
+        return tj.jit(lambda x, y: x + y, backend=backend)(x, y)
+
+    try:
+        np.testing.assert_array_equal(mean("reference"), (x + y) / 2)  # by its definition
+        with pytest.raises(UnsupportedError, match=r"mean_of_two .* tj\.register_intrinsic\('mean_of_two', \.\.\., backend='cpu'") as cpu:
+            mean("cpu")
+        with pytest.raises(UnsupportedError, match=r"mean_of_two of f64 has no expansion .* tj\.register_intrinsic does") as opencl:
+            mean("opencl")
+        assert None not in (cpu.value.location, opencl.value.location)
+        spelled("mean_of_two", "sum = fadd {type} {0}, {1}\nfmul {type} {sum}, {half}", backend="cpu")
+        with pytest.raises(UserError, match="names 'half', which there is not"):
+            mean("cpu")
+        spelled("mean_of_two", "sum = fadd {type} {0}, {1}\ntwice = fadd {type} {sum}, {sum}\nfsub {type} {sum}, {twice}", backend="cpu")
+        np.testing.assert_array_equal(mean("cpu"), -(x + y))
+        spelled("mean_of_two", "({0} + {1}) / 2", backend="opencl")
+        np.testing.assert_array_equal(mean("opencl"), (x + y) / 2)
+    finally:
+        for rule in rules:
+            unregister_lowering(rule)
+        unregister_scalar_op("mean_of_two")
+    np.testing.assert_array_equal(mean("cpu"), x + y)
+
+
+def test_registrations_that_cannot_be_are_refused():
+    for call, message in [
+        (lambda: tj.register_intrinsic("expp", "{0}", backend="cpu"), "there is no scalar operation 'expp'"),
+        (lambda: tj.register_intrinsic("exp", "{0}", backend="cpux"), "there is no backend 'cpux'"),
+        (lambda: tj.register_intrinsic("exp", "{0}", backend="cpu", dtypes="float"), "there is no dtype 'float'"),
+        (lambda: tj.register_intrinsic("convert", "{0}", backend="cpu"), "written by the code generators"),
+        (lambda: tj.register_intrinsic("exp", 3, backend="cpu"), "a template or a function, not int"),  # type: ignore[arg-type]
+        (lambda: tj.register_scalar_op("exp", np.exp), "there is a scalar operation 'exp' already"),
+        (lambda: unregister_scalar_op("exp"), "was not registered by register_scalar_op"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(("backend", "wrong"), [("cpu", np.exp), ("opencl", np.exp), ("reference", "{0}")])
+def test_a_spelling_of_the_wrong_sort_is_refused_by_its_backend(
+    backend: str, wrong: Any, spelled: Callable[..., None], record_backend: Callable[[str], None]
+):
+    record_backend(backend)
+    spelled("exp", wrong, backend=backend)
+    with pytest.raises(UserError, match="the spelling of exp"):
+        tj.jit(lambda x: np.exp(x), backend=backend)(np.ones(3))
+
+
+# -- lowering rules ----------------------------------------------------------------------------------------------------------------------
+def test_a_lowering_rule_replaces_the_default_of_one_backend(backend: str):
+    x, y = normal(6, 5), normal(6, 5, seed=4)
+
+    @tj.register_lowering("sub", backend=backend, predicate=lambda sub, x, y: x.ndim == 2)
+    def the_other_way(sub: Any, b: Any, x: Any, y: Any) -> Any:
+        return b.map(x.shape, lambda i: b.op("sub", y[i], x[i]))
+
+    try:
+        for other in HERE:
+            f = tj.jit(lambda x, y: x - y, backend=other)
+            np.testing.assert_array_equal(f(x, y), y - x if other == backend else x - y)
+            np.testing.assert_array_equal(f(x[0], y[0]), x[0] - y[0])
+    finally:
+        unregister_lowering(the_other_way)
+
+
+# -- matrix products: register tiles, and BLAS as an alternative -------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_blas_is_an_alternative_for_products_of_matrices(dtype: str):
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return np.tanh(x @ w.T + b)
+
+    own, blas = tj.jit(layer), tj.jit(layer, alternatives=("blas",))
+    tolerance = 200 * np.finfo(dtype).eps
+    for m, n, k in [(3, 4, 5), (33, 70, 129), (128, 128, 128)]:
+        x, w, b = normal(m, k, dtype=dtype), normal(n, k, dtype=dtype, seed=1), normal(n, dtype=dtype, seed=2)
+        exact = layer(x.astype("f8"), w.astype("f8"), b.astype("f8"))
+        np.testing.assert_allclose(own(x, w, b), exact, atol=tolerance)
+        np.testing.assert_allclose(blas(x, w, b), exact, atol=tolerance)
+        np.testing.assert_allclose(blas(x[::-1], w[:, ::-1], b), layer(x[::-1], w[:, ::-1], b), atol=tolerance)
+        np.testing.assert_allclose(blas(x.T.copy().T, w, b), exact, atol=tolerance)
+    letter = {"f4": "s", "f8": "d"}[dtype]
+    libraries = [where for name, where in blas.lower(x, w, b).report if name == "dot_general"]
+    assert len(libraries) == 1
+    assert f"cblas_{letter}gemm" in libraries[0]
+    assert f'call void @"{libraries[0]}"' in blas.lower(x, w, b).text("code")
+    assert f"call {libraries[0]}(" in blas.lower(x, w, b).text("program")
+    assert "blas" not in own.lower(x, w, b).text("code")
+    assert blas.compilations == own.compilations + 2  # two layouts more; a second size is symbolic for both
+
+
+def test_blas_in_loops_gradients_and_batches():
+    a, x = normal(20, 20) / 9, normal(20, 20, seed=5)
+
+    def power(a: Any, x: Any) -> Any:
+        return np.sum(tj.lax.fori_loop(0, 5, lambda i, x: np.tanh(a @ x), x))
+
+    plain, blas = tj.jit(tj.grad(power)), tj.jit(tj.grad(power), alternatives="blas")
+    assert "blas." in blas.lower(a, x).text("program")
+    np.testing.assert_allclose(blas(a, x), plain(a, x), rtol=1e-9, atol=1e-12)
+    batch = tj.jit(tj.vmap(lambda a, x: a @ x), alternatives=("blas",))
+    stack = normal(3, 20, 20)
+    assert "blas." not in batch.lower(stack, stack).text("program")  # batches are products of the generated code
+    np.testing.assert_allclose(batch(stack, stack), stack @ stack, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((3, 0), (0, 4)), ((3,), (3, 4)), ((2, 3), (3,))])
+def test_blas_leaves_other_products_to_generated_code(shapes: Any):
+    x, y = (normal(*shape) for shape in shapes)
+    f = tj.jit(lambda x, y: x @ y, alternatives=("blas",))
+    assert "blas." not in f.lower(x, y).text("program")
+    np.testing.assert_allclose(f(x, y), x @ y, rtol=1e-13)
+    i = np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(f(i, i.T), i @ i.T)
+
+
+def test_a_user_s_library_function_is_called_by_a_lowering_rule(record_backend: Callable[[str], None]):
+    import ctypes
+
+    seen: list[int] = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+    def scale(n: int, factor: float, x: Any, out: Any) -> None:
+        seen.append(n)
+        for i in range(n):
+            out[i] = factor * x[i]
+
+    library = Environment("mine", lambda symbol: ctypes.cast(scale, ctypes.c_void_p).value or 0)
+
+    def rule(p: Any, b: Any, x: Any) -> LibraryCall:
+        return LibraryCall("scale", library, (b.extent(x.shape[0]), Const(3.0, "f64"), Whole("operand", 0), Whole("result", 0)))
+
+    rules = [tj.register_lowering("neg", backend=b, alternative="mine", predicate=lambda p, x: x.ndim == 1)(rule) for b in BACKENDS]
+    try:
+        f = tj.jit(lambda x: -(x + 1) + 1, alternatives=("mine",))
+        for n in (4, 5, 6):
+            np.testing.assert_array_equal(f(np.ones(n)), np.full(n, 7.0))
+        assert (seen, f.compilations) == ([4, 5, 6], 2)
+        np.testing.assert_array_equal(tj.jit(lambda x: -x)(np.ones(3)), -np.ones(3))  # only where asked for
+        record_backend("opencl")
+        with pytest.raises(UnsupportedError, match=r"the opencl backend calls no libraries of this process \(mine\.scale\)"):
+            tj.jit(lambda x: -x, backend="opencl", alternatives=("mine",))(np.ones(3))
+    finally:
+        unregister_lowering(rules[0])
+    with pytest.raises(UserError, match="there is no alternative 'mine'; registered are blas"):
+        tj.jit(lambda x: -x, alternatives=("mine",))
+
+
+def test_a_library_that_is_not_there_is_an_error_with_the_line():
+    def find(symbol: str) -> int:
+        raise BackendUnavailable(f"no {symbol} here")
+
+    rule = tj.register_lowering("neg", backend="cpu", alternative="absent")(
+        lambda p, b, x: LibraryCall("negate", Environment("absent", find), (Whole("operand", 0), Whole("result", 0)))
+    )
+    try:
+        with pytest.raises(BackendUnavailable, match="no negate here") as error:
+            tj.jit(lambda x: -x, alternatives=("absent",))(np.ones(3))
+        assert error.value.location is not None
+    finally:
+        unregister_lowering(rule)
+
+
+def test_products_run_in_register_tiles():
+    x, y = normal(160, 150, dtype="f4"), normal(150, 170, dtype="f4")
+    f = tj.jit(lambda x, y: np.maximum(x @ y, 0))
+    lowered = f.lower(x, y)
+    assert "tile" in lowered.text("schedule")
+    assert len(lowered.program.kernels()) == 1  # with what follows
+    np.testing.assert_allclose(f(x, y), np.maximum(x.astype("f8") @ y.astype("f8"), 0), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,33 @@
+"""Calls of library functions from generated code: declared, resolved when the program is loaded, called without Python."""
+
+from __future__ import annotations
+
+from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.emit import FunctionEmitter
+from tracejit.backends.llvm_like import constant, llvm_type
+from tracejit.ir.kernel import Const
+from tracejit.ir.program import Call
+from tracejit.ir.types import Dim
+
+__all__ = ["call"]
+
+
+def call(e: FunctionEmitter, step: Call, pointers: list[str]) -> None:
+    """Write the call of a step; `pointers` has the address of every argument that is a buffer."""
+    symbol = f"{step.environment.name}.{step.symbol}"  # two libraries may have functions of one name
+    llvm.define_symbol(symbol, step.environment.find(step.symbol))
+    types: list[str] = []
+    values: list[str] = []
+    for argument, pointer in zip(step.arguments, pointers, strict=True):
+        types.append(llvm_type(argument.dtype, 1) if isinstance(argument, Const) else "ptr")
+        values.append(_value(e, argument) if isinstance(argument, Const) else pointer)
+    e.declare(f'@"{symbol}"', f'declare void @"{symbol}"({", ".join(types)})')
+    e.put(f'call void @"{symbol}"({", ".join(f"{t} {v}" for t, v in zip(types, values, strict=True))})')
+
+
+def _value(e: FunctionEmitter, c: Const) -> str:
+    """A constant or extent in the type the function takes."""
+    if not isinstance(c.value, Dim):
+        return constant(c.value, c.dtype)
+    extent = e.polynomial(c.value)
+    return extent if c.dtype == "i64" else e.line(f"trunc i64 {extent} to {llvm_type(c.dtype, 1)}")
