@@ -194,7 +194,9 @@ def test_arrays_of_every_memory(array: Any):
             np.testing.assert_allclose(got, want)
 
 
-@pytest.mark.parametrize("value", ["text", b"bytes", None, np.float32, np.dtype("i4"), len, Ellipsis, frozenset({1}), (1, "a"), slice(1, None, 2), str])
+@pytest.mark.parametrize(
+    "value", ["text", b"bytes", None, np.float32, np.dtype("i4"), len, Ellipsis, frozenset({1}), (1, "a"), slice(1, None, 2), str]
+)
 def test_constants_of_every_kind(value: Any):
     seen: list[Any] = []
 
@@ -313,7 +315,9 @@ def test_operands_of_other_kinds(function: Any, message: str, marked: str):
 
 
 def test_numbers_that_do_not_fit_the_dtype():
-    assert str(failure(lambda: tj.jit(lambda x: x + 300)(np.ones(2, np.uint8)), OverflowError)) == "Python integer 300 out of bounds for uint8"
+    assert (
+        str(failure(lambda: tj.jit(lambda x: x + 300)(np.ones(2, np.uint8)), OverflowError)) == "Python integer 300 out of bounds for uint8"
+    )
     failure(lambda: tj.jit(lambda x: x + 2**70)(np.ones(2, np.int64)), OverflowError)
     np.testing.assert_array_equal(tj.jit(lambda x: x + 2**70)(X), X + 2**70)
 
@@ -510,7 +514,10 @@ def test_results_of_other_kinds(value: Any, shown: str):
         return {"a": [x, value]}
 
     error = failure(lambda: tj.jit(f)(X))
-    assert (type(error), error.message) == (TracerError, f"f returned {shown}; results are arrays, numbers, strings, None or containers of them")
+    assert (type(error), error.message) == (
+        TracerError,
+        f"f returned {shown}; results are arrays, numbers, strings, None or containers of them",
+    )
 
 
 def test_results_of_no_arguments():
@@ -742,3 +749,125 @@ def test_masks_that_the_trace_makes_select():
 def test_round():
     assert tj.jit(lambda x: round(x, 1))(np.float64(2.345)) == 2.3
     assert tj.jit(lambda x: round(x))(np.float64(2.5)) == 2
+
+
+SIZES = (10, 20, 6, 3, 7, 5)
+
+
+def each_size(function: Callable[..., Any], sizes: tuple[int, ...] = SIZES) -> None:
+    """One jitted function, called with one size after the other, gives NumPy's results, or an error where NumPy raises one."""
+    jitted = tj.jit(function)
+    for n in sizes:
+        whole = np.arange(n + 20.0)  # what is written outside of the argument shows
+        other = whole.copy()
+        try:
+            want = function(whole[10 : n + 10])
+        except (IndexError, ValueError):
+            failure(lambda other=other, n=n: jitted(other[10 : n + 10]), (IndexError, ValueError))  # type: ignore[arg-type]
+        else:
+            got = jitted(other[10 : n + 10])
+            for g, w in zip(got, want, strict=True) if isinstance(want, tuple) else ((got, want),):
+                np.testing.assert_array_equal(g, w)
+        np.testing.assert_array_equal(other, whole)
+
+
+def test_indices_outside_of_a_later_size():
+    """A program that was compiled for all sizes must not read or write where a smaller array ends."""
+
+    def store(x: Any) -> None:
+        x[5] = -1.0
+
+    def store_back(x: Any) -> None:
+        x[-6] = -1.0
+
+    each_size(lambda x: x[5])
+    each_size(lambda x: x[-6])
+    each_size(lambda x: (x[0], x[1], x[-1], x[x.shape[0] // 2]))
+    each_size(lambda x: x[x.shape[0] - 4])
+    each_size(lambda x: np.stack([x, x])[1, 4])
+    each_size(store)
+    each_size(store_back)
+
+
+def test_downward_loops_of_every_size():
+    def every_other(x: Any) -> Any:
+        total = np.zeros(2)
+        for i in tj.range(x.shape[0] - 1, -1, -2):
+            total[0] = total[0] * 2 + x[i]
+            total[1] += 1
+        return total
+
+    def downward(x: Any) -> Any:
+        total = np.zeros(2)
+        for i in tj.range(x.shape[0], 4, -1):
+            total[0] = total[0] * 2 + x[i - 1]
+            total[1] += 1
+        return total
+
+    def upward(x: Any) -> Any:
+        total = np.zeros(1)
+        for i in tj.range(6, x.shape[0], 3):
+            total[0] = total[0] * 2 + x[i]
+        return total
+
+    for function in (every_other, downward, upward):
+        each_size(function)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_blocks_that_are_larger_than_the_array(jit: bool):
+    """Clamping the start would not keep them inside."""
+    run = tj.jit if jit else lambda f: f
+    for function, message in (
+        (lambda x: tj.lax.dynamic_slice(x, (0,), (5,)), "[dynamic_slice] a block of 5 elements does not fit axis 0 of f64[3]"),
+        (lambda x: tj.lax.dynamic_slice(x, (0,), (-1,)), "shape (-1,) has a negative extent"),
+        (
+            lambda x: tj.lax.dynamic_update_slice(x, np.ones(4), (0,)),
+            "[dynamic_update_slice] a block of 4 elements does not fit axis 0 of f64[3]",
+        ),
+        (lambda x: tj.lax.dynamic_update_slice(x, np.ones((1, 2)), (0,)), "[dynamic_update_slice] f64[1,2] cannot be written into f64[3]"),
+        (lambda x: tj.lax.slice(x, (1,), (5,)), "[slice] 1:5:1 is not a slice of axis 0 of extent 3"),
+        (lambda x: tj.lax.pad(x, 0.0, [(-2, -2, 0)]), "[slice] -1 elements from 2 with step 1 do not lie inside axis 0 of f64[3]"),
+    ):
+        error = failure(lambda function=function: run(function)(X))
+        assert (type(error), error.message) == (ShapeError, message)
+    sized = tj.jit(lambda x: tj.lax.dynamic_slice(x, (1,), (5,)))
+    for n in (10, 20, 6, 5):
+        np.testing.assert_array_equal(sized(np.arange(float(n))), np.arange(float(n))[min(1, n - 5) :][:5])
+    assert failure(lambda: sized(np.zeros(4)), ShapeError).message == "[dynamic_slice] a block of 5 elements does not fit axis 0 of f64[4]"
+
+
+def test_eager_operations_refuse_what_traced_ones_refuse():
+    def different(f: Any) -> tuple[type, str]:
+        traced, eager = failure(lambda: tj.jit(f)(X)), failure(lambda: f(X))
+        assert (type(traced), traced.message) == (type(eager), eager.message)
+        return type(eager), eager.message
+
+    assert different(lambda x: tj.lax.select(x, x, x)) == (
+        DtypeError,
+        "[select] the condition is f64[3], not bool; compare it first (x != 0)",
+    )
+    assert different(lambda x: tj.lax.add(x, np.ones((2, 3)))) == (ShapeError, "[add] operands differ in shape: f64[3], f64[2,3]")
+    assert different(lambda x: tj.lax.add(x, np.ones(4))) == (ShapeError, "[add] operands differ in shape: f64[3], f64[4]")
+    assert different(lambda x: tj.lax.bitwise_not(x)) == (DtypeError, "[not] does not accept f64")
+    assert different(lambda x: tj.lax.scan(lambda c, y: (c[:2], y), x, x)) == (
+        ShapeError,
+        "[loop] carry 0 is f64[3] before and f64[2] after an iteration; make them equal (astype, reshape)",
+    )
+
+
+def test_traced_indices_of_at_outside_are_dropped():
+    f = tj.jit(lambda x, i: (x.at[i].set(9.0), x.at[i].add(9.0), x.at[i, 0].max(9.0), x.at[i].multiply(3.0)))
+    m = np.arange(6.0).reshape(3, 2)
+    for index in (0, 2, -1, -3, 3, -4, 100):
+        want = [m.copy() for _ in range(4)]
+        if -3 <= index < 3:
+            want[0][index] = 9.0
+            want[1][index] += 9.0
+            want[2][index, 0] = 9.0
+            want[3][index] *= 3.0
+        for got, w in zip(f(tj.numpy.asarray(m), np.int64(index)), want, strict=True):
+            np.testing.assert_array_equal(got, w)
+    whole = tj.numpy.asarray(m)
+    each = tj.vmap(lambda i: whole.at[i + 1].set(0.5))(np.array([0, 2]))
+    np.testing.assert_array_equal(each[1], m)

@@ -164,3 +164,16 @@ def test_errors_name_the_fault_and_the_line(f: Any, error: Any, message: str):
     with pytest.raises(error, match=message) as caught:
         tj.jit(f)(X)
     assert "test_lax.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_axes_of_extent_1_are_repeated(jit: bool):
+    run = tj.jit if jit else lambda f: f
+    x, y = np.arange(12.0).reshape(3, 4), np.array([[1.0, 2.0, 4.0, 8.0]])
+    for f, want in ((lax.add, x + y), (lax.lt, x < y), (lax.rem, x % y), (lax.div, x / y), (lax.pow, x**y)):
+        np.testing.assert_allclose(run(f)(x, y), want)
+        np.testing.assert_array_equal(
+            run(f)(y.T, y), {lax.add: y.T + y, lax.lt: y.T < y, lax.rem: y.T % y, lax.div: y.T / y, lax.pow: y.T**y}[f]
+        )
+    with pytest.raises(ShapeError, match=r"\[add\] operands differ in shape: f64\[3,4\], f64\[4\]"):
+        run(lax.add)(x, y[0])

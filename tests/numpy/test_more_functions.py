@@ -146,3 +146,85 @@ def test_errors_name_the_fault(expression: str, message: str):
     f = eval(f"lambda np, x: {expression}")
     with pytest.raises(ShapeError, match=message):
         tj.jit(lambda x: f(np, x))(np.zeros((3, 4)))
+
+
+# -- what was found by comparing with recorded answers -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["hypot", "copysign", "arctan2", "heaviside", "logaddexp", "logaddexp2"])
+@pytest.mark.parametrize(
+    "dtypes", [("i1", "u1"), ("i2", "u2"), ("i1", "u2"), ("?", "i1"), ("f2", "i2"), ("f4", "i4"), ("i4", "u4"), ("u2", "?")]
+)
+def test_floating_point_functions_of_mixed_integers(agree: Any, numbers: Any, name: str, dtypes: Any):
+    """NumPy takes the first floating-point dtype that holds both operands, not the one that holds their common integer."""
+    x, y = (np.abs(numbers(5, d, seed)) if d != "?" else numbers(5, d, seed) for seed, d in enumerate(dtypes))
+    agree(lambda xp, x, y: getattr(xp, name)(x, y), x, y, rtol=2e-3, symbolic=False)
+
+
+@pytest.mark.parametrize("name", ["hypot", "arctan2"])
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "?", "f4"])
+@pytest.mark.parametrize("number", [3, 1.5])
+def test_floating_point_functions_of_numbers(agree: Any, numbers: Any, name: str, dtype: Any, number: Any):
+    agree(lambda xp, x: (getattr(xp, name)(x, number), getattr(xp, name)(number, x)), numbers(5, dtype), rtol=2e-3, symbolic=False)
+
+
+CUBE = np.arange(24.0).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xp.average(x, 0, np.array([1, 2]))", "xp.average(x.astype(np.float32), 0, np.array([1, 2]))", "xp.average(x, (0, 2), w[:, 0])",
+        "xp.average(x, (2, 0), w[:, 0].T, returned=True)", "xp.average(x, (2, 1, 0), w.T)", "xp.average(x, None, w)", "xp.average(x, 1, w)",
+        "xp.average(x, (0, 1), w[:, :, 0], keepdims=True)", "xp.average(x, -1, returned=True)", "xp.average(x, (0, 2), returned=True)",
+        "xp.average(x.astype(np.int32), -1, np.arange(4, dtype=np.int8), returned=True)", "xp.average(x > 3, 1)",
+    ],
+)  # fmt: skip
+def test_average(agree: Any, expression: str):
+    agree(written(expression, "x", "w"), CUBE, np.cos(CUBE) + 2, rtol=1e-6)
+
+
+def test_weights_that_do_not_fit():
+    x = CUBE
+    for call, message in (
+        (lambda: tj.numpy.average(x, 1, np.ones(2)), "np.average: weights of shape (2,) do not fit axes (1,) of shape (2, 3, 4)"),
+        (
+            lambda: tj.numpy.average(x, (0, 1), np.ones((3, 2))),
+            "np.average: weights of shape (3, 2) do not fit axes (0, 1) of shape (2, 3, 4)",
+        ),
+        (lambda: tj.numpy.average(x, None, np.ones(4)), "np.average: weights of shape (4,) for an array of shape (2, 3, 4) need an axis"),
+    ):
+        with pytest.raises(ShapeError) as error:
+            call()
+        assert error.value.message == message
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_extrema_without_nan_from_an_initial_value(agree: Any):
+    agree(
+        lambda xp, x: (
+            xp.nanmax(x, axis=1, initial=1.0), xp.nanmin(x, axis=1, initial=1.0),
+            xp.nanmax(x, axis=1, initial=-3.0, where=np.array([True, False, True, False])),
+        ),
+        HOLES,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float32])
+def test_unwrap_keeps_the_dtype(agree: Any, dtype: Any):
+    agree(lambda xp, x: xp.unwrap(x, period=7), np.array([0, 3, 12, 3, 25]).astype(dtype), rtol=1e-6)
+    agree(lambda xp, x: xp.unwrap(x, axis=0), np.zeros((0, 4), dtype))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_round_to_places_beyond_the_dtype(agree: Any):
+    agree(lambda xp, x: (xp.round(x, 400), xp.round(x, -400), xp.round(x, 3)), np.array([1.5, -2.25]), rtol=1e-15)
+    agree(lambda xp, x: (xp.round(x, 400), xp.round(x, -400), xp.round(x, -1)), np.array([15, -25]))
+
+
+def test_polynomials_whose_coefficients_are_arrays(agree: Any):
+    agree(lambda xp, p, x: xp.polyval(p, x), CUBE[0], CUBE[1, 0])
+
+
+def test_places_of_nonzero_elements_of_arrays():
+    x = tj.numpy.asarray([[0, 3], [4, 0]])
+    for got, want in zip(tj.numpy.where(x), np.where(np.asarray(x)), strict=True):
+        np.testing.assert_array_equal(got, want)

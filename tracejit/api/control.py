@@ -321,5 +321,8 @@ def _trip_count(start: Any, stop: Any, step: Any) -> Extent:
         values = [operator.index(b) for b in (start, stop, step)]  # asks for a restart with the number known
         return len(builtins.range(*values))
     if isinstance(stop, Dim) or isinstance(start, Dim):
-        return (stop - start) if step == 1 else (stop - start + (step - 1)) // step
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+        return distance if stride == 1 else (distance + (stride - 1)) // stride
     return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))

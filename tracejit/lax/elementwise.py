@@ -1,4 +1,4 @@
-"""Elementwise operations: operands of one dtype, and of one shape or rank 0."""
+"""Elementwise operations: operands of one dtype, and of one rank or rank 0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.lax.operands import array, aval, operands, reject, spread
 from tracejit.primitives import elementwise as p
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
@@ -28,7 +28,7 @@ def _named(name: str, primitive: p.Elementwise, arity: int) -> Callable[..., Any
         return bind(primitive, *operands(name, x))
 
     def binary(x: Any, y: Any) -> Any:
-        return bind(primitive, *operands(name, x, y))
+        return bind(primitive, *spread(operands(name, x, y)))
 
     function = unary if arity == 1 else binary
     function.__name__ = function.__qualname__ = name
@@ -87,7 +87,7 @@ def pow(x: Any, y: Any) -> Any:
 
 def div(x: Any, y: Any) -> Any:
     """x / y; integers are divided towards zero, by zero gives 0."""
-    a, b = operands("div", x, y)
+    a, b = spread(operands("div", x, y))
     if aval(a).dtype.kind == "f":
         return bind(p.Div(), a, b)
     quotient, rest = bind(p.FloorDivide(), a, b), bind(p.Remainder(), a, b)
@@ -98,7 +98,7 @@ def div(x: Any, y: Any) -> Any:
 
 def rem(x: Any, y: Any) -> Any:
     """What is left of x after division towards zero, with the sign of x.   Source: C's fmod and %."""
-    a, b = operands("rem", x, y)
+    a, b = spread(operands("rem", x, y))
     if aval(a).dtype.kind in "bu":
         return bind(p.Remainder(), a, b)
     zero = _scalar(a, 0)

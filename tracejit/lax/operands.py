@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.elementwise import convert
+from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["array", "axis_of", "aval", "operands", "reject"]
+__all__ = ["array", "axis_of", "aval", "operands", "reject", "spread"]
 
 
 def reject(message: str) -> ShapeError:
@@ -52,6 +53,26 @@ def operands(name: str, *xs: Any) -> list[Any]:
         )
     dtype = result_type(*[(a.dtype, a.weak) for a in avals])[0] if not strong else next(iter(strong))
     return [_converted(x, a, dtype, name) for x, a in zip(arrays, avals, strict=True)]
+
+
+def spread(xs: list[Any]) -> list[Any]:
+    """Operands of one rank in one shape: axes of extent 1 are repeated.   Source: JAX's lax, which broadcasts these and no others."""
+    shapes = [aval(x).shape for x in xs]
+    if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):
+        return xs
+    shape = tuple([next((n for n in extents if not _is_one(n)), 1) for extents in zip(*[s for s in shapes if s], strict=True)])
+    return [_repeated(x, s, shape) if s and not same_shape(s, shape) else x for x, s in zip(xs, shapes, strict=True)]
+
+
+def _is_one(n: Extent) -> bool:
+    """Whether an extent is 1; a symbolic one is at least 2."""
+    return isinstance(n, int) and n == 1
+
+
+def _repeated(x: Any, have: Shape, shape: Shape) -> Any:
+    if any(not _is_one(n) and not same_extent(n, m) for n, m in zip(have, shape, strict=True)):
+        return x  # the primitive refuses it
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))))
 
 
 def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:

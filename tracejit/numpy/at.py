@@ -37,8 +37,7 @@ class IndexedAt:
     """What `x.at[index]` can do.  None of it changes x.
 
     `set`, `add` and `subtract` take any index, and add every value where elements are named more than once; the others take integers,
-    slices and masks.  Indices known while tracing are checked; of others those out of range are dropped (a traced integer that starts a
-    slice is moved into range).
+    slices and masks.  Indices known while tracing are checked; what others name out of range is dropped.
     """
 
     array: Any
@@ -50,7 +49,8 @@ class IndexedAt:
 
     def set(self, values: Any) -> Any:
         """x with x[index] replaced."""
-        return updated(self.array, self.index, to_dtype(as_array(values), self.array.dtype))
+        x, dtype = self.array, self.array.dtype
+        return self._written(x, None, to_dtype(as_array(values), dtype))
 
     def add(self, values: Any) -> Any:
         """x with values added to x[index]."""
@@ -94,7 +94,7 @@ class IndexedAt:
             return u.where(wide, to_dtype(combine(x, values), dtype), x)
         found = classify(x, self.index)
         if isinstance(found, BasicIndex):
-            return updated(x, found, to_dtype(combine(self.get(), values), dtype))
+            return self._written(x, found, to_dtype(combine(self.get(), values), dtype))
         if name in ("add", "subtract"):
             values = to_dtype(as_array(values), dtype)
             return scattered(x, found, values if name == "add" else u.negative(values), "add")
@@ -102,6 +102,20 @@ class IndexedAt:
             f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or subtract",
             location=user_location(),
         )
+
+    def _written(self, x: Any, found: BasicIndex | None, values: Any) -> Any:
+        """x with values at the index; x itself where a traced integer is out of range."""
+        if found is None and (single_mask(self.index, aval(x)) is not None or self.index is Ellipsis):
+            return updated(x, self.index, values)
+        place = classify(x, self.index) if found is None else found
+        if not isinstance(place, BasicIndex) or place.static:
+            return updated(x, self.index if found is None else found, values)
+        inside: Any = None
+        for start, n in zip(place.start, aval(x).shape, strict=True):
+            if isinstance(start, Tracer):
+                ok = u.logical_and(u.greater_equal(start, 0), u.less(start, OPERATORS["extent"](n)))
+                inside = ok if inside is None else u.logical_and(inside, ok)
+        return updated(x, place, u.where(inside, values, to_dtype(self.get(), x.dtype)))
 
 
 def _plain(index: Any) -> Any:

@@ -30,9 +30,9 @@ def _floats(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-def scalar_at(x: Any, n: Extent) -> Any:
-    """Element n of a vector, as an array of rank 0."""
-    return p.reshape(part(x, 0, n, 1), ())
+def element_at(x: Any, n: Extent) -> Any:
+    """x[n]"""
+    return p.reshape(part(x, 0, n, 1), aval(x).shape[1:])
 
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -147,7 +147,7 @@ def _coordinate_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int) -> Any
         return part(x, k, i, 1)
 
     def gap(i: Extent) -> Any:
-        return scalar_at(h, i)
+        return element_at(h, i)
 
     def three(a: Any, b: Any, c: Any, i: Any, j: Any, m: Any) -> Any:
         return u.add(u.add(u.multiply(a, i), u.multiply(b, j)), u.multiply(c, m))
@@ -215,8 +215,10 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
     correction = u.where(u.less(u.absolute(step), limit), 0, u.subtract(wrapped, step))
     total = r.cumsum(correction, axis=k)
     n = aval(x).shape[k]
+    if is_zero(n):
+        return to_dtype(x, dtype)
     first = to_dtype(part(x, k, 0, 1), dtype)
-    return concatenate([first, u.add(to_dtype(part(x, k, 1, n - 1), dtype), total)], k)
+    return concatenate([first, to_dtype(u.add(part(x, k, 1, n - 1), total), dtype)], k)
 
 
 def sinc(x: Any) -> Any:
@@ -229,12 +231,13 @@ def sinc(x: Any) -> Any:
 def polyval(p: Any, x: Any) -> Any:
     """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
     coefficients = array_of(p)
-    if aval(coefficients).ndim != 1:
-        raise reject("np.polyval: the coefficients are a vector")
+    have = aval(coefficients).shape
+    if not have:
+        raise reject("np.polyval: the coefficients are an array, not a number")
     at = array_of(x)
     y = zeros_like(at)
-    for n in range(int(aval(coefficients).shape[0])):
-        y = u.add(u.multiply(y, at), scalar_at(coefficients, n))
+    for n in range(int(have[0])):
+        y = u.add(u.multiply(y, at), element_at(coefficients, n))
     return y
 
 
@@ -310,7 +313,7 @@ def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent) -> Any:
     multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
     out: Any = None
     for j in range(m):
-        term = multiply(part(x, 0, j, count), scalar_at(taps, j))
+        term = multiply(part(x, 0, j, count), element_at(taps, j))
         out = term if out is None else add(out, term)
     return to_dtype(out, dtype)
 

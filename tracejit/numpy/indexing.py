@@ -99,13 +99,14 @@ def _is_integer(part: Any) -> bool:
 
 
 def _static_position(k: Any, n: Extent) -> Any:
-    """A known index counted from the start.  Raises IndexOutOfBounds."""
-    if isinstance(k, Dim) or isinstance(n, Dim):
-        return int(k) + n if isinstance(k, (int, np.integer)) and k < 0 else k
-    k = int(k)
-    if not -n <= k < n:
+    """A known index counted from the start.  Raises IndexOutOfBounds.
+
+    A comparison with a symbolic extent that does not hold for all of them fixes it: no extent may be left for which the index is outside.
+    """
+    k = k if isinstance(k, Dim) else int(k)
+    if not (-n <= k and k < n):
         raise IndexOutOfBounds(f"index {k} is out of bounds for an axis of extent {n}", location=user_location())
-    return k % n
+    return k + n if k < 0 else k
 
 
 def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:

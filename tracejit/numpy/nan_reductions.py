@@ -50,7 +50,9 @@ def _extremum(fold: Callable[..., Any], worst: float, doc: str) -> Callable[...,
     def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
         x, gone = _without(a, worst)
         result = fold(x, axis, keepdims=keepdims, **kwargs)
-        return result if gone is None else u.where(r.all(gone, axis, keepdims=keepdims), aval(x).dtype.type(np.nan), result)
+        if gone is None or kwargs.get("initial") is not None:
+            return result
+        return u.where(r.all(gone, axis, keepdims=keepdims), aval(x).dtype.type(np.nan), result)
 
     function.__doc__ = doc
     return function

@@ -73,7 +73,7 @@ def signbit(x: Any, /) -> Any:
 
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow."""
-    a, b = promote(x1, x2, to=_floating)
+    a, b = u.floats(x1, x2)
     gap = u.negative(u.absolute(u.subtract(a, b)))
     return u.where(u.equal(a, b), u.add(a, 1), u.add(u.maximum(a, b), u.divide(u.log1p(u.exp2(gap)), math.log(2.0))))
 

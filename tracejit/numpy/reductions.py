@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, prod as product_of
+from tracejit.ir.types import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, promote, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
 from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
-from tracejit.primitives.shape import reshape
+from tracejit.primitives.shape import reshape, transpose
+from tracejit.support.dtypes import result_type
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
@@ -229,11 +230,50 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
-    """The weighted mean."""
+    """The weighted mean; with `returned` also the sum of the weights.
+
+    weights: of a's shape, or of the shape of the axes that are averaged, in their order.
+
+    Raises: ShapeError for weights of another shape.  Weights that sum to zero give what division gives; NumPy raises ZeroDivisionError.
+    """
+    x = as_array(a)
+    have = aval(x)
+    axes = normalize_axes(axis, have.ndim)
+    keep = keepdims is True
     if weights is None:
-        return mean(a, axis, keepdims=keepdims)
-    x, w = promote(a, weights, to=lambda d: d if d.kind == "f" else np.dtype(np.float64), keep_scalars=False)
-    return u.divide(sum(u.multiply(x, w), axis, keepdims=keepdims), sum(w, axis, keepdims=keepdims))
+        center = mean(x, axis, keepdims=keep)
+        total: Any = extent_scalar(_count(have.shape, axes), aval(center).dtype)
+    else:
+        floating = have.dtype if have.dtype.kind == "f" else np.dtype(np.float64)
+        w = _weights(as_array(weights), have.shape, None if axis is None else _listed(axis, have.ndim))
+        dtype = result_type((floating, False), (aval(w).dtype, aval(w).weak))[0]
+        w = to_dtype(w, dtype)
+        total = sum(w, axes, keepdims=keep)
+        center = u.divide(sum(u.multiply(to_dtype(x, dtype), w), axes, keepdims=keep), total)
+    return (center, u.positive(broadcast_to(total, aval(center).shape))) if returned else center
+
+
+def _listed(axis: Any, rank: int) -> list[int]:
+    """Axes as non-negative integers in the order in which they are given."""
+    return [normalize_axes(a, rank)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+
+
+def _equal(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal; symbolic extents for which that is open are fixed."""
+    return same_shape(a, b) or (len(a) == len(b) and builtins.all(n == m for n, m in zip(a, b, strict=True)))
+
+
+def _weights(w: Any, shape: Shape, axes: list[int] | None) -> Any:
+    """Weights with an axis for each of the array's, of extent 1 where they say nothing."""
+    have = aval(w).shape
+    if _equal(have, shape):
+        return w
+    if axes is None:
+        raise ShapeError(f"np.average: weights of shape {have} for an array of shape {shape} need an axis", location=user_location())
+    if not _equal(have, tuple([shape[d] for d in axes])):
+        raise ShapeError(f"np.average: weights of shape {have} do not fit axes {tuple(axes)} of shape {shape}", location=user_location())
+    w = transpose(w, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return broadcast_to(reshape(w, tuple([n if d in axes else 1 for d, n in enumerate(shape)])), shape)
 
 
 for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min), ("all", all), ("any", any), ("mean", mean), ("var", var),

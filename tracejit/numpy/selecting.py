@@ -29,7 +29,7 @@ def _data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Cal
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*[np.asarray(a) if isinstance(a, Tracer) else a for a in args], **kwargs)
+            return function(*[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs)
         except ConcretizationError as error:
             raise ConcretizationError(
                 f"np.{name} gives a result whose shape depends on values, which are not known while tracing; {advice}",
@@ -171,14 +171,18 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return u.positive(x) if places >= 0 else _round_integer(x, -places)
     if places == 0:
         return u.rint(x)
-    scale = dtype.type(10.0 ** builtins.abs(places))
+    scale = dtype.type(_power_of_ten(builtins.abs(places)))
     scaled = u.rint(u.multiply(x, scale) if places > 0 else u.divide(x, scale))
     return u.divide(scaled, scale) if places > 0 else u.multiply(scaled, scale)
 
 
+def _power_of_ten(places: int) -> float:
+    return 10.0**places if places <= 308 else float("inf")
+
+
 def _round_integer(x: Any, places: int) -> Any:
     """An integer rounded to a multiple of 10**places, through double precision as NumPy."""
-    scale = 10.0**places
+    scale = _power_of_ten(places)
     return to_dtype(u.multiply(u.rint(u.divide(x, scale)), scale), aval(x).dtype)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, reject, unsupported
-from tracejit.numpy.differences import scalar_at
+from tracejit.numpy.differences import element_at
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
@@ -110,7 +110,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     n = int(aval(nodes).shape[0])
     if n == 0:
         raise reject("np.interp needs at least one point")
-    first, last = scalar_at(values, 0), scalar_at(values, n - 1)
+    first, last = element_at(values, 0), element_at(values, n - 1)
     low = first if left is None else to_dtype(as_array(left), np.float64)
     high = last if right is None else to_dtype(as_array(right), np.float64)
     if n == 1:
@@ -122,8 +122,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         )
         x0, y0, slope = (OPERATORS["getitem"](z, place) for z in (nodes, values, slopes))
         inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
-    inner = u.where(u.equal(at, scalar_at(nodes, n - 1)), last, inner)
-    out = u.where(u.greater(at, scalar_at(nodes, n - 1)), high, u.where(u.less(at, scalar_at(nodes, 0)), low, inner))
+    inner = u.where(u.equal(at, element_at(nodes, n - 1)), last, inner)
+    out = u.where(u.greater(at, element_at(nodes, n - 1)), high, u.where(u.less(at, element_at(nodes, 0)), low, inner))
     return out if n == 1 else u.where(u.isnan(at), at, out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,21 @@ def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind == "f":
         return dtype
     return np.dtype(np.float16 if dtype.itemsize == 1 else (np.float32 if dtype.itemsize == 2 else np.float64))
+
+
+def floats(*xs: Any) -> list[Any]:
+    """Operands in the first of float16, float32 and float64 that holds all of them, as NumPy looks for a loop of such a ufunc.
+
+    It is not the dtype of their sum: int16 and uint16 both fit float32, but only int32 holds them as integers.
+    """
+    arrays = [as_array(x) for x in xs]
+    avals = [aval(x) for x in arrays]
+    strong = [a.dtype for a in avals if not a.weak]
+    if strong:  # a Python number counts only if it is of a higher kind than the arrays
+        order = {"b": 0, "i": 1, "u": 1, "f": 2}
+        highest = builtins.max(order[d.kind] for d in strong)
+        strong += [a.dtype for a in avals if a.weak and order[a.dtype.kind] > highest]
+    return promote(*arrays, to=np.result_type(*[_floating(d) for d in strong or [a.dtype for a in avals]]))
 
 
 def _divide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -66,6 +82,8 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
             where, dtype = _checked(kwargs, name) if kwargs else (True, None)
             if where is not True:
                 raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
+            if convert is floats and dtype is None:
+                return bind(primitive, *floats(x, y))
             return bind(primitive, *promote(x, y, to=dtype or convert))
 
         function = binary
@@ -88,7 +106,7 @@ absolute = abs = _ufunc("absolute", p.Abs(), 1)
 sign = _ufunc("sign", p.Sign(), 1)
 maximum = _ufunc("maximum", p.Maximum(), 2)
 minimum = _ufunc("minimum", p.Minimum(), 2)
-arctan2 = _ufunc("arctan2", p.Atan2(), 2, _floating)
+arctan2 = _ufunc("arctan2", p.Atan2(), 2, floats)
 bitwise_and = _ufunc("bitwise_and", p.And(), 2)
 bitwise_or = _ufunc("bitwise_or", p.Or(), 2)
 bitwise_xor = _ufunc("bitwise_xor", p.Xor(), 2)
@@ -265,7 +283,7 @@ def fabs(x: Any) -> Any:
 @_composed("hypot")
 def hypot(x: Any, y: Any) -> Any:
     """sqrt(x*x + y*y) without overflow on the way."""
-    a, b = promote(x, y, to=_floating)
+    a, b = floats(x, y)
     a, b = absolute(a), absolute(b)
     big, small = maximum(a, b), minimum(a, b)
     ratio = divide(small, where(equal(big, 0), 1, big))
@@ -276,7 +294,7 @@ def hypot(x: Any, y: Any) -> Any:
 @_composed("copysign")
 def copysign(x: Any, y: Any) -> Any:
     """|x| with the sign of y."""
-    a, b = promote(x, y, to=_floating)
+    a, b = floats(x, y)
     negative_zero = logical_and(equal(b, 0), less(divide(1, b), 0))
     return where(logical_or(less(b, 0), negative_zero), negative(absolute(a)), absolute(a))
 
@@ -298,14 +316,14 @@ def fmin(x: Any, y: Any) -> Any:
 @_composed("heaviside")
 def heaviside(x: Any, y: Any) -> Any:
     """0 below zero, y at zero, 1 above."""
-    a, b = promote(x, y, to=_floating)
+    a, b = floats(x, y)
     return where(isnan(a), a, where(less(a, 0), 0, where(greater(a, 0), 1, b)))
 
 
 @_composed("logaddexp")
 def logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) without overflow."""
-    a, b = promote(x, y, to=_floating)
+    a, b = floats(x, y)
     big = maximum(a, b)
     gap = negative(absolute(subtract(a, b)))
     return where(equal(a, b), add(a, float(np.log(2.0))), add(big, log1p(exp(gap))))
@@ -352,5 +370,3 @@ OPERATORS.update({
     "neg": negative, "pos": positive, "abs": absolute, "invert": invert, "select": p.select,
     "max": maximum, "min": minimum, "raw_add": p.add, "raw_sub": p.sub, "raw_div": p.div,
 })  # fmt: skip
-
-

@@ -10,10 +10,10 @@ import numpy as np
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm, Update
 from tracejit.ir.kernel import Const, index_const
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.ir.types import Extent, Shape, ShapedArray, same_extent
 from tracejit.primitives.creation import full, iota
 from tracejit.primitives.elementwise import Eq, convert, select
-from tracejit.primitives.shape import broadcast_in_dim, slice_array
+from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import node
 from tracejit.tracer.batch import move_to_front
@@ -54,6 +54,7 @@ class UpdateSlice(Primitive):
         base, update = avals
         if base.ndim != update.ndim or base.dtype != update.dtype:
             raise ShapeError(f"[{self.name}] {update} cannot be written into {base}")
+        check_inside(self.name, base, self.start, update.shape, self.step)
         return base.strong()
 
     def _index(self, shape: Shape) -> tuple[slice, ...]:
@@ -101,9 +102,12 @@ def _start_values(starts: Sequence[Any], shape: Shape, sizes: Shape) -> list[int
     return [max(0, min(int(s), n - m)) for s, n, m in zip(starts, shape, sizes, strict=True)]  # type: ignore[operator,type-var]
 
 
-def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
-    if len(starts) != x.ndim:
-        raise ShapeError(f"[{name}] {x} has {x.ndim} axes but {len(starts)} starts are given")
+def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], block: Shape) -> None:
+    if len(starts) != x.ndim or len(block) != x.ndim:
+        raise ShapeError(f"[{name}] {x} has {x.ndim} axes but {len(starts)} starts and a block of {len(block)} axes are given")
+    for d, (n, m) in enumerate(zip(x.shape, block, strict=True)):
+        if not same_extent(m, n) and (m < 0 or m > n):  # clamping the start would not bring such a block inside
+            raise ShapeError(f"[{name}] a block of {m} elements does not fit axis {d} of {x}")
     for s in starts:
         if s.shape or s.dtype.kind not in "iu":
             raise DtypeError(f"[{name}] a start is {s}, not an integer scalar")
@@ -117,7 +121,7 @@ class DynamicSlice(Primitive):
     shape: Shape
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        _check_starts(self.name, avals[0], avals[1:])
+        _check_starts(self.name, avals[0], avals[1:], self.shape)
         return avals[0].with_shape(self.shape).strong()
 
     def impl(self, *args: Any) -> Any:
@@ -172,9 +176,9 @@ class DynamicUpdateSlice(Primitive):
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         base, update, *starts = avals
-        _check_starts(self.name, base, starts)
         if base.ndim != update.ndim or base.dtype != update.dtype:
             raise ShapeError(f"[{self.name}] {update} cannot be written into {base}")
+        _check_starts(self.name, base, starts, update.shape)
         return base.strong()
 
     def impl(self, *args: Any) -> Any:

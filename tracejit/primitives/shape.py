@@ -19,7 +19,7 @@ from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import OPERATORS
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
-__all__ = ["broadcast_in_dim", "concatenate", "pad", "reshape", "reverse", "slice_array", "transpose"]
+__all__ = ["broadcast_in_dim", "check_inside", "concatenate", "pad", "reshape", "reverse", "slice_array", "transpose"]
 
 
 class _Linear(Primitive):
@@ -28,6 +28,15 @@ class _Linear(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (t,) = tangents
         return bind(self, *primals), None if t is None else bind(self, t)
+
+
+def check_inside(name: str, x: ShapedArray, start: Shape, shape: Shape, step: tuple[int, ...]) -> None:
+    """Raise ShapeError for elements outside of x, as far as extents are integers; others were checked where they were computed."""
+    for d, (n, a, m, k) in enumerate(zip(x.shape, start, shape, step, strict=True)):
+        if not (isinstance(n, int) and isinstance(a, int) and isinstance(m, int)) or m == 0:
+            continue
+        if m < 0 or not 0 <= a < n or not 0 <= a + (m - 1) * k < n:
+            raise ShapeError(f"[{name}] {m} elements from {a} with step {k} do not lie inside axis {d} of {x}")
 
 
 @node
@@ -220,6 +229,7 @@ class Slice(_Linear):
         (x,) = avals
         if not len(self.start) == len(self.shape) == len(self.step) == x.ndim:
             raise ShapeError(f"[{self.name}] parameters do not fit the rank of {x}")
+        check_inside(self.name, x, self.start, self.shape, self.step)
         return x.with_shape(self.shape)
 
     def _index(self) -> tuple[slice, ...]:
@@ -339,6 +349,8 @@ class Pad(Primitive):
         x, value = avals
         if value.shape or value.dtype != x.dtype:
             raise ShapeError(f"[{self.name}] the padding value is {value}, not a scalar of {x.dtype}")
+        if any(isinstance(n, int) and n < 0 for n in (*self.low, *self.high)):
+            raise ShapeError(f"[{self.name}] widths {self.low} and {self.high} around {x} may not be negative")
         return x.with_shape(n + a + c for n, a, c in zip(x.shape, self.low, self.high, strict=True)).strong()
 
     def impl(self, *args: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import aval_of
 from tracejit.support.errors import LeakedTracerError, TracejitError
 from tracejit.support.source import user_location
 
@@ -43,7 +44,7 @@ class Interpreter:
 
 
 class EvalInterpreter(Interpreter):
-    """Runs each primitive's `impl` at once."""
+    """Runs each primitive's `impl` at once, after its `abstract_eval`."""
 
     name = "eager"
 
@@ -58,6 +59,8 @@ class EvalInterpreter(Interpreter):
                 raise LeakedTracerError(
                     f"a traced array {a.aval} is used after its trace has ended; it was stored where it outlived its function"
                 )
+        # What a trace refuses is refused here too; NumPy would broadcast, promote or cut off in silence.
+        primitive.abstract_eval(*[aval_of(a) for a in args])
         result = primitive.impl(*args)
         return tuple(result) if primitive.multiple_results else (result,)
 

@@ -11,7 +11,7 @@ never outside of the innermost branch around it: what a branch guards must not r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -39,6 +39,8 @@ from tracejit.ir.kernel import (
     Value,
     While,
     index_const,
+    operands_of,
+    walk,
 )
 from tracejit.ir.passes.dead import remove_dead
 from tracejit.ir.passes.merge_loops import fresh_lambda
@@ -828,5 +830,14 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
     composer.close(composer.root)
     parameters = tuple(dict.fromkeys(buffers[v] for v in (*group.inputs, *group.outputs)))
     outputs = frozenset(buffers[v].name for v in group.outputs)
-    kernel = Kernel(name, parameters, outputs, finish(composer.root), symbols)
+    body = finish(composer.root)
+    kernel = Kernel(name, parameters, outputs, body, tuple(sorted({*symbols, *_numbers_of(body)})))
     return remove_dead(kernel) if composer.ranges.folded else kernel, buffers
+
+
+def _numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:
+    """The symbolic extents that statements use as numbers; they may be those of arrays that the kernel does not read."""
+    for statement in walk(body):
+        for operand in operands_of(statement):
+            if type(operand) is Const and type(operand.value) is Dim:
+                yield from operand.value.symbols()
