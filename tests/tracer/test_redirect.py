@@ -927,3 +927,24 @@ def test_a_mapped_function_fills_arrays():
         return out
 
     np.testing.assert_array_equal(tj.vmap(f)(X), np.stack([X, np.zeros(4)], 1))
+
+
+@pytest.mark.parametrize("made", [lambda: np.zeros(()), lambda: np.array(2.0), lambda: np.full((), 3.0), lambda: np.asarray(1.5)])
+def test_created_arrays_of_rank_0_are_changed_in_place(made: Any):
+    def f(x: Any) -> Any:
+        s = made()
+        t = s
+        s += x[0]
+        return s, t
+
+    x = np.arange(1.0, 5.0)
+    for got, want in zip(tj.jit(f)(x), f(x), strict=True):
+        assert got == want
+
+    def total(x: Any) -> Any:
+        s = made()
+        for n in tj.range(x.shape[0]):
+            s += x[n]
+        return s
+
+    assert tj.jit(total)(x) == total(x)

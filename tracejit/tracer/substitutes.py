@@ -151,7 +151,9 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
     except DtypeError:
         return x
     if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
-        return Tracer(interpreter, interpreter.constant(x), aval)
+        cell = Tracer(interpreter, interpreter.constant(x), aval)
+        cell.is_array = not aval.shape
+        return cell
     return interpreter.wrap(x, None) if isinstance(interpreter, Transformation) else x
 
 

@@ -467,6 +467,8 @@ class Composer:
         piece: Piece = form.pieces[first]
         last = first == len(form.pieces) - 1
         inside = Const(True, "bool") if last else self._inside(scope, index, piece.lower, piece.upper, form.domain)
+        if isinstance(inside, Const) and not inside.value:
+            return (yield from self._pieces(form, inputs, index, scope, first + 1))
         if isinstance(inside, Const):
             env: dict[Value, Operand] = dict(zip(piece.body.params, index, strict=True))
             yield from self.run(piece.body.body, env, scope, inputs)
@@ -507,6 +509,7 @@ class Composer:
             if not (_equal(n, whole) and _is_const(start, 0) and k == 1):
                 tests.append(self.op(scope, "lt", (offset, index_const(n)), "bool"))
             at.append(offset)
+        tests = [t for t in tests if not (isinstance(t, Const) and t.value)]
         if not tests:
             env = dict(zip(form.body.params, at, strict=True))
             yield from self.run(form.body.body, env, scope, inputs)
@@ -514,6 +517,8 @@ class Composer:
         inside = tests[0]
         for t in tests[1:]:
             inside = self.op(scope, "and", (inside, t), "bool")
+        if isinstance(inside, Const) and not inside.value:
+            return ((yield inputs[0], index, scope),)
         then, orelse = self.child(scope, branch=True), self.child(scope, branch=True)
         env = dict(zip(form.body.params, at, strict=True))
         yield from self.run(form.body.body, env, then, inputs)
@@ -705,6 +710,8 @@ class Composer:
         self.location = e.location
         self.drive(self.run(form.body.body, env, scope, e.inputs))
         *target, valid, value = [_get(env, r) for r in form.body.results]
+        if isinstance(valid, Const) and not valid.value:
+            return  # no element lies inside
         if not isinstance(valid, Const):
             inner = self.child(scope, branch=True)
             scope.statements.append(OpenBranch(valid, inner, self.child(scope, branch=True), (), (), ()))

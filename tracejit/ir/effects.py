@@ -1,0 +1,72 @@
+"""What programs do to memory: which buffers a step reads and writes, and which arguments a whole program reads, changes or takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
+from tracejit.ir.program import Branch, Call, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.support.nodes import value
+
+__all__ = ["Effects", "effects_of", "kernel_effects", "step_effects"]
+
+
+@value
+class Effects:
+    """What running a program does to its arguments; by number, or by name as `Lowered.effects` says it.
+
+    reads: their elements matter.  writes: they hold other elements afterwards.  donated: their memory is a result's afterwards.
+    """
+
+    reads: frozenset[Any]
+    writes: frozenset[Any]
+    donated: frozenset[Any]
+
+
+def kernel_effects(kernel: Kernel) -> tuple[set[Buffer], set[Buffer]]:
+    """(the parameters a kernel reads, those it writes)"""
+    reads: set[Buffer] = set()
+    writes: set[Buffer] = set()
+    for s in walk(kernel.body):
+        if isinstance(s, Load | Atomic):
+            reads.add(s.buffer)
+        if isinstance(s, Store | Atomic):
+            writes.add(s.buffer)
+    parameters = set(kernel.buffers)
+    return reads & parameters, writes & parameters
+
+
+def step_effects(step: Any) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
+    """(the buffers one step reads, those it writes), without the steps inside of it; a swap does both to both."""
+    match step:
+        case Launch():
+            reads, writes = kernel_effects(step.kernel)
+            pairs = list(zip(step.kernel.buffers, step.arguments, strict=True))
+            return {a for b, a in pairs if b in reads}, {a for b, a in pairs if b in writes}
+        case Call():
+            written = set(step.writes)
+            return {a for a in step.buffers if a not in written}, written
+        case Copy():
+            return {step.source}, {step.target}
+        case Swap():
+            return {step.a, step.b}, {step.a, step.b}
+        case WhileLoop() | Branch():
+            return {step.flag}, set()
+        case _:
+            return set(), set()
+
+
+def effects_of(program: Program) -> Effects:
+    """The effects of a program on its inputs, by number."""
+    reads: set[ProgramBuffer] = set()
+    writes: set[ProgramBuffer] = set()
+    for step in walk_steps(program.steps):
+        read, written = step_effects(step)
+        reads |= read
+        writes |= written
+
+    def numbers(buffers: Sequence[ProgramBuffer] | set[ProgramBuffer]) -> frozenset[int]:
+        return frozenset(n for n, b in enumerate(program.inputs) if b in buffers)
+
+    return Effects(numbers(reads), numbers(writes), numbers(program.outputs))
