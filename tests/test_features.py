@@ -1,6 +1,7 @@
 """The features that the documents promise, each used end to end as a user would: through `tracejit` and what `lower` shows."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,19 @@ import tracejit as tj
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
 from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.compiler.lower import unregister_lowering
+from tracejit.ir.effects import Effects, effects_of, step_effects
 from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
-from tracejit.support.errors import BackendUnavailable, UnsupportedError, UserError
+from tracejit.ir.program import Call, walk_steps
+from tracejit.support.errors import (
+    BackendError,
+    BackendUnavailable,
+    CompileError,
+    ShapeError,
+    TracejitError,
+    UnsupportedError,
+    UserError,
+)
 
 pytestmark = pytest.mark.opencl
 
@@ -286,3 +297,177 @@ def test_products_run_in_register_tiles():
     assert "tile" in lowered.text("schedule")
     assert len(lowered.program.kernels()) == 1  # with what follows
     np.testing.assert_allclose(f(x, y), np.maximum(x.astype("f8") @ y.astype("f8"), 0), rtol=1e-4, atol=1e-4)
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------------------------
+def test_errors_say_backend_primitive_line_and_the_compiler_s_log(spelled: Callable[..., None], record_backend: Callable[[str], None]):
+    record_backend("opencl")
+    x = np.ones(5, "f4")
+    broken = {"cpu": "fadd {type} {0}, undefined_word", "opencl": "undefined_word({0})"}
+    for backend, spelling in broken.items():
+        spelled("exp", spelling, backend=backend, dtypes="f32")
+        f = tj.jit(lambda x: np.exp(x), backend=backend)
+        for call in (f, lambda x, f=f: f.lower(x).compile(), f):
+            with pytest.raises(CompileError) as error:
+                call(x)
+            e = error.value
+            assert isinstance(e, (TracejitError, BackendError, RuntimeError))
+            assert (e.backend, e.primitive) == (backend, "exp")
+            assert e.location is not None
+            assert "test_features.py" in str(e)
+            assert "np.exp(x)" in str(e)
+            assert "undefined_word" in e.source
+            assert "undefined_word" in e.log
+            assert e.log.strip() in str(e)
+        unregister_intrinsic("exp", backend=backend)
+        f.clear_cache()
+        np.testing.assert_allclose(f(x), np.exp(x), rtol=1e-6)  # nothing of the failure stays
+
+
+def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
+    with pytest.raises(ShapeError) as shapes:
+        tj.jit(lambda x, y: tj.lax.add(x, y), backend=backend)(np.ones(3), np.ones(4))
+    assert (shapes.value.primitive, isinstance(shapes.value, (TracejitError, ValueError))) == ("add", True)
+
+    @tj.register_lowering("tanh", backend=backend)
+    def refuse(tanh: Any, b: Any, x: Any) -> Any:
+        raise UnsupportedError("no tanh today")
+
+    try:
+        with pytest.raises(NotImplementedError, match="no tanh today") as lowering:
+            tj.jit(lambda x: np.cos(x) + np.tanh(x), backend=backend)(np.ones(3))
+    finally:
+        unregister_lowering(refuse)
+    assert (lowering.value.backend, lowering.value.primitive) == (backend, "tanh")
+    assert str(lowering.value).splitlines()[-1].strip() == "^" * len("np.tanh(x)")
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])  # the reference runs every operation by its definition
+def test_an_operation_without_a_spelling_points_to_its_own_line(backend: str, record_backend: Callable[[str], None]):
+    record_backend(backend)
+    tj.register_scalar_op("unspelled", lambda x: x)
+    rule = tj.register_lowering("tanh", backend=backend)(lambda p, b, x: b.map(x.shape, lambda i: b.op("unspelled", x[i])))
+    try:
+        with pytest.raises(UnsupportedError) as error:
+            tj.jit(lambda x: np.cos(x) * np.tanh(x), backend=backend)(np.ones(3))
+    finally:
+        unregister_lowering(rule)
+        unregister_scalar_op("unspelled")
+    assert (error.value.backend, error.value.primitive) == (backend, "tanh")
+    assert str(error.value).splitlines()[-1].strip() == "^" * len("np.tanh(x)")
+
+
+# -- effects ---------------------------------------------------------------------------------------------------------------------------
+def in_place(target: Any, x: Any, unused: Any) -> Any:
+    target[1:-1] += x[1:-1]
+    return x * 2
+
+
+def test_executables_say_what_they_read_and_write(backend: str):
+    f = tj.jit(in_place, backend=backend)
+    args = np.zeros(5), np.ones(5), np.ones(3)
+    lowered = f.lower(*args)
+    assert lowered.effects == Effects(frozenset({"1", "2"}), frozenset({"1"}), frozenset())
+    f(*args)
+    np.testing.assert_array_equal(args[0], [0, 1, 1, 1, 0])
+    named = tj.jit(lambda *, a, b: a["w"] @ b[0], backend=backend).lower(a={"w": np.ones((3, 3)), "v": args[0]}, b=[np.ones(3)])
+    assert named.effects.reads == {"'a'['w']", "'b'[0]"}
+    assert not named.effects.writes
+    captured = np.ones(5)
+    assert tj.jit(lambda x: x + captured, backend=backend).lower(np.ones(5)).effects.reads == {"1", "captured 1"}
+
+
+def test_an_executable_carries_its_program_and_its_effects(backend: str):
+    executable: Any = tj.jit(lambda x, y: np.cumsum(x, axis=0) * 2, backend=backend).lower(normal(9, 4), normal(3)).compile()
+    assert effects_of(executable.program) == Effects(frozenset({0}), frozenset(), frozenset())
+    for step in walk_steps(executable.program.steps):
+        reads, writes = step_effects(step)
+        assert {b.role for b in writes} <= {"output", "temporary"}
+        assert reads | writes
+
+
+def test_writes_of_a_library_call_are_known():
+    program = tj.jit(lambda x, y: x @ y + 1, alternatives="blas").lower(normal(3, 4), normal(4, 5)).program
+    (call,) = (s for s in walk_steps(program.steps) if isinstance(s, Call))
+    reads, writes = step_effects(call)
+    assert reads == set(program.inputs)
+    assert writes == set(call.writes)
+
+
+def heat(u: Any) -> Any:
+    def step(i: Any, u: Any) -> Any:
+        u = u.copy()
+        u[1:-1] += 0.1 * (u[:-2] - 2 * u[1:-1] + u[2:])
+        return u
+
+    return tj.lax.fori_loop(0, 7, step, u)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda u: u * 2 + 1, lambda u: u / (1 + np.exp(-u)), heat, lambda u: (u[::-1] + 0.0) * np.sqrt(np.sum(u * u)), softmax],
+    ids=["map", "silu", "heat", "reversed", "softmax"],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (1003,), (100_003,), (33, 65)], ids=str)
+def test_donated_arguments_never_change_a_result(function: Any, shape: Any, backend: str):
+    if backend == "reference" and np.prod(shape) > 10_000:
+        shape = (4099,)
+    u = normal(*shape)
+    want = tj.jit(function, backend=backend)(u)
+    f = tj.jit(function, backend=backend, donate_argnums=0)
+    for _ in range(3):
+        given = u.copy()
+        np.testing.assert_array_equal(f(given), want)
+    np.testing.assert_array_equal(f(u[::-1].copy()[::-1]), want)
+
+
+def test_a_donated_array_is_the_result():
+    f = tj.jit(lambda u, dt: u + dt * np.sin(u), donate_argnums=(0,))
+    assert f.lower(np.ones(9), 0.1).effects.donated == {"1"}
+    for n in (9, 1000, 12, 70_000, 9):
+        u = normal(n)
+        want = u + 0.1 * np.sin(u)
+        assert f(u, 0.1) is u
+        np.testing.assert_allclose(u, want, rtol=1e-14)
+    assert f.compilations == 2
+    stepped = tj.jit(heat, donate_argnums=0)
+    u = normal(100)
+    assert stepped(u) is u  # seven steps end in the other one of two buffers and are copied home
+
+
+def test_memory_that_cannot_be_given_away_is_copied():
+    f = tj.jit(lambda x, y: (x - y, x + y), donate_argnums=(0, 1))
+    for _ in range(3):
+        base = np.arange(101.0)
+        minus, plus = f(base[1:], base[:-1])  # overlap
+        np.testing.assert_array_equal(minus, np.ones(100))
+        np.testing.assert_array_equal(plus, 2 * np.arange(100.0) + 1)
+        np.testing.assert_array_equal(base, np.arange(101.0))
+        minus, plus = f(base, base)
+        np.testing.assert_array_equal(plus, 2 * np.arange(101.0))
+        base.flags.writeable = False
+        minus, plus = f(base, np.ones(101))
+        np.testing.assert_array_equal(plus, np.arange(101.0) + 1)
+        np.testing.assert_array_equal(base, np.arange(101.0))
+    outside = np.arange(5.0)
+    g = tj.jit(lambda x: x[::-1] + outside, donate_argnums=0)
+    for _ in range(3):
+        np.testing.assert_array_equal(g(outside), np.full(5, 4.0))
+    assert not g.lower(outside).effects.donated
+
+
+def test_transformations_and_tuning_give_nothing_away(tmp_path: Path):
+    f = tj.jit(lambda x: np.sum(x * x), donate_argnums=0)
+    x = normal(50)
+    kept = x.copy()
+    np.testing.assert_allclose(tj.grad(f)(x), 2 * kept)
+    tj.tune(tj.jit(lambda x: x + 1, donate_argnums=0), seconds=0.1, database=tmp_path / "schedules.txt")(x)
+    np.testing.assert_array_equal(x, kept)
+
+
+def test_donations_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match="numbers of positional arguments from 0 on, not -1"):
+        tj.jit(lambda x: x, donate_argnums=-1)
+    with pytest.raises(UserError, match=r"donate_argnums=1: .* was called with 1 positional arguments"):
+        tj.jit(lambda x: x + 1, donate_argnums=1)(np.ones(3))
+    with pytest.raises(UserError, match=r"is a tj\.Array, which never changes"):
+        tj.jit(lambda x: x + 1, donate_argnums=0)(tj.numpy.ones(3))

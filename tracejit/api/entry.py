@@ -12,11 +12,14 @@ from attrs import evolve
 from tracejit.api.array import Array, adopt
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
+from tracejit.backends.base import Compiled
 from tracejit.backends.cpu import entry as e
 from tracejit.compiler.pipeline import Lowered
+from tracejit.ir.effects import effects_of
+from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent
-from tracejit.support.errors import InternalError
+from tracejit.support.errors import InternalError, TracejitError
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.stage import Staged
@@ -71,7 +74,8 @@ def make_runner(
         return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
-    return Runner(_python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep), keep, writeback)
+    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
+    return Runner(run, keep, writeback)
 
 
 def _dtype(leaf: Any) -> Any:
@@ -126,15 +130,16 @@ def _guard_tree(tree: TreeDef, guards: Any) -> Any:
     return {"tuple": e.TupleGuard, "list": e.ListGuard}[tree.kind](items)
 
 
-def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool) -> Any:
+def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[Any]) -> Any:
+    """The result's structure; `results` says where each output of the program lies."""
     if tree.kind == "leaf":
         leaf = next(leaves)
         if not isinstance(leaf, int):
             return e.OutConst(leaf.value)
-        return e.OutObject(Array, ("_data",), (e.OutLeaf(leaf),)) if wrapped else e.OutLeaf(leaf)
+        return e.OutObject(Array, ("_data",), (results[leaf],)) if wrapped else results[leaf]
     if tree.kind == "none":
         return e.OutConst(None)
-    items = tuple(_result_tree(child, leaves, wrapped) for child in tree.children)
+    items = tuple(_result_tree(child, leaves, wrapped, results) for child in tree.children)
     match tree.kind:
         case "tuple":
             return e.OutTuple(items)
@@ -214,8 +219,10 @@ def _native(
     if writeback is not None:
         copying = None if signature.aliases or writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
-        return Runner(_python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep), keep, writeback)
+        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
+        return Runner(run, keep, writeback)
     program = copying
+    written |= {traced[n] for n, b in enumerate(program.inputs) if b in program.outputs}  # donated
     guards = iter([_guard(leaf, n in written) for n, leaf in enumerate(signature.leaves)])
     args_tree, kwargs_tree = signature.tree.children
     args = tuple(_guard_tree(child, guards) for child in args_tree.children)
@@ -223,15 +230,20 @@ def _native(
     wanted = tuple(compiled_slots(program, signature, traced))
 
     def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(_slot(s, signature, traced, arrays) for s in wanted)
+        return tuple(_slot(s, signature, traced, arrays, program) for s in wanted)
 
     watch = e.Watch(0, lambda: False) if dependencies.any() else None  # a real one when it is installed
-    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n) for n in b.shape)) for b in program.outputs)
+    fresh = [b for b in program.outputs if b.role == "output"]
+    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n) for n in b.shape)) for b in fresh)
+    numbers = _leaf_numbers(signature)
+    results = [
+        e.OutLeaf(fresh.index(b)) if b.role == "output" else e.OutArg(numbers[traced[program.inputs.index(b)]]) for b in program.outputs
+    ]
     spec = e.EntrySpec(
         e.Signature(args, kwargs),
         slots(keep),
         outputs,
-        _result_tree(out_tree, iter(out_leaves), signature.wrapped),
+        _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
         "program",
         _release(program),
         watch=watch,
@@ -247,11 +259,12 @@ def _native(
         f._dispatcher = dispatch.make_dispatcher(functools.partial(_miss, f), f.__name__ if hasattr(f, "__name__") else "compiled")
         f.__call__ = f._dispatcher.callable
         install(f, f._dispatcher)
-    compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
+    with lowered.blamed():
+        compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
     address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
     entry = _Entry(f._dispatcher, spec, slots, compiled, address)
     entry.install(dependencies, keep)
-    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep)
+    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
     return Runner(run, keep, writeback, entry)
 
 
@@ -280,7 +293,7 @@ def compiled_slots(program: Any, signature: CallSignature, traced: Sequence[int]
     return slots_of(program, frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf)))
 
 
-def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any]) -> Any:
+def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any], program: Program) -> Any:
     leaf = _leaf_numbers(signature)
     match slot.kind:
         case "data" | "scalar" | "stride" if slot.number >= len(traced):
@@ -295,7 +308,7 @@ def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequ
         case "dim":
             return e.DimSlot(slot.name)
         case _:
-            return e.OutSlot(slot.number)
+            return e.OutSlot(sum(b.role == "output" for b in program.outputs[: slot.number]))
 
 
 def _leaf_numbers(signature: CallSignature) -> dict[int, int]:
@@ -328,26 +341,40 @@ def _release(program: Any) -> Any:
     return _extent(total) if isinstance(total, Dim) else total >= e.GIL_WORK
 
 
+def _to_give(array: np.ndarray[Any, Any], others: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """A donated argument, or a copy of one that cannot be given away: it is read-only or shares memory with another argument."""
+    free = array.flags.writeable and not any(np.may_share_memory(array, x) for x in others)
+    return array if free else array.copy()
+
+
 def _python_call(
-    compiled: Any,
+    compiled: Compiled,
     signature: CallSignature,
     writeback: Writeback | None,
     out_tree: TreeDef,
     out_leaves: tuple[Any, ...],
     keep: Sequence[Any],
+    backend: str,
 ) -> Callable[..., Any]:
     """Run the compiled program from Python: the first call, and calls the native entry does not take."""
     traced, wrapped = signature.traced(), signature.wrapped
+    donated = sorted(effects_of(compiled.program).donated)
     written = writeback.written if writeback is not None else ()
 
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
         inputs = [np.asarray(values[n], _dtype(signature.leaves[n])) for n in traced]
+        for n in donated:
+            inputs[n] = _to_give(inputs[n], [*inputs[:n], *inputs[n + 1 :]])
         dims: dict[str, int] = {}
         for n, x in zip(traced, inputs, strict=True):
             leaf = signature.leaves[n]
             if isinstance(leaf, ArrayLeaf):
                 dims.update({str(d): m for d, m in zip(leaf.shape, x.shape, strict=True) if isinstance(d, Dim)})
-        outputs = compiled.run([*inputs, *keep], dims)
+        try:
+            outputs = compiled.run([*inputs, *keep], dims)
+        except TracejitError as error:
+            error.about(backend=backend)
+            raise
         split = max(k for k in (-1, *out_leaves) if isinstance(k, int)) + 1
         # A program that copies new values of arguments itself has put them into the inputs.
         fresh = outputs[split:] or [inputs[n] for n in written]

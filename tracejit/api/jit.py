@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tracejit.api.entry import Runner
     from tracejit.compiler.pipeline import Lowered
 
-__all__ = ["JitFunction", "jit"]
+__all__ = ["JitFunction", "jit", "without_donation"]
 
 _MANY_OUTDATED = 8
 """After how many recompilations because of rebound names a warning says which."""
@@ -145,7 +145,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
 
     def like(self, function: Callable[..., Any]) -> JitFunction[Any, Any]:
         """Another function compiled with the same options: what a transformation makes of a jitted function."""
-        return JitFunction(function, self._backend, self._dynamic, self._options)
+        return JitFunction(function, self._backend, self._dynamic, without_donation(self._options))
 
     # -- looking ------------------------------------------------------------------------------------------------------------------
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -472,10 +472,47 @@ def _trace(
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
     backend = get_backend(f._backend or config.backend)  # pyright: ignore[reportPrivateUsage]
     alternatives = f._options.get("alternatives", ())  # pyright: ignore[reportPrivateUsage]
+    donated = _donated(f._options.get("donate", ()), signature, staged, name)  # pyright: ignore[reportPrivateUsage]
     lowered = lower_jaxpr(
-        staged.jaxpr, backend, layouts, name if name.isidentifier() else "main", staged.constants, alternatives=alternatives
+        staged.jaxpr,
+        backend,
+        layouts,
+        name if name.isidentifier() else "main",
+        staged.constants,
+        alternatives=alternatives,
+        donated=donated,
     )
+    names = [leaf_path(signature.tree, n) for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
+    lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
     return staged, lowered, out["tree"], out["slots"], dependencies
+
+
+def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged, name: str) -> list[int]:
+    """The inputs in arguments that the caller gives up; none where the function changes arguments or reads arrays from outside.
+
+    (Those may share memory with what is given up, which no check at the call would see.)
+    """
+    count, wanted = 0, set[int]()
+    arguments = signature.tree.children[0].children
+    for n in positions:
+        if n >= len(arguments):
+            raise UserError(f"donate_argnums={n}: {name} was called with {len(arguments)} positional arguments")
+    for n, child in enumerate(arguments):
+        if n in positions:
+            wanted |= set(range(count, count + child.leaves))
+        count += child.leaves
+    traced = signature.traced()
+    arrays = [(k, signature.leaves[n]) for k, n in enumerate(traced) if n in wanted]
+    if any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for _, leaf in arrays):
+        raise UserError(f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays")
+    if staged.written or staged.constants:
+        return []
+    return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]
+
+
+def without_donation(options: dict[str, Any]) -> dict[str, Any]:
+    """Options for another function of the same body, whose arguments are not given up."""
+    return {key: option for key, option in options.items() if key != "donate"}
 
 
 @overload
@@ -488,6 +525,7 @@ def jit(
     writeback: bool = True,
     redirect: bool = True,
     alternatives: Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -497,6 +535,7 @@ def jit(
     writeback: bool = True,
     redirect: bool = True,
     alternatives: Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Any = None,
@@ -507,6 +546,7 @@ def jit(
     writeback: bool = True,
     redirect: bool = True,
     alternatives: Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
 ) -> Any:
     """Compile a function of arrays.
 
@@ -521,6 +561,8 @@ def jit(
         arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may be bound
         to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is traced.
     alternatives: names of lowering rules that are used on demand only: "blas" hands products of two matrices to NumPy's BLAS.
+    donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such an array, whose old
+        elements are gone then (the result is that array itself).  A read-only or overlapping array is copied first.
 
     Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling raise,
         at the first call.
@@ -537,6 +579,11 @@ def jit(
         from tracejit.compiler.lower import check_alternatives
 
         options["alternatives"] = check_alternatives(alternatives)
+    donate = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+    if donate:
+        if any(n < 0 for n in donate):
+            raise UserError(f"donate_argnums are numbers of positional arguments from 0 on, not {donate_argnums!r}")
+        options["donate"] = donate
 
     def wrap(f: Any) -> JitFunction[Any, Any]:
         if isinstance(f, (staticmethod, classmethod)):

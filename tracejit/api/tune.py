@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracejit.api.jit import JitFunction
+from tracejit.api.jit import JitFunction, without_donation
 from tracejit.backends.registry import get_backend
 from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError, UserError
@@ -62,7 +62,8 @@ def tune(
         if real.execution_model == "interpret":
             raise UnsupportedError(f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there")
         dynamic = f._dynamic if dynamic_shapes is None else dynamic_shapes
-        report = tune_call(JitFunction(f._function, where, dynamic is True, f._options), real, default, database, seconds, args, kwargs)
+        tuned = JitFunction(f._function, where, dynamic is True, without_donation(f._options))
+        report = tune_call(tuned, real, default, database, seconds, args, kwargs)
         f.clear_cache()
         return report
 

@@ -39,7 +39,12 @@ class Target:
 
 
 class Compiled(Protocol):
-    """A compiled program: `run` takes the leaves in signature order and returns the results."""
+    """A compiled program: `run` takes the leaves in signature order and returns the results.
+
+    What it reads, writes and takes over of its arguments is `effects_of(program)` (`ir.effects`).
+    """
+
+    program: Program
 
     def run(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> list[Any]: ...
 

@@ -217,8 +217,14 @@ class _Writer(Emitter):
         if text is not None:
             return text
         if not OPS[s.op].math:
-            raise UnsupportedError(f"{self.dialect.name} has no spelling of {s.op} on {source}; define one in its intrinsics")
-        return f"{_expanded(self.program, s.op, source)}({', '.join(args)})"
+            raise UnsupportedError(
+                f"{self.dialect.name} has no spelling of {s.op} on {source}; define one in its intrinsics", location=s.location
+            )
+        try:
+            return f"{_expanded(self.program, s.op, source)}({', '.join(args)})"
+        except UnsupportedError as error:
+            error.at(s.location)
+            raise
 
     def call(self, s: Call) -> None:
         args = [self.operand(a) for a in s.args]

@@ -84,7 +84,7 @@ def plan_of(program: Program) -> Plan:
     for b, n in last.items():
         if b.role == "temporary":
             ends[n].append(b)
-    unused = tuple(b for b in program.outputs if b not in first)
+    unused = tuple(b for b in program.outputs if b not in first and b.role == "output")
     return Plan(program, tuple(map(tuple, begins)), tuple(map(tuple, ends)), unused)
 
 

@@ -190,7 +190,7 @@ class _Builder:
             raise UnsupportedError(
                 f"[{e.name}] the {self.c.backend} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
                 location=e.location,
-            )
+            ).about(backend=self.c.backend, primitive=e.name)
         results = [self.buffers[v] for v in e.outputs]
         operands: dict[int, ProgramBuffer] = {}
         for argument in form.arguments:

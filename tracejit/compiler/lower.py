@@ -148,7 +148,7 @@ def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tup
         try:
             form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend, alternatives)
         except TracejitError as error:
-            error.at(e.location)
+            error.at(e.location).about(backend=backend, primitive=e.primitive.name)
             raise
         if not isinstance(form, Expand):
             out.append(FormEquation(form, inputs, e.outputs, e.primitive.name, e.location))

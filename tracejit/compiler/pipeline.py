@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from tracejit.autotune.choose import choose
 from tracejit.backends.base import Backend, Compiled
 from tracejit.compiler.build import BuildLog, build_program
+from tracejit.ir.effects import Effects, effects_of
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.simplify import cse, dce, simplify
 from tracejit.ir.program import Program
 from tracejit.ir.schedule import Schedule
 from tracejit.support.config import config
-from tracejit.support.errors import UserError
+from tracejit.support.errors import TracejitError, UserError
 from tracejit.support.nodes import node
 
 __all__ = ["STAGES", "Lowered", "clean", "lower_jaxpr"]
@@ -45,6 +47,8 @@ class Lowered:
     log: BuildLog
     backend: Backend
     constants: tuple[Any, ...] = ()
+    arguments: tuple[str, ...] = ()  # what the inputs are called
+    written: tuple[int, ...] = ()  # inputs whose new values are the last results: the caller's arrays get them
 
     def text(self, stage: str = "jaxpr") -> str:
         """The text of one of `STAGES`.  Raises UserError for another name."""
@@ -76,7 +80,28 @@ class Lowered:
         return "\n".join(lines)
 
     def compile(self) -> Compiled:
-        return self.backend.compile(self.program)
+        """The executable.  Raises CompileError with source and log, UnsupportedError; both say backend, primitive and line if known."""
+        with self.blamed():
+            return self.backend.compile(self.program)
+
+    @contextmanager
+    def blamed(self) -> Generator[None]:
+        """Errors of the block say this backend, and the equation they come from as far as that can be told."""
+        try:
+            yield
+        except TracejitError as error:
+            error.about(backend=self.backend.name)
+            equations = [e for e in self.log.forms if e.location is error.location] if error.location else self.log.forms
+            if error.location or len(equations) == 1:
+                error.at(equations[0].location if equations else None).about(primitive=equations[0].name if equations else "")
+            raise
+
+    @property
+    def effects(self) -> Effects:
+        """The arguments that a call reads, changes in place, and takes over for results, as `1` (the first), `1['w']` or `'name'`."""
+        found = effects_of(self.program)
+        name = lambda numbers: frozenset(self.arguments[n] if n < len(self.arguments) else n for n in numbers)  # noqa: E731
+        return Effects(name(found.reads), name(found.writes | set(self.written)), name(found.donated))
 
     @property
     def report(self) -> list[tuple[str, str]]:
@@ -93,8 +118,9 @@ def lower_jaxpr(
     *,
     schedule: Any = None,
     alternatives: tuple[str, ...] = (),
+    donated: Sequence[int] = (),
 ) -> Lowered:
-    """Run every pass on a staged jaxpr for a backend."""
+    """Run every pass on a staged jaxpr for a backend.  `donated`: inputs whose memory results may take over."""
     if config.checks:
         from tracejit.ir.check import check_jaxpr
 
@@ -107,6 +133,15 @@ def lower_jaxpr(
 
     jaxpr = clean(jaxpr)
     program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives)
+    if donated:
+        from tracejit.compiler.donate import donate
+
+        program = donate(program, donated)
+        if config.checks:
+            from tracejit.ir.check import check_kernel
+
+            for kernel in program.kernels():
+                check_kernel(kernel)
     return Lowered(jaxpr, program, log, backend, constants)
 
 

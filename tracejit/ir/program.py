@@ -6,8 +6,9 @@
             | for count { steps }                       a constant or symbolic number of times
             | if flag { steps } else { steps }
 
-A buffer is input, output, temporary or constant; `swap` exchanges what two buffers stand for, so that carries double-buffer without
-copies.  Every backend runs programs: the CPU compiles them, others walk them.
+A buffer is input, output, temporary or constant; an input among the outputs is donated: that result lies in the argument.  `swap`
+exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend runs programs: the CPU compiles them,
+others walk them.
 """
 
 from __future__ import annotations
@@ -122,8 +123,9 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"program {self.name}({', '.join(self.dims)}) {{"]
-        for b in (*self.inputs, *self.outputs, *self.temporaries):
-            lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{'' if b.layout == 'C' else ' ' + b.layout}")
+        for b in dict.fromkeys((*self.inputs, *self.outputs, *self.temporaries)):
+            layout = ("" if b.layout == "C" else " " + b.layout) + (" donated" if b.role == "input" and b in self.outputs else "")
+            lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{layout}")
         lines += _print(self.steps, 1)
         return "\n".join([*lines, "}"])
 

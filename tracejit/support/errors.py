@@ -17,13 +17,25 @@ __all__ = [
 
 
 class TracejitError(Exception):
-    """Root of all errors raised on purpose by tracejit."""
+    """Root of all errors raised on purpose by tracejit.
+
+    backend, primitive: whose code was made or run, and for which operation of the user's function; empty where that is not known.
+    """
+
+    backend: str = ""
+    primitive: str = ""
 
     def __init__(self, message: str, *, location: Location | None = None, notes: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
         self.notes = notes
+
+    def about(self, *, backend: str = "", primitive: str = "") -> TracejitError:
+        """Say whose error it is, if that is not known yet."""
+        self.backend = self.backend or backend
+        self.primitive = self.primitive or primitive
+        return self
 
     def at(self, location: Location | None) -> TracejitError:
         """Attach the user's line if none is known yet."""

@@ -109,6 +109,7 @@ def bind(primitive: Primitive, *args: Any) -> Any:
     try:
         results = _current.get().process(primitive, args)
     except TracejitError as error:
+        error.about(primitive=primitive.name)
         if error.location is None:
             error.location = user_location()
         raise

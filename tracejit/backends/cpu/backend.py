@@ -97,7 +97,12 @@ class CompiledProgram:
 
     def _arguments(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> tuple[Any, list[Any]]:
         """The argument block, and the arrays that receive the results."""
-        outputs = [np.empty(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype)) for b in self.program.outputs]
+        outputs = [
+            inputs[self.program.inputs.index(b)]  # donated
+            if b.role == "input"
+            else np.empty(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype))
+            for b in self.program.outputs
+        ]
         words = (ctypes.c_int64 * max(1, len(self.slots)))()
         for n, slot in enumerate(self.slots):
             match slot.kind:

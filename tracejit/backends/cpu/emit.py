@@ -38,7 +38,7 @@ from tracejit.ir.kernel import (
 from tracejit.ir.math import EXPANSIONS, expand
 from tracejit.ir.scalar import BITS, OPS
 from tracejit.ir.types import Dim
-from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
 
 __all__ = ["FunctionEmitter", "Module"]
 
@@ -340,7 +340,11 @@ class FunctionEmitter(Emit):
         for s in statements:
             kind = type(s)
             if kind is Op:
-                self.env[s.out] = self.apply(s.op, s.out.dtype, [self.word(a) for a in s.args])
+                try:
+                    self.env[s.out] = self.apply(s.op, s.out.dtype, [self.word(a) for a in s.args])
+                except TracejitError as error:
+                    error.at(s.location)
+                    raise
             elif kind is Load:
                 self.env[s.out] = self.load(s.buffer, s.index)
             elif kind is Store:

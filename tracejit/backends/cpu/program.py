@@ -42,7 +42,7 @@ def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[S
         if b.layout != "C":
             out += [Slot("stride", n, axis) for axis in range(len(b.shape))]
     out += [Slot("dim", name=d) for d in program.dims]
-    out += [Slot("out", n) for n in range(len(program.outputs))]
+    out += [Slot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]  # others lie in arguments
     return tuple(out)
 
 

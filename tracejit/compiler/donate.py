@@ -1,0 +1,157 @@
+"""Donation: results that take over the memory of arguments which the caller gives up.
+
+A result may lie where an argument lies if nothing reads the argument once the result is begun: the last step that mentions the one comes
+before the first that mentions the other, or copies one to the other, or is a kernel that reads each element just where it stores
+the new one.  The result's buffer is then replaced by the argument's in every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from tracejit.backends.rewrite import with_buffers
+from tracejit.backends.runner import mentions
+from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Store, Value, While, blocks
+from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.types import same_shape
+from tracejit.support.errors import InternalError
+
+__all__ = ["donate"]
+
+
+def donate(program: Program, donated: Sequence[int]) -> Program:
+    """The program with results in the memory of the inputs `donated`, as many as can be."""
+    for n in donated:
+        argument = program.inputs[n]
+        if argument.layout != "C" or not argument.shape:
+            continue
+        for result in program.outputs:
+            if result.role == "output" and result.dtype == argument.dtype and same_shape(result.shape, argument.shape):
+                changed = _merged(program, result, argument)
+                if changed is not None:
+                    program = changed
+                    break
+    return program
+
+
+def _merged(program: Program, result: ProgramBuffer, argument: ProgramBuffer) -> Program | None:
+    """The program with `argument` in the place of `result`; None where that would change what it computes."""
+    used: dict[ProgramBuffer, list[int]] = {argument: [], result: []}
+    for n, top in enumerate(program.steps):
+        for step in walk_steps((top,)):
+            for b in mentions(step):
+                if b in used and (not used[b] or used[b][-1] != n):
+                    used[b].append(n)
+    last, first = max(used[argument], default=-1), min(used[result], default=len(program.steps))
+    steps = list(program.steps)
+    if last > first:
+        return None
+    if last == first:
+        meeting = steps[last]
+        match meeting:
+            case Copy(target=target, source=source) if target is result and source is argument:
+                del steps[last]
+            case Launch():
+                launch = _in_place(meeting, result, argument)
+                if launch is None:
+                    return None
+                steps[last] = launch
+            case _:
+                return None
+    outputs = tuple(argument if b is result else b for b in program.outputs)
+    return evolve(program, steps=tuple(_renamed(s, {result: argument}) for s in steps), outputs=outputs)
+
+
+def _renamed(step: Any, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Any:
+    def get(b: Any) -> Any:
+        return names.get(b, b) if isinstance(b, ProgramBuffer) else b
+
+    def block(steps: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(_renamed(s, names) for s in steps)
+
+    match step:
+        case Launch():
+            return evolve(step, arguments=tuple(map(get, step.arguments)))
+        case Call():
+            return evolve(step, arguments=tuple(map(get, step.arguments)), writes=tuple(map(get, step.writes)))
+        case Copy():
+            return Copy(get(step.target), get(step.source))
+        case Swap():
+            return Swap(get(step.a), get(step.b))
+        case WhileLoop():
+            return WhileLoop(block(step.condition), get(step.flag), block(step.body))
+        case CountedLoop():
+            return CountedLoop(step.count, block(step.body))
+        case Branch():
+            return Branch(get(step.flag), block(step.then), block(step.orelse))
+        case _:
+            raise InternalError(f"{type(step).__name__} is no step of a program")
+
+
+def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) -> Launch | None:
+    """The launch with one parameter for both buffers; None where its kernel reads elements that it may have replaced."""
+    kernel = launch.kernel
+    pairs = list(zip(kernel.buffers, launch.arguments, strict=True))
+    old = [b for b, a in pairs if a is argument]
+    new = [b for b, a in pairs if a is result]
+    if len(old) != 1 or len(new) != 1:
+        return None
+    (old_parameter,), (new_parameter,) = old, new
+    if old_parameter.layout != "C" or not same_shape(old_parameter.shape, new_parameter.shape):
+        return None
+    if not _element_by_element(kernel, old_parameter, new_parameter):
+        return None
+    kept = [(b, a) for b, a in pairs if a is not result]
+    body = with_buffers(kernel.body, {new_parameter: old_parameter})
+    outputs = (kernel.outputs - {new_parameter.name}) | {old_parameter.name}
+    changed = evolve(kernel, buffers=tuple(b for b, _ in kept), outputs=outputs, body=body)
+    return evolve(launch, kernel=changed, arguments=tuple(a for _, a in kept))
+
+
+def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
+    """Whether `new` is stored once, at an index that each iteration of the loops around has for itself, after all loads of that of `old`.
+
+    Loops whose index is no part of it are parallel (their iterations store to different places, as no two may store to one).
+    """
+    stores: list[tuple[Store, tuple[For, ...]]] = []
+    loads: list[Load] = []
+    stack: list[tuple[Any, tuple[For, ...]]] = [(s, ()) for s in reversed(kernel.body)]
+    while stack:
+        s, loops = stack.pop()
+        match s:
+            case Load() if s.buffer is old:
+                if stores:
+                    return False
+                loads.append(s)
+            case Store() if s.buffer is new:
+                stores.append((s, loops))
+            case Load() | Store() if s.buffer is old or s.buffer is new:
+                return False
+            case While() | If() if any(_touches(x, (old, new)) for block in blocks(s) for x in block):
+                return False
+            case For():
+                stack += [(x, (*loops, s)) for x in reversed(s.body)]
+            case _ if _touches(s, (old, new)):
+                return False
+            case _:
+                pass
+    if len(stores) != 1:
+        return False
+    store, loops = stores[0]
+    values = [i for i in store.index if isinstance(i, Value)]
+    if any(load.index != store.index for load in loads):
+        return False
+    return all(loop.index in values or loop.axis.kind == "parallel" for loop in loops)
+
+
+def _touches(statement: Any, buffers: tuple[Buffer, ...]) -> bool:
+    stack = [statement]
+    while stack:
+        s = stack.pop()
+        if any(getattr(s, "buffer", None) is b for b in buffers):
+            return True
+        stack += [x for block in blocks(s) for x in block]
+    return False
