@@ -293,8 +293,9 @@ def test_threads_that_compile_for_different_arguments_do_not_disturb_each_other(
 def interrupted(call: Callable[[], Any]) -> float:
     """Seconds from Ctrl-C until the call stopped.
 
-    Sent again after two seconds: callbacks of other libraries in this process may have swallowed it."""
+    Without the garbage collector, whose callbacks (hypothesis has one) would swallow it; and sent again after two seconds."""
     sent: list[float] = []
+    gc.disable()
     stopped = threading.Event()
 
     def send() -> None:
@@ -313,6 +314,7 @@ def interrupted(call: Callable[[], Any]) -> float:
     finally:
         stopped.set()
         thread.join()
+        gc.enable()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -15,10 +15,11 @@ from attrs import define, field
 from tracejit.autotune.products import product_tile
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
+from tracejit.ir.passes.cut import can_cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
-from tracejit.ir.schedule import Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
+from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
 
 __all__ = ["heuristic_schedule"]
 
@@ -279,6 +280,7 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
     if _column_bytes(nest) >= LARGE and any(v.loop is top for v in loops):
         width = _width(top.body, vector_bits)
         return [Privatize(name, COLUMNS), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, 4)]
+    out += [Cut(names[s.index]) for s in walk((top,)) if isinstance(s, For) and can_cut(s)]
     out += _small_unrolls(nest, loops, names)
     scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
     recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)

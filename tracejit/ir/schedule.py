@@ -3,7 +3,7 @@
 A schedule is a tuple of directives over loops named `L0, L1, ...` in the order they are printed (before the schedule is applied; a loop
 made by `split` is named after its parent, `L0.o` and `L0.i`).  An illegal directive raises ScheduleError, it never gives wrong code.
 
-    split L0 4096; parallel L0.o 1; vector L0.i 16 4; unroll L2
+    cut L0; split L0 4096; parallel L0.o 1; vector L0.i 16 4; unroll L2
 
 GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of their options (`backends.grid.GridSchedule`).
 """
@@ -16,12 +16,14 @@ from attrs import evolve
 
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import Axis, Const, For, If, Kernel, Op, Operand, Prefix, Value, While, blocks, index_const
+from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import value
 
 __all__ = [
+    "Cut",
     "Directive",
     "Grid",
     "Parallel",
@@ -47,6 +49,16 @@ class Split:
 
     def __str__(self) -> str:
         return f"split {self.loop} {self.size}"
+
+
+@value
+class Cut:
+    """Consecutive loops, all of the same name, between the places where conditions on the index change (see `ir.passes.cut`)."""
+
+    loop: str
+
+    def __str__(self) -> str:
+        return f"cut {self.loop}"
 
 
 @value
@@ -141,7 +153,7 @@ class Tile:
         return f"tile {shape} {self.pack} {self.share} {self.grain} {self.flip}"
 
 
-Directive: TypeAlias = Split | Privatize | Parallel | Vector | Unroll | WhileUnroll | Grid | Tile
+Directive: TypeAlias = Cut | Split | Privatize | Parallel | Vector | Unroll | WhileUnroll | Grid | Tile
 
 
 @value
@@ -157,6 +169,7 @@ class Schedule:
 def parse_schedule(text: str) -> Schedule:
     """The inverse of `str`.  Raises ScheduleError."""
     kinds = {
+        "cut": Cut,
         "split": Split,
         "privatize": Privatize,
         "parallel": Parallel,
@@ -193,8 +206,11 @@ def name_loops(body: tuple[Any, ...]) -> dict[Value, str]:
 def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the walks inside count)
     """The kernel with its loops scheduled.  Raises ScheduleError for a directive that is not legal or names no loop."""
     names = name_loops(kernel.body)
+    uncut = set(names)
     splits = {d.loop: d.size for d in schedule.directives if isinstance(d, Split)}
     axes: dict[str, Axis] = {}
+    cuts: set[str] = set()
+    cut_already: set[Value] = set()
     while_unroll = 1
     private = {d.loop: d.block for d in schedule.directives if isinstance(d, Privatize)}
     known = set(names.values()) | {f"{n}.{s}" for n in (*splits, *private) for s in "oi"}
@@ -221,12 +237,19 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the wal
                 axes[d.loop] = Axis("vector", width, factor)
             case Unroll():
                 axes[d.loop] = Axis("unroll")
+            case Cut(loop=loop_name):
+                cuts.add(loop_name)
 
     def rewrite(body: tuple[Any, ...], vector: bool, parallel: bool) -> tuple[Any, ...]:
         out: list[Any] = []
         for s in body:
             if isinstance(s, For):
-                out.append(loop(s, vector, parallel))
+                for part in pieces(s):
+                    out += (
+                        [loop(part, vector, parallel)]
+                        if isinstance(part, For) and part.index in cut_already
+                        else rewrite((part,), vector, parallel)
+                    )
             elif isinstance(s, While):
                 out.append(
                     evolve(
@@ -241,6 +264,16 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the wal
             else:
                 out.append(s)
         return tuple(out)
+
+    def pieces(s: For) -> list[Any]:
+        name = names[s.index]
+        found: list[Any] = [s]
+        if name in cuts and can_cut(s):
+            found = cut(s, names)
+        elif name in cuts and s.index in uncut:  # copies in the pieces of a loop around may have no condition left
+            raise ScheduleError(f"cut {name}: no condition on its index changes within constant bounds, or it carries values")
+        cut_already.update(x.index for x in found if isinstance(x, For) and names[x.index] == name)
+        return found
 
     def loop(s: For, vector: bool, parallel: bool) -> For:
         name = names[s.index]

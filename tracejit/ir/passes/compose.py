@@ -582,8 +582,9 @@ class Composer:
 
     def open(self, scope: Scope, upper: Extent | Operand, label: str = "", lower: Operand = _ZERO) -> tuple[Scope, Operand]:
         """The loop `lower..upper` directly inside `scope` that stored results with the same label share."""
-        if isinstance(upper, int) and upper == 1 and _is_const(lower, 0):
-            return scope, index_const(0)
+        last = upper.value if isinstance(upper, Const) else upper
+        if isinstance(last, int) and isinstance(lower, Const) and isinstance(lower.value, int) and last - lower.value == 1:
+            return scope, lower
         bound = upper if isinstance(upper, (Value, Const)) else index_const(upper)
         key = f"{lower}{bound}{label}"
         loop = scope.open_loops.get(key)
@@ -651,7 +652,10 @@ class Composer:
         scope.statements.append(Store(buffer, target, _get(env, form.body.results[0])))
 
     def _copy_outside(self, var: Var, base: Atom, form: Update, start: Sequence[Operand]) -> None:
-        """Copy the base outside of the region: below and above it along each axis, inside it along the axes before."""
+        """Copy the base outside of the region: below and above it along each axis, inside it along the axes before.
+
+        The loops over the region along those axes are shared with its own: a row is touched once.
+        """
         buffer = self.buffers[var]
         for axis, (n, whole) in enumerate(zip(form.region, form.domain, strict=True)):
             if _equal(n, whole):
@@ -665,7 +669,7 @@ class Composer:
                 for d, (m, full) in enumerate(zip(form.region, form.domain, strict=True)):
                     box = f"@{var.id}.{axis}{side}"
                     if d < axis:
-                        scope, i = self.open(scope, m, box)
+                        scope, i = self.open(scope, m, f"@{var.id}")
                         index.append(self.op(scope, "add", (i, start[d]), "i64"))
                     elif d == axis:
                         scope, i = self.open(scope, upper, box, lower)
@@ -675,7 +679,6 @@ class Composer:
                         index.append(i)
                 value = self.demand(base, tuple(index), scope)
                 scope.statements.append(Store(buffer, tuple(index), value))
-                self.close(self.root)
 
     def _store_scan(self, e: FormEquation, form: Scan) -> None:
         outer = [n for d, n in enumerate(form.domain) if d != form.axis]

@@ -1,0 +1,177 @@
+"""A loop as consecutive loops between the places where conditions on its index change: inside of each the conditions are gone.
+
+The interior of `roll`, `pad` and `concatenate` then runs without branches or masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve
+
+from tracejit.ir.builder import fold_index
+from tracejit.ir.kernel import Alloc, Const, For, If, Load, Op, Operand, Read, Store, Value, While, blocks, index_const, results_of, walk
+from tracejit.ir.ranges import IndexRanges
+from tracejit.ir.types import Extent, same_extent, surely_at_most
+
+__all__ = ["can_cut", "cut"]
+
+MOST_POINTS = 4
+MOST_STATEMENTS = 400  # of all pieces together
+
+
+def can_cut(loop: For) -> bool:
+    """Whether `cut` has something to do: conditional blocks, places where conditions change, and nothing carried between the pieces."""
+    if loop.params or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
+        return False
+    inside = list(walk(loop.body))
+    if not any(isinstance(s, If) for s in inside) or any(isinstance(s, Alloc) for s in inside):
+        return False
+    points = _points(loop, inside)
+    return bool(points) and (len(points) + 1) * len(inside) <= MOST_STATEMENTS
+
+
+def cut(loop: For, names: dict[Value, str]) -> list[Any]:
+    """The pieces, in order, without what cannot happen in them: loops, and the statements of a single iteration.
+
+    `names` gets the names of copied loops: those of the loops they were copied from.
+    """
+    points = _points(loop, list(walk(loop.body)))
+    pieces: list[Any] = []
+    for lower, upper in zip((loop.lower, *map(index_const, points)), (*map(index_const, points), loop.upper), strict=True):
+        copier = _Copier(names)
+        assert isinstance(lower, Const)
+        assert isinstance(upper, Const)
+        if same_extent(upper.value, lower.value + 1):
+            copier.values[loop.index] = lower
+            pieces += copier.block(loop.body)
+            continue
+        index = copier.bound(loop.index, lower, upper)
+        pieces.append(evolve(loop, index=index, lower=lower, upper=upper, body=copier.block(loop.body)))
+    return pieces
+
+
+def _points(loop: For, inside: Sequence[Any]) -> list[Extent]:
+    """Where between its bounds a comparison of the index with a constant changes its answer; [] if there are too many."""
+    offset: dict[Operand, Extent] = {loop.index: 0}  # values that are the index and a constant
+    found: list[Extent] = []
+    for s in inside:
+        if not isinstance(s, Op) or len(s.args) != 2:
+            continue
+        a, b = s.args
+        if s.op in ("add", "sub") and a in offset and isinstance(b, Const):
+            offset[s.out] = offset[a] + b.value if s.op == "add" else offset[a] - b.value
+        elif s.op == "add" and b in offset and isinstance(a, Const):
+            offset[s.out] = offset[b] + a.value
+        elif s.op in _AFTER and a in offset and isinstance(b, Const):
+            found += [b.value - offset[a] + k for k in _AFTER[s.op]]
+        elif s.op in _AFTER and b in offset and isinstance(a, Const):
+            found += [a.value - offset[b] + k for k in _AFTER[_TURNED[s.op]]]
+    points: list[Extent] = []
+    assert isinstance(loop.lower, Const)
+    assert isinstance(loop.upper, Const)
+    for p in found:
+        if not (surely_at_most(loop.lower.value + 1, p) and surely_at_most(p + 1, loop.upper.value)):
+            continue
+        place = sum(surely_at_most(q, p) for q in points)
+        if any(not surely_at_most(p, q) for q in points[place:]):
+            return []  # of two symbolic places nobody knows which comes first
+        if place == 0 or not surely_at_most(p, points[place - 1]):
+            points.insert(place, p)
+    return points if len(points) <= MOST_POINTS else []
+
+
+_AFTER = {"lt": (0,), "ge": (0,), "le": (1,), "gt": (1,), "eq": (0, 1), "ne": (0, 1)}  # i op c: where the answer changes, from c on
+_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+class _Copier:
+    """Copies statements with values of their own, and folds what the ranges of indices decide."""
+
+    def __init__(self, names: dict[Value, str]) -> None:
+        self.names = names
+        self.values: dict[Operand, Operand] = {}
+        self.ranges = IndexRanges()
+
+    def bound(self, index: Value, lower: Operand, upper: Operand) -> Value:
+        fresh = self.fresh(index)
+        self.ranges.bind(fresh, lower, upper)
+        self.names[fresh] = self.names[index]
+        return fresh
+
+    def fresh(self, old: Value) -> Value:
+        new = self.values[old] = Value(old.dtype)
+        return new
+
+    def of(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        return tuple(self.values.get(a, a) for a in operands)
+
+    def block(self, body: Sequence[Any]) -> tuple[Any, ...]:
+        out: list[Any] = []
+        for s in body:
+            out += self.statement(s)
+        return tuple(out)
+
+    def statement(self, s: Any) -> Sequence[Any]:
+        match s:
+            case Op():
+                args = self.of(s.args)
+                folded = fold_index(s.op, args) or self.ranges.fold(s.op, args)
+                if folded is not None:
+                    self.values[s.out] = folded
+                    return ()
+                out = self.fresh(s.out)
+                self.ranges.computed(out, s.op, args)
+                return (evolve(s, out=out, args=args),)
+            case Load() | Read():
+                index = self.of(s.index)
+                return (evolve(s, out=self.fresh(s.out), index=index),)
+            case Store():
+                return (evolve(s, index=self.of(s.index), value=self.of((s.value,))[0]),)
+            case If():
+                return self.branch(s)
+            case For():
+                (lower, upper), inits = self.of((s.lower, s.upper)), self.of(s.inits)
+                index = self.bound(s.index, lower, upper)
+                params = tuple(map(self.fresh, s.params))
+                body = self.block(s.body)
+                yields = self.of(s.yields)
+                results = tuple(map(self.fresh, s.results))
+                return (
+                    evolve(s, index=index, lower=lower, upper=upper, body=body, params=params, inits=inits, yields=yields, results=results),
+                )
+            case While():
+                inits = self.of(s.inits)
+                params = tuple(map(self.fresh, s.params))
+                condition = self.block(s.condition)
+                (test,) = self.of((s.test,))
+                body = self.block(s.body)
+                yields = self.of(s.yields)
+                results = tuple(map(self.fresh, s.results))
+                return (evolve(s, params=params, inits=inits, condition=condition, test=test, body=body, yields=yields, results=results),)
+            case _:  # Atomic, Call, Prefix
+                changed: dict[str, Any] = {}
+                for name in ("index", "args", "elements", "params"):
+                    if hasattr(s, name):
+                        changed[name] = self.of(getattr(s, name))
+                if hasattr(s, "value"):
+                    changed["value"] = self.of((s.value,))[0]
+                assert not blocks(s), type(s).__name__
+                if results_of(s):
+                    changed["outs"] = tuple(map(self.fresh, results_of(s)))
+                return (evolve(s, **changed),)
+
+    def branch(self, s: If) -> Sequence[Any]:
+        (condition,) = self.of((s.condition,))
+        if isinstance(condition, Const):
+            taken, yields = (s.then, s.then_yields) if condition.value else (s.orelse, s.else_yields)
+            body = self.block(taken)
+            self.values.update(zip(s.results, self.of(yields), strict=True))
+            return body
+        then = self.block(s.then)
+        then_yields = self.of(s.then_yields)
+        orelse = self.block(s.orelse)
+        else_yields = self.of(s.else_yields)
+        sides = {"then": then, "then_yields": then_yields, "orelse": orelse, "else_yields": else_yields}
+        return (evolve(s, condition=condition, **sides, results=tuple(map(self.fresh, s.results))),)
