@@ -33,6 +33,12 @@ class Array:
     shape, dtype, ndim, size, itemsize, nbytes: as of a NumPy array.
 
     Raises: DtypeError for dtypes without kernels.
+
+    >>> import numpy as np, tracejit as tj
+    >>> a = tj.Array([1.0, 2.0, 3.0])
+    >>> b = a.at[0].set(9.0)
+    >>> np.asarray(a), np.asarray(b)
+    (array([1., 2., 3.]), array([9., 2., 3.]))
     """
 
     __slots__ = ("__weakref__", "_data")

@@ -135,7 +135,13 @@ def _linearized(c: _Call) -> Linearized:
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns `(value, gradient)`, with has_aux `((value, aux), gradient)`.  See `grad`."""
+    """A function that returns `(value, gradient)`, with has_aux `((value, aux), gradient)`.  See `grad`.
+
+    >>> import numpy as np, tracejit as tj
+    >>> value, gradient = tj.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    >>> float(value), gradient
+    (5.0, array([2., 4.]))
+    """
     checked_function("value_and_grad", function)
     return _gradient_function(
         "value_and_grad", function, argnums, has_aux, allow_int, lambda value, gradient, aux: ((value, aux) if has_aux else value, gradient)
@@ -213,6 +219,10 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 
     Raises: ShapeError, DtypeError, TracerError where tangents do not fit.
     Source: JAX's jvp.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jvp(lambda x: x**3, (np.array([1.0, 2.0]),), (np.array([1.0, 10.0]),))
+    (array([1., 8.]), array([  3., 120.]))
     """
     checked_function("jvp", function)
     for what, x in (("primals", primals), ("tangents", tangents)):
@@ -268,6 +278,11 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     """(result, linear function of tangents) at `primals`; with has_aux also aux.  The function's own work is done once.
 
     Source: JAX's linearize.
+
+    >>> import numpy as np, tracejit as tj
+    >>> value, pushforward = tj.linearize(lambda x: x**2, np.array([3.0, 5.0]))
+    >>> pushforward(np.array([1.0, 0.5]))
+    array([6., 5.])
     """
     checked_function("linearize", function)
     c = _prepare("linearize", Call.of(function, primals, {}, range(len(primals))), has_aux, False)
@@ -301,6 +316,11 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
 
     Raises: ShapeError, DtypeError, TracerError where a cotangent does not fit the result.
     Source: JAX's vjp.
+
+    >>> import numpy as np, tracejit as tj
+    >>> product, pullback = tj.vjp(lambda x, y: x * y, np.array([2.0, 3.0]), np.array([5.0, 7.0]))
+    >>> pullback(np.ones(2))
+    (array([5., 7.]), array([2., 3.]))
     """
     checked_function("vjp", function)
     c = _prepare("vjp", Call.of(function, primals, {}, range(len(primals))), has_aux, True)
@@ -410,6 +430,11 @@ def jacfwd(
     For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the arguments'.
 
     Source: JAX's jacfwd.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jacfwd(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
     """
 
     def columns(c: _Call, linear: Linearized) -> list[list[Any]]:
@@ -440,6 +465,11 @@ def jacrev(
     For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the arguments'.
 
     Source: JAX's jacrev.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
     """
 
     def columns(c: _Call, linear: Linearized) -> list[list[Any]]:
@@ -467,6 +497,11 @@ def hessian(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
     """The matrix of second derivatives: `jacfwd(jacrev(function))`.  For an argument of shape [*i] an array [*i, *i].
 
     Source: JAX's hessian.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 5.0]))
+    array([[10.,  4.],
+           [ 4.,  0.]])
     """
     checked_function("hessian", function)
     return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux)

@@ -87,6 +87,10 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     """`for i in range(lower, upper): carry = body(i, carry)`; the carry's structure, shapes and dtypes stay.
 
     With bounds known while tracing the loop has a derivative in both modes, else it is a while loop.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.fori_loop(0, 5, lambda i, s: s * x + i, np.zeros(2)))(np.array([1.0, 2.0]))
+    array([10., 26.])
     """
     if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer, Dim)):
         extent: Extent = upper if isinstance(upper, Dim) else builtins.max(0, int(upper) - int(lower))
@@ -108,7 +112,12 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 def scan(
     f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
 ) -> tuple[Any, Any]:
-    """`carry, y = f(carry, x)` over the leading axis of xs; (last carry, stacked ys).   Source: JAX's lax.scan."""
+    """`carry, y = f(carry, x)` over the leading axis of xs; (last carry, stacked ys).   Source: JAX's lax.scan.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda xs: tj.lax.scan(lambda c, x: (c + x, c * x), 0.0, xs)[1])(np.array([1.0, 2.0, 3.0]))
+    array([0., 2., 9.])
+    """
     leaves, _ = _leaves(xs)
     extents = [aval_of_argument(x).shape[0] for x in leaves]
     if not extents and length is None:
@@ -120,7 +129,12 @@ def scan(
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """f of each element of the leading axis, in order, stacked."""
+    """f of each element of the leading axis, in order, stacked.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda xs: tj.lax.map(lambda x: x @ x, xs))(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([ 5., 25.])
+    """
     return scan(lambda c, x: (c, f(x)), None, xs)[1]
 
 
@@ -158,7 +172,13 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
-    """`while cond_fun(carry): carry = body_fun(carry)`.   Source: JAX's lax.while_loop."""
+    """`while cond_fun(carry): carry = body_fun(carry)`.   Source: JAX's lax.while_loop.
+
+    >>> import numpy as np, tracejit as tj
+    >>> halve = tj.jit(lambda x: tj.lax.while_loop(lambda x: np.max(x) > 1, lambda x: x / 2, x))
+    >>> halve(np.array([3.0, 10.0]))
+    array([0.1875, 0.625 ])
+    """
     inits, tree = _leaves(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     inits = [_strong(x) for x in inits]
@@ -194,7 +214,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """`true_fun(*operands) if pred else false_fun(*operands)`; only the branch taken runs.   Source: JAX's lax.cond."""
+    """`true_fun(*operands) if pred else false_fun(*operands)`; only the branch taken runs.   Source: JAX's lax.cond.
+
+    >>> import numpy as np, tracejit as tj
+    >>> f = tj.jit(lambda x: tj.lax.cond(np.sum(x) > 0, lambda x: 2 * x, lambda x: -x, x))
+    >>> f(np.array([1.0, 2.0])), f(np.array([-1.0, -2.0]))
+    (array([2., 4.]), array([1., 2.]))
+    """
     if not isinstance(pred, Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
     leaves, tree = _leaves(operands)
@@ -243,7 +269,13 @@ def _reconcile(bodies: list[_Body], functions: list[Any], avals: Sequence[Shaped
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, the index clamped; only that branch runs."""
+    """`branches[index](*operands)`, the index clamped; only that branch runs.
+
+    >>> import numpy as np, tracejit as tj
+    >>> f = tj.jit(lambda i, x: tj.lax.switch(i, [np.sin, np.cos, lambda x: x * 10], x))
+    >>> f(2, np.ones(2)), f(1, np.zeros(2))
+    (array([10., 10.]), array([1., 1.]))
+    """
     if not branches:
         raise UnsupportedError("switch needs at least one branch", location=user_location())
     if not isinstance(index, Tracer):
@@ -262,6 +294,16 @@ def range(*bounds: Any) -> Iterator[Any]:
     """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
 
     The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.jit
+    ... def fibonacci(n):
+    ...     pair = np.array([0, 1])
+    ...     for i in tj.range(n):
+    ...         pair[:] = pair[::-1] + np.array([0, 1]) * pair
+    ...     return pair[0]
+    >>> [int(fibonacci(n)) for n in (1, 5, 10)]
+    [1, 5, 55]
     """
     current = current_interpreter()
     program = _recorded(current)

@@ -149,7 +149,19 @@ class JitFunction(CompiledFunction, Generic[P, R]):
 
     # -- looking ------------------------------------------------------------------------------------------------------------------
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Trace and lower for these arguments without running: `.text("jaxpr")`, ... `.text("asm")`."""
+        """Trace and lower for these arguments without running: `.text("jaxpr")`, ... `.text("asm")`.
+
+        >>> import numpy as np, tracejit as tj
+        >>> print(tj.jit(lambda x: x * 2 + 1).lower(np.ones(3)).text("kernel"))
+        kernel mul_add_1(in0: f64[3] C, out1: f64[3] C out) {
+          for %i0 in 0..3 {
+            %0 = load in0[%i0]
+            %1 = mul %0 2.0:f64
+            %2 = add %1 1.0:f64
+            store out1[%i0] = %2
+          }
+        }
+        """
         static = self._state.static
         while True:
             signature, leaves, _ = signature_of(args, kwargs, frozenset(static))
@@ -160,7 +172,15 @@ class JitFunction(CompiledFunction, Generic[P, R]):
 
     @property
     def compilations(self) -> int:
-        """How many programs were compiled so far."""
+        """How many programs were compiled so far.
+
+        >>> import numpy as np, tracejit as tj
+        >>> f = tj.jit(lambda x: x + 1)
+        >>> for n in (3, 4, 5, 6):
+        ...     _ = f(np.ones(n))
+        >>> f.compilations
+        2
+        """
         return self._state.compilations
 
     def clear_cache(self) -> None:

@@ -45,7 +45,12 @@ def temporary_backend(backend: Backend) -> Generator[str]:
 
 
 def list_backends() -> list[str]:
-    """Every registered backend, highest priority first, available or not."""
+    """Every registered backend, highest priority first, available or not.
+
+    >>> import tracejit as tj
+    >>> tj.list_backends()
+    ['opencl', 'cpu', 'reference']
+    """
     return [b.name for b in sorted(_BACKENDS.values(), key=lambda b: -b.priority) if b.priority >= 0]
 
 
