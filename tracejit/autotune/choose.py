@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.autotune.heuristic import heuristic_schedule
+from tracejit.autotune.place import database_path
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.schedule import Schedule, apply
@@ -23,6 +24,9 @@ def default_schedule(kernel: Kernel, target: Target) -> Schedule:
 
 def tuned_schedule(kernel: Kernel, target: Target) -> Schedule | None:
     """What the database has for a kernel.  An entry that does not fit (an edited file) is passed over with a warning."""
+    path = database_path()
+    if path is None or not path.exists():
+        return None
     from tracejit.autotune.database import current_database, kernel_key
 
     database = current_database()

@@ -10,9 +10,7 @@ depends on: the kernel's text without names and places, the target and its compi
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -22,11 +20,13 @@ from pathlib import Path
 
 from attrs import evolve
 
+from tracejit.autotune.place import database_path
 from tracejit.autotune.space import SPACE_VERSION
 from tracejit.backends.base import Target
 from tracejit.backends.rewrite import with_buffers
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.schedule import Schedule, parse_schedule
+from tracejit.support.digest import fingerprint
 from tracejit.support.errors import ScheduleError, UserError
 from tracejit.support.nodes import node
 
@@ -78,28 +78,12 @@ def kernel_key(kernel: Kernel, target: Target) -> str:
     outputs = frozenset(names[b].name for b in kernel.buffers if b.name in kernel.outputs)
     plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=with_buffers(kernel.body, names), notes=())
     text = "\n".join([str(plain), target.name, str(target.vector_bits), target.device, target.driver, str(SPACE_VERSION), NUMERICS])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return fingerprint(text)
 
 
 def kernel_summary(kernel: Kernel) -> str:
     """Name and buffers in one line."""
     return f"{kernel.name}: " + ", ".join(f"{b.dtype}[{', '.join(map(str, b.shape))}]" for b in kernel.buffers)
-
-
-def database_path() -> Path | None:
-    """Where tuned schedules are kept: TRACEJIT_TUNE_DB (empty: nowhere), else a file in the user's cache directory."""
-    named = os.environ.get("TRACEJIT_TUNE_DB")
-    if named is not None:
-        return Path(named) if named.strip() else None
-    return _cache_directory() / "tracejit" / "schedules.txt"
-
-
-def _cache_directory() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 class Database:

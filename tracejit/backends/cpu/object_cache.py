@@ -7,21 +7,20 @@ name first.  An entry that is damaged, of another owner or not readable is a mis
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from tracejit.backends.cpu import llvm
+from tracejit.support.digest import checksum, fingerprint
 from tracejit.support.errors import CompileError
 
 __all__ = ["cache_folder", "load_cached"]
 
 _DECLARED = re.compile(r"^(?:declare [^@\n]*|(?=@[\w.$]+ = external ))@([\w.$]+)", re.MULTILINE)  # names a module takes from outside
-_CHECKSUM = 32  # bytes of SHA-256 in front of the object
+_CHECKSUM = 32  # bytes in front of the object
 
 
 def cache_folder() -> Path | None:
@@ -41,7 +40,7 @@ def load_cached(text: str, *, symbols: Mapping[str, int] | None = None, passes: 
     folder = cache_folder()
     if folder is None:
         return llvm.load(text, passes=passes, symbols=symbols, quick=True)
-    key = hashlib.sha256("\0".join((llvm.fingerprint(), passes or "", text)).encode()).hexdigest()
+    key = fingerprint("\0".join((llvm.fingerprint(), passes or "", text)))
     path = folder / f"{key[:40]}.o"
     code = _read(path)
     if code is not None:
@@ -64,11 +63,13 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     body = data[_CHECKSUM:]
-    return body if data[:_CHECKSUM] == hashlib.sha256(body).digest() else None
+    return body if data[:_CHECKSUM] == checksum(body) else None
 
 
 def _write(path: Path, code: bytes) -> None:
     """Write an entry so that a reader sees all of it or nothing."""
+    import tempfile
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="new-")
@@ -76,7 +77,7 @@ def _write(path: Path, code: bytes) -> None:
         return
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
+            file.write(checksum(code) + code)
         os.replace(temporary, path)
     except OSError:
         try:
