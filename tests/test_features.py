@@ -8,17 +8,22 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.autotune.choose import choose
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
+from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
+from tracejit.compiler.build import build_program
 from tracejit.compiler.lower import unregister_lowering
 from tracejit.ir.effects import Effects, effects_of, step_effects
 from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import Call, walk_steps
+from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import (
     BackendError,
     BackendUnavailable,
     CompileError,
+    InternalError,
     ShapeError,
     TracejitError,
     UnsupportedError,
@@ -64,7 +69,7 @@ def test_each_backend_says_how_it_executes_and_does_so(backend: str):
 
 # -- the intrinsic registry --------------------------------------------------------------------------------------------------------------
 SPELLINGS: dict[str, Any] = {
-    "cpu": "twice = fadd {type} {0}, {0}\ncall {type} @llvm.sqrt.{suffix}({type} {twice})",
+    "cpu": "twice = fadd {type} {0}, {0}\ncall nnan {type} @llvm.sqrt.{suffix}({type} {twice})",
     "opencl": "sqrt({0} + {0})",
     "reference": lambda x: np.sqrt(x + x),
 }
@@ -299,7 +304,7 @@ def test_products_run_in_register_tiles():
     np.testing.assert_allclose(f(x, y), np.maximum(x.astype("f8") @ y.astype("f8"), 0), rtol=1e-4, atol=1e-4)
 
 
-# -- errors ----------------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------------------------
 def test_errors_say_backend_primitive_line_and_the_compiler_s_log(spelled: Callable[..., None], record_backend: Callable[[str], None]):
     record_backend("opencl")
     x = np.ones(5, "f4")
@@ -357,7 +362,7 @@ def test_an_operation_without_a_spelling_points_to_its_own_line(backend: str, re
     assert str(error.value).splitlines()[-1].strip() == "^" * len("np.tanh(x)")
 
 
-# -- effects ---------------------------------------------------------------------------------------------------------------------------
+# -- effects -----------------------------------------------------------------------------------------------------------------------------
 def in_place(target: Any, x: Any, unused: Any) -> Any:
     target[1:-1] += x[1:-1]
     return x * 2
@@ -471,3 +476,116 @@ def test_donations_that_cannot_be_are_refused():
         tj.jit(lambda x: x + 1, donate_argnums=1)(np.ones(3))
     with pytest.raises(UserError, match=r"is a tj\.Array, which never changes"):
         tj.jit(lambda x: x + 1, donate_argnums=0)(tj.numpy.ones(3))
+
+
+# -- fusion ------------------------------------------------------------------------------------------------------------------------------
+def test_every_stored_value_has_a_printable_reason(backend: str):
+    def f(x: Any, w: Any) -> Any:
+        h = np.tanh(x @ w)  # the product's epilogue
+        c = np.cumsum(h, axis=0)
+        return c[::-1] - h.mean(axis=1, keepdims=True), h.max()
+
+    x, w = normal(70, 60), normal(60, 50)
+    compiled = tj.jit(f, backend=backend)
+    lowered = compiled.lower(x, w)
+    lines = lowered.text("fused").splitlines()
+    kernels = [line for line in lines if line.startswith("kernel ")]
+    stored = [line for line in lines if line.startswith("stored ")]
+    assert kernels[0] == "kernel 0: dot_general tanh"
+    assert len(kernels) == len(lowered.program.kernels()) == 3
+    assert len(kernels) + len(stored) == len(lines)
+    reasons = [line.partition(": ")[2] for line in stored]
+    assert reasons.count("it is a result of the program") == 2
+    assert "several kernels read it" in reasons
+    assert "a Scan is stored" in reasons
+    for got, want in zip(compiled(x, w), f(x, w), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+def test_producers_siblings_and_reductions_share_a_kernel(backend: str):
+    x = normal(64, 48)
+    for f in (
+        softmax,
+        lambda x: (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5),
+        lambda x: (np.exp(x).sum(axis=1), np.exp(x).max(axis=1)),
+        lambda x: np.sum(np.abs(x[:, None, :] - x[None, :, :]), axis=2),
+    ):
+        compiled = tj.jit(f, backend=backend)
+        assert len(compiled.lower(x).program.kernels()) == 1
+        for got, want in zip(np.atleast_2d(compiled(x)), np.atleast_2d(f(x)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_fused_programs_equal_those_whose_every_value_is_stored(backend: str):
+    def f(x: Any) -> Any:
+        y = np.cumsum(np.sqrt(np.abs(x)), axis=1)
+        return np.sum(y[:, ::2] * y[:, 1::2], axis=0) + np.max(x)
+
+    x = normal(12, 20)
+    staged = tj.jit(f, backend=backend).lower(x).jaxpr
+    where = get_backend(backend)
+    results: list[np.ndarray] = []
+    for inline in (True, False):
+        program, _ = build_program(staged, "main", ["C"], backend, lambda kernel: choose(kernel, where.target()), inline=inline)
+        results += where.compile(program).run([x], {})
+        assert (len(program.kernels()) > 4) == (not inline)
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+# -- indices and sizes known at run time -------------------------------------------------------------------------------------------------
+def test_dynamic_indices_and_trip_counts_never_recompile(backend: str):
+    x = normal(40)
+    window = tj.jit(lambda x, i: np.sum(tj.lax.dynamic_slice(x, (i,), (7,))), backend=backend)
+    put = tj.jit(lambda x, i, v: tj.lax.dynamic_update_slice(x, v, (i,)), backend=backend)
+    total = tj.jit(lambda x, n: tj.lax.fori_loop(0, n, lambda i, s: s + x[i], 0.0), backend=backend)
+    for i in (3, 0, 17, 33, 21):
+        np.testing.assert_allclose(window(x, i), x[i : i + 7].sum(), rtol=1e-13)
+        np.testing.assert_array_equal(put(x, i, np.zeros(2)), np.concatenate([x[:i], [0, 0], x[i + 2 :]]))
+        np.testing.assert_allclose(total(x, i), x[:i].sum(), rtol=1e-12, atol=1e-14)
+    for f in (window, put, total):
+        assert f.compilations == 1
+    column = tj.jit(lambda x, i: x[:, i] - x[i], backend=backend)
+    square = x[:36].reshape(6, 6)
+    for i in (0, 5, 2, -1):
+        np.testing.assert_array_equal(column(square, i), square[:, i] - square[i])
+    assert column.compilations == 1
+
+
+def test_new_sizes_never_recompile_after_the_second(backend: str):
+    def f(x: Any, w: Any) -> Any:
+        y = np.maximum(x @ w, 0.0)
+        z = y.copy()
+        z[1:-1] += y[2:] - y[:-2]
+        return np.cumsum(z, axis=0), softmax(y), z[::-1, ::2]
+
+    compiled, gradient = tj.jit(f, backend=backend), tj.jit(tj.grad(lambda x, w: np.sum(f(x, w)[1] ** 2)), backend=backend)
+    sizes = np.random.default_rng(8).integers(3, 40, (10, 3))
+    for m, k, n in sizes:
+        x, w = normal(m, k), normal(k, n)
+        for got, want in zip(compiled(x, w), f(x, w), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+        assert gradient(x, w).shape == (m, k)
+    assert compiled.compilations == 2
+    assert gradient.compilations == 2
+
+
+# -- the reference interpreter -----------------------------------------------------------------------------------------------------------
+def test_the_reference_interpreter_is_one_switch_away(monkeypatch: pytest.MonkeyPatch):
+    x = normal(50, 3)
+    f = tj.jit(lambda x: np.sum(softmax(x) * x, axis=1))
+    monkeypatch.setattr(tj.config, "backend", "reference")
+    assert "on reference" in (f(x), f.explain())[1]
+    np.testing.assert_allclose(f(x), np.sum(softmax(x) * x, axis=1), rtol=1e-13)
+
+
+KERNEL = "kernel f(x: f64[4] C, out: f64[4] C out) { for %i in 0..4 parallel { %j = add %i FROM; %v = load x[%j]; store out[TO] = %v } }"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [("1", "%i", "x of shape .* is accessed at 4"), ("0", "0", "iterations 0 and 3 .* both store to")],
+)
+def test_the_reference_interpreter_checks_what_kernels_do(source: str, target: str, message: str):
+    kernel = parse_kernel(KERNEL.replace("FROM", source).replace("TO", target))
+    with pytest.raises(InternalError, match=message):
+        run_kernel(kernel, {"x": np.ones(4), "out": np.zeros(4)}, {})

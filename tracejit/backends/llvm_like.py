@@ -120,7 +120,8 @@ def scalar_op(
     return spell(e, name, dtype, source, args, lanes, known, exact)
 
 
-_CALL = re.compile(r"call (\S+|<[^>]*>) (@[\w.$}{-]+)\((.*)\)$")
+_FLAGS = "fast|nnan|ninf|nsz|arcp|contract|afn|reassoc"
+_CALL = re.compile(rf"call (?:(?:{_FLAGS}) )*(\S+|<[^>]*>) (@[\w.$}}{{-]+)\((.*)\)$")
 
 
 def _from_template(e: Emit, name: str, template: Any, dtype: str, source: str, args: list[str], lanes: int) -> str:
