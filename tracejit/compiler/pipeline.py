@@ -133,7 +133,7 @@ def lower_jaxpr(
 
     jaxpr = clean(jaxpr)
     program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives)
-    if donated:
+    if donated and backend.execution_model == "direct":  # others work on copies of the arguments
         from tracejit.compiler.donate import donate
 
         program = donate(program, donated)
