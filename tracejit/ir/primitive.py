@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from tracejit.support.errors import MissingRuleError
+from tracejit.support.nodes import node
 
 if TYPE_CHECKING:
     from tracejit.ir.forms import Form, FormBuilder, Operand
@@ -27,6 +28,7 @@ def primitives() -> dict[str, type[Primitive]]:
     return dict(_REGISTRY)
 
 
+@node
 class Primitive:
     """One array operation; a subclass is the operation, an instance fixes its parameters.
 

@@ -19,14 +19,23 @@ else:
 
     def node(cls: type) -> type:
         """`attrs.frozen` compared by identity (or as a base class says), without a generated repr."""
+        if _adds_nothing(cls):
+            return cls
         return attrs.define(cls, frozen=True, eq=False, repr=False)
 
     def value(cls: type) -> type:
         """`attrs.frozen` compared by class and fields, with functions that all such classes share."""
+        if _adds_nothing(cls) and cls.__eq__ is _equal:
+            return cls
         for name, function in (("__eq__", _equal), ("__hash__", _hash), ("__repr__", _show)):
             if name not in cls.__dict__:
                 setattr(cls, name, function)
         return attrs.define(cls, frozen=True, eq=False, repr=False)
+
+
+def _adds_nothing(cls: type) -> bool:
+    """Whether an attrs class has the fields of its base and no others: then it is one without further work."""
+    return not cls.__dict__.get("__annotations__") and hasattr(cls.__base__, "__attrs_attrs__")
 
 
 def _fields(x: Any) -> tuple[Any, ...]:
