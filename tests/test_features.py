@@ -347,6 +347,15 @@ def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
     assert str(lowering.value).splitlines()[-1].strip() == "^" * len("np.tanh(x)")
 
 
+def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRACEJIT_DISABLE", "cpu")
+    for name, message in [("cuda", "there is no backend 'cuda'; registered are opencl, cpu, reference"), ("cpu", "switched off by TRACEJIT")]:
+        with pytest.raises(BackendUnavailable, match=message) as error:
+            tj.jit(lambda x: x + 1, backend=name)(np.ones(3))
+        assert error.value.backend == name
+        assert error.value.location is not None
+
+
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])  # the reference runs every operation by its definition
 def test_an_operation_without_a_spelling_points_to_its_own_line(backend: str, record_backend: Callable[[str], None]):
     record_backend(backend)

@@ -15,7 +15,7 @@ from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends.base import Compiled
 from tracejit.backends.cpu import entry as e
 from tracejit.compiler.pipeline import Lowered
-from tracejit.ir.effects import effects_of
+from tracejit.ir.effects import donated_inputs
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent
@@ -222,7 +222,7 @@ def _native(
         run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
         return Runner(run, keep, writeback)
     program = copying
-    written |= {traced[n] for n, b in enumerate(program.inputs) if b in program.outputs}  # donated
+    written |= {traced[n] for n in donated_inputs(program)}
     guards = iter([_guard(leaf, n in written) for n, leaf in enumerate(signature.leaves)])
     args_tree, kwargs_tree = signature.tree.children
     args = tuple(_guard_tree(child, guards) for child in args_tree.children)
@@ -358,7 +358,7 @@ def _python_call(
 ) -> Callable[..., Any]:
     """Run the compiled program from Python: the first call, and calls the native entry does not take."""
     traced, wrapped = signature.traced(), signature.wrapped
-    donated = sorted(effects_of(compiled.program).donated)
+    donated = donated_inputs(compiled.program)
     written = writeback.written if writeback is not None else ()
 
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:

@@ -69,6 +69,14 @@ def _disabled() -> set[str]:
 
 def get_backend(name: str) -> Backend:
     """The backend.  Raises BackendUnavailable: unknown, disabled, or with the reason its factory gave."""
+    try:
+        return _loaded(name)
+    except BackendUnavailable as error:
+        error.about(backend=name)
+        raise
+
+
+def _loaded(name: str) -> Backend:
     info = _BACKENDS.get(name)
     if info is None:
         raise BackendUnavailable(f"there is no backend {name!r}; registered are {', '.join(list_backends())}")

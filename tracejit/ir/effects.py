@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
 from tracejit.ir.program import Branch, Call, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.support.nodes import value
 
-__all__ = ["Effects", "effects_of", "kernel_effects", "step_effects"]
+__all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
 
 
 @value
@@ -57,6 +56,11 @@ def step_effects(step: Any) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
             return set(), set()
 
 
+def donated_inputs(program: Program) -> list[int]:
+    """The inputs in whose memory results lie."""
+    return [n for n, b in enumerate(program.inputs) if b in program.outputs]
+
+
 def effects_of(program: Program) -> Effects:
     """The effects of a program on its inputs, by number."""
     reads: set[ProgramBuffer] = set()
@@ -66,7 +70,7 @@ def effects_of(program: Program) -> Effects:
         reads |= read
         writes |= written
 
-    def numbers(buffers: Sequence[ProgramBuffer] | set[ProgramBuffer]) -> frozenset[int]:
+    def numbers(buffers: set[ProgramBuffer]) -> frozenset[int]:
         return frozenset(n for n, b in enumerate(program.inputs) if b in buffers)
 
-    return Effects(numbers(reads), numbers(writes), numbers(program.outputs))
+    return Effects(numbers(reads), numbers(writes), frozenset(donated_inputs(program)))

@@ -35,7 +35,7 @@ else:
 
 def _adds_nothing(cls: type) -> bool:
     """Whether an attrs class has the fields of its base and no others: then it is one without further work."""
-    return not cls.__dict__.get("__annotations__") and hasattr(cls.__base__, "__attrs_attrs__")
+    return not cls.__annotations__ and hasattr(cls.__base__, "__attrs_attrs__")
 
 
 def _fields(x: Any) -> tuple[Any, ...]:
