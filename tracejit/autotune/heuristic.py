@@ -23,6 +23,7 @@ from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, 
 
 __all__ = ["heuristic_schedule"]
 
+FEW_CHUNKS = 4
 MANY_CHUNKS = 32  # beyond it threads finish together anyway
 CHUNK_COST = 60_000.0  # vector-add units of work worth handing to another thread: about 6 us
 JAM = 8  # a loop of so few iterations around other loops is written out
@@ -317,9 +318,11 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
 
 
 def _balanced(grain: int, trips: float) -> int:
-    """The grain that makes of a few chunks a power of two: five chunks would keep one of two threads waiting for a fifth of the time."""
+    """The grain that makes of a few chunks a power of two, and at least FEW_CHUNKS.
+
+    Five chunks would keep one of two threads waiting for a fifth of the time, and of two the second waits for a thread that starts late."""
     chunks = ceil(trips / grain)
-    return grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / (1 << (chunks - 1).bit_length()))
+    return grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / max(FEW_CHUNKS, 1 << (chunks - 1).bit_length()))
 
 
 def _sums(loop: For) -> bool:

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from tracejit.ir.forms import Environment, FormBuilder, LibraryCall, Operand, Whole
 from tracejit.ir.kernel import Const
 from tracejit.ir.types import Dim, ShapedArray
@@ -28,7 +30,7 @@ _NAMES = (  # template over "s" or "d", dtype of its integers
     ("cblas_{}gemm", "i32"),
 )
 _ROW_MAJOR, _AS_IS, _TRANSPOSED = (Const(n, "i32") for n in (101, 111, 112))
-_LETTER = {"f32": "s", "f64": "d"}
+_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 @cache
@@ -64,19 +66,17 @@ def _gemm(letter: str) -> tuple[str, str]:
 
 
 def fits(primitive: Any, x: ShapedArray, y: ShapedArray) -> bool:
-    """Whether it is a product of two float32 or float64 matrices that have elements."""
+    """Whether it is a product of two float32 or float64 matrices that have elements, with extents that BLAS can count."""
+    if not (x.ndim == y.ndim == 2 and len(primitive.contract[0]) == 1 and x.dtype in _LETTERS):
+        return False
     extents = (*x.shape, *y.shape)
-    return (
-        x.ndim == y.ndim == 2
-        and len(primitive.contract[0]) == 1
-        and str(x.dtype) in ("float32", "float64")
-        and all(isinstance(n, Dim) or n > 0 for n in extents)
-    )
+    wide = _gemm(_LETTERS[x.dtype])[1] == "i64"
+    return all(wide if isinstance(n, Dim) else 0 < n < (2**63 if wide else 2**31) for n in extents)
 
 
 def product(primitive: Any, b: FormBuilder, x: Operand, y: Operand) -> LibraryCall:
     """`dot_general` of two matrices as one call; an operand whose contracted axis lies first (second for y) is passed as its transpose."""
-    symbol, integer = _gemm(_LETTER[x.dtype])
+    symbol, integer = _gemm(_LETTERS[x.aval.dtype])
     ((inner_x,), (inner_y,)) = primitive.contract
     count = lambda n: Const(n, integer)  # noqa: E731
     rows, columns, inner = x.shape[1 - inner_x], y.shape[1 - inner_y], x.shape[inner_x]
