@@ -9,6 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.autotune.choose import choose
+from tracejit.backends.cpu import blas
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
@@ -19,6 +20,7 @@ from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import Call, walk_steps
 from tracejit.ir.text import parse_kernel
+from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.errors import (
     BackendError,
     BackendUnavailable,
@@ -204,23 +206,23 @@ def test_blas_is_an_alternative_for_products_of_matrices(dtype: str):
     def layer(x: Any, w: Any, b: Any) -> Any:
         return np.tanh(x @ w.T + b)
 
-    own, blas = tj.jit(layer), tj.jit(layer, alternatives=("blas",))
+    own, other = tj.jit(layer), tj.jit(layer, alternatives=("blas",))
     tolerance = 200 * np.finfo(dtype).eps
     for m, n, k in [(3, 4, 5), (33, 70, 129), (128, 128, 128)]:
         x, w, b = normal(m, k, dtype=dtype), normal(n, k, dtype=dtype, seed=1), normal(n, dtype=dtype, seed=2)
         exact = layer(x.astype("f8"), w.astype("f8"), b.astype("f8"))
         np.testing.assert_allclose(own(x, w, b), exact, atol=tolerance)
-        np.testing.assert_allclose(blas(x, w, b), exact, atol=tolerance)
-        np.testing.assert_allclose(blas(x[::-1], w[:, ::-1], b), layer(x[::-1], w[:, ::-1], b), atol=tolerance)
-        np.testing.assert_allclose(blas(x.T.copy().T, w, b), exact, atol=tolerance)
+        np.testing.assert_allclose(other(x, w, b), exact, atol=tolerance)
+        np.testing.assert_allclose(other(x[::-1], w[:, ::-1], b), layer(x[::-1], w[:, ::-1], b), atol=tolerance)
+        np.testing.assert_allclose(other(x.T.copy().T, w, b), exact, atol=tolerance)
     letter = {"f4": "s", "f8": "d"}[dtype]
-    libraries = [where for name, where in blas.lower(x, w, b).report if name == "dot_general"]
+    libraries = [where for name, where in other.lower(x, w, b).report if name == "dot_general"]
     assert len(libraries) == 1
     assert f"cblas_{letter}gemm" in libraries[0]
-    assert f'call void @"{libraries[0]}"' in blas.lower(x, w, b).text("code")
-    assert f"call {libraries[0]}(" in blas.lower(x, w, b).text("program")
+    assert f'call void @"{libraries[0]}"' in other.lower(x, w, b).text("code")
+    assert f"call {libraries[0]}(" in other.lower(x, w, b).text("program")
     assert "blas" not in own.lower(x, w, b).text("code")
-    assert blas.compilations == own.compilations + 2  # two layouts more; a second size is symbolic for both
+    assert other.compilations == own.compilations + 2  # two layouts more; a second size is symbolic for both
 
 
 def test_blas_in_loops_gradients_and_batches():
@@ -229,9 +231,9 @@ def test_blas_in_loops_gradients_and_batches():
     def power(a: Any, x: Any) -> Any:
         return np.sum(tj.lax.fori_loop(0, 5, lambda i, x: np.tanh(a @ x), x))
 
-    plain, blas = tj.jit(tj.grad(power)), tj.jit(tj.grad(power), alternatives="blas")
-    assert "blas." in blas.lower(a, x).text("program")
-    np.testing.assert_allclose(blas(a, x), plain(a, x), rtol=1e-9, atol=1e-12)
+    plain, other = tj.jit(tj.grad(power)), tj.jit(tj.grad(power), alternatives="blas")
+    assert "blas." in other.lower(a, x).text("program")
+    np.testing.assert_allclose(other(a, x), plain(a, x), rtol=1e-9, atol=1e-12)
     batch = tj.jit(tj.vmap(lambda a, x: a @ x), alternatives=("blas",))
     stack = normal(3, 20, 20)
     assert "blas." not in batch.lower(stack, stack).text("program")  # batches are products of the generated code
@@ -246,6 +248,22 @@ def test_blas_leaves_other_products_to_generated_code(shapes: Any):
     np.testing.assert_allclose(f(x, y), x @ y, rtol=1e-13)
     i = np.arange(12).reshape(3, 4)
     np.testing.assert_array_equal(f(i, i.T), i @ i.T)
+
+
+def test_a_blas_of_32_bit_integers_gets_no_extents_that_are_unknown_or_too_large(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracejit.compiler.lower._FORMS", {})  # what is lowered here must not be found later
+    monkeypatch.setattr(blas, "_gemm", lambda letter: (f"cblas_{letter}gemm", "i32"))
+    product = tj.jit(lambda x, y: x @ y).lower(normal(3, 4), normal(4, 5)).jaxpr.equations[0].primitive
+
+    def fits(*shape: Any) -> bool:
+        return blas.fits(product, ShapedArray(shape, np.float32), ShapedArray((shape[1], 5), np.float32))
+
+    assert fits(3, 4)
+    assert not fits(2**31, 4)
+    assert not fits(Dim.symbol("n"), 4)
+    f = tj.jit(lambda x, y: x @ y.T, alternatives="blas")
+    text = f.lower(normal(6, 7, dtype="f4"), normal(8, 7, dtype="f4")).text("program")
+    assert "blas.cblas_sgemm(101:i32, 111:i32, 111:i32, 6:i32, 8:i32, 7:i32, " in text
 
 
 def test_a_user_s_library_function_is_called_by_a_lowering_rule(record_backend: Callable[[str], None]):
@@ -349,7 +367,7 @@ def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
 
 def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRACEJIT_DISABLE", "cpu")
-    for name, message in [("cuda", "no backend 'cuda'; registered are opencl, cpu, reference"), ("cpu", "switched off by TRACEJIT_DISABLE")]:
+    for name, message in [("cuda", "no backend 'cuda'; registered are opencl, cpu, reference"), ("cpu", "switched off by TRACEJIT")]:
         with pytest.raises(BackendUnavailable, match=message) as error:
             tj.jit(lambda x: x + 1, backend=name)(np.ones(3))
         assert error.value.backend == name
