@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import decimal
 import fractions
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -785,6 +786,7 @@ def test_indices_outside_of_a_later_size():
     each_size(lambda x: (x[0], x[1], x[-1], x[x.shape[0] // 2]))
     each_size(lambda x: x[x.shape[0] - 4])
     each_size(lambda x: np.stack([x, x])[1, 4])
+    each_size(lambda x: x[np.array([4, -4])])
     each_size(store)
     each_size(store_back)
 
@@ -871,3 +873,86 @@ def test_traced_indices_of_at_outside_are_dropped():
     whole = tj.numpy.asarray(m)
     each = tj.vmap(lambda i: whole.at[i + 1].set(0.5))(np.array([0, 2]))
     np.testing.assert_array_equal(each[1], m)
+
+
+@pytest.mark.parametrize("dispatch", ["native", "python"])
+def test_empty_arrays_after_a_program_for_all_sizes(dispatch: str, monkeypatch: pytest.MonkeyPatch):
+    """Such a program is for extents of at least 2: it divides by them, and has no extremum of none to refuse."""
+    monkeypatch.setenv("TRACEJIT_DISPATCH", dispatch)
+    for function in (
+        lambda x: np.roll(x, 5),
+        lambda x: x[:: x.shape[0] - 1] if x.shape[0] > 1 else x,
+        lambda x: x.max(),
+        lambda x: x.argmin(),
+        lambda x: x.mean(),
+        lambda x: x[0],
+        lambda x: np.concatenate([x[-1:], x]).reshape(-1, x.shape[0] + 1),
+    ):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            each_size(function, (10, 20, 7, 0, 1, 0, 30, 2))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_loops_over_nothing(backend: str):
+    """Their bodies are traced and compiled, though there is no element that they could take."""
+
+    def running(x: Any) -> Any:
+        total, rows = tj.lax.scan(lambda c, y: (c + y, c * y), 1.5, x)
+        return total, rows, tj.lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], 2.5)
+
+    def filled(x: Any) -> Any:
+        y = x + 1
+        for i in tj.range(x.shape[0]):
+            y[i] += x[i]
+        return y
+
+    for n in (0, 3, 4, 0):
+        x = np.arange(float(n))
+        total, rows, again = tj.jit(running, backend=backend)(x)
+        assert (total, rows.shape, again) == (1.5 + x.sum(), (n,), 2.5 + x.sum())
+        np.testing.assert_array_equal(tj.jit(filled, backend=backend)(x), 2 * x + 1)
+    total, rows = tj.lax.scan(lambda c, y: (c + y, c * y), 1.5, np.zeros(0))
+    assert (total, rows.shape) == (1.5, (0,))
+
+
+def test_sizes_that_are_returned():
+    f = tj.jit(lambda x: (x.shape[0], {"n": x.size}, x.sum()))
+    for n in (4, 5, 6, 20, 0):
+        size, named, total = f(np.ones(n))
+        assert (type(size), size, named, total) == (int, n, {"n": n}, n)
+
+
+def test_slices_that_leave_out_a_few_elements_serve_all_large_sizes():
+    """Whether 3 elements can be left out is open for extents of 2 and more, but not for those of 16 and more."""
+
+    def smoothed(u: Any) -> Any:
+        v = u.copy()
+        v[2:-2, 2:-2] = (u[:-4, 2:-2] + u[4:, 2:-2] + u[2:-2, 4:] + u[2:-2, :-4]) / 4
+        return v, u[5], u[3, -7], np.diff(u, 3)
+
+    f = tj.jit(smoothed)
+    rng, counts = np.random.default_rng(0), []
+    for n in (20, 30, 16, 50, 17, 9, 60, 18):
+        u = rng.random((n, n + 2))
+        for got, want in zip(f(u), smoothed(u), strict=True):
+            np.testing.assert_allclose(got, want)
+        counts.append(f.compilations)
+    assert counts == [1, 2, 2, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
+def test_the_index_of_a_loop_bends_to_the_dtype_of_arrays(dtype: Any):
+    """As the integers of Python's range do: uint8 arrays wrap around instead of becoming int64."""
+
+    def f(x: Any) -> Any:
+        a = x.copy()
+        for i in tj.range(1, 4):
+            a[1:] = np.clip(a[1:] + a[:-1] - i, 0, 40)
+        return a
+
+    x = np.array([5, 0, 3, 0, 1, 2, 0, 0], dtype)
+    np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+    text = tj.jit(f).lower(x).text("jaxpr")
+    assert "i64[8]" not in text
+    assert "f64" not in text

@@ -316,7 +316,7 @@ def range(*bounds: Any) -> Iterator[Any]:
     before = dict(frame.f_locals)
     inner = StageInterpreter(current)
     inner.name = "range"
-    index: Any = inner.new_input(ShapedArray((), np.int64))
+    index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
     try:
         with use_interpreter(inner):
             yield index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index

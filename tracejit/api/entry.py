@@ -18,7 +18,7 @@ from tracejit.compiler.pipeline import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import Dim, Extent
+from tracejit.ir.types import Dim, Extent, least_extent
 from tracejit.support.errors import InternalError, TracejitError
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
@@ -246,6 +246,7 @@ def _native(
         _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
         "program",
         _release(program),
+        conditions=_least_extents(signature),
         watch=watch,
     )
     memory.ensure_loaded()
@@ -266,6 +267,11 @@ def _native(
     entry.install(dependencies, keep)
     run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
     return Runner(run, keep, writeback, entry)
+
+
+def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
+    """That extents are as large as the program was made for: it divides by them, and NumPy broadcasts or raises for smaller ones."""
+    return tuple([e.Condition("ge", name, least_extent(name)) for name in sorted(signature.symbols)])
 
 
 def _status(status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticL
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
-from tracejit.ir.types import Dim, DimDependent
+from tracejit.ir.types import LARGE, Dim, DimDependent, least_extent
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import node
@@ -323,7 +323,7 @@ def _bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, in
         for n, m in zip(a.shape, b.shape, strict=True):  # type: ignore[union-attr]
             if isinstance(n, Dim):
                 name = str(n)
-                if m < 2 or dims.setdefault(name, m) != m:
+                if m < least_extent(name) or dims.setdefault(name, m) != m:
                     return None
             elif n != m:
                 return None
@@ -338,7 +338,7 @@ def _generalise(old: CallSignature, new: CallSignature) -> CallSignature:
         if isinstance(b, ArrayLeaf) and isinstance(a, ArrayLeaf):
             shape: list[Any] = []
             for n, m in zip(a.shape, b.shape, strict=True):
-                if isinstance(n, int) and n == m:
+                if m < 2 or (isinstance(n, int) and n == m):
                     shape.append(m)
                 else:
                     shape.append(names.setdefault((n if isinstance(n, int) else str(n), m), Dim.symbol(f"n{len(names)}")))
@@ -365,7 +365,7 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
             state.static.add(signature.traced()[need.position])
             return None
         except DimDependent as error:
-            wanted = _fix_symbols(wanted, signature, error.symbols)
+            wanted = _decide(wanted, signature, error.symbols)
     from tracejit.api.entry import make_runner
 
     run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies)
@@ -407,13 +407,20 @@ def _with_other_extents(signature: CallSignature) -> CallSignature:
     return evolve(signature, leaves=tuple(leaves))
 
 
-def _fix_symbols(wanted: CallSignature, concrete: CallSignature, symbols: frozenset[str]) -> CallSignature:
-    """The extents the trace needs become constants again."""
+def _decide(wanted: CallSignature, concrete: CallSignature, symbols: frozenset[str]) -> CallSignature:
+    """Symbols on which a decision of the trace depends: first they become those of large extents, if they are; then constants."""
+    found = _bind_dims(wanted, concrete) or {}
+    enlarge = not any(s.startswith("large") for s in symbols) and all(found.get(s, 0) >= LARGE for s in symbols)
+
+    def replaced(n: Any, m: Any) -> Any:
+        if not isinstance(n, Dim) or not n.symbols() & symbols:
+            return n
+        return Dim.symbol(f"large{str(n)[1:]}") if enlarge else m
+
     leaves: list[Any] = []
     for a, b in zip(wanted.leaves, concrete.leaves, strict=True):
         if isinstance(a, ArrayLeaf) and isinstance(b, ArrayLeaf):
-            shape = tuple(m if isinstance(n, Dim) and n.symbols() & symbols else n for n, m in zip(a.shape, b.shape, strict=True))
-            a = evolve(a, shape=shape)
+            a = evolve(a, shape=tuple([replaced(n, m) for n, m in zip(a.shape, b.shape, strict=True)]))
         leaves.append(a)
     return evolve(wanted, leaves=tuple(leaves))
 
@@ -461,6 +468,7 @@ def _trace(
         kept: list[Any] = []
         slots: list[Any] = []
         for v in values:
+            v = int(v) if isinstance(v, Dim) else v  # a number of this size: the trace starts again with it fixed
             if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
                 slots.append(len(kept))
                 kept.append(v)

@@ -35,9 +35,13 @@ class DimDependent(TracejitError):
         self.symbols = symbols
 
 
+LARGE = 16
+"""The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such extents."""
+
+
 @frozen(eq=False)
 class Dim:
-    """A canonical integer polynomial over named extents, each known to be at least 2.
+    """A canonical integer polynomial over named extents, each known to be at least 2, or more if its name says so (`least_extent`).
 
     terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
     ("floordiv" | "mod" | "max", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
@@ -274,18 +278,23 @@ def _bounds(x: Extent) -> tuple[int | None, int | None]:
     return (constant if all(c > 0 for c in signs) else None), (constant if all(c < 0 for c in signs) else None)
 
 
+def least_extent(symbol: str) -> int:
+    """The least extent a symbol stands for."""
+    return LARGE if symbol.startswith("large") else 2
+
+
 def _least(atom: Any) -> int | None:
-    """The least value of an atom over admissible extents; None if unknown.  Divisors are extents, hence positive."""
+    """The least value of an atom over admissible extents; None if unknown."""
     if isinstance(atom, str):
-        return 2
+        return least_extent(atom)
     kind, a, b = atom
     if kind == "mod":
-        return 0
+        return 0 if _bounds(b)[0] is not None and _bounds(b)[0] > 0 else None  # type: ignore[operator]
     low, other = _bounds(a)[0], _bounds(b)[0]
     if kind == "max":
         known = [n for n in (low, other) if n is not None]
         return max(known) if known else None
-    if low is None:
+    if low is None or other is None or other <= 0:
         return None
     return low // int(b) if not isinstance(b, Dim) else min(low, 0)
 

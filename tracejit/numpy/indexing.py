@@ -276,7 +276,7 @@ def _index_arrays(x: Any, parts: Sequence[Any]) -> tuple[list[int], list[Any], l
 def _wrapped_array(a: Any, n: Extent) -> Any:
     """An index array counted from the start.  Raises IndexOutOfBounds as far as values are known."""
     known = _made_here(a) if isinstance(a, Tracer) else np.asarray(a)
-    if known is not None and isinstance(n, int) and known.size and (known.min() < -n or known.max() >= n):
+    if known is not None and known.size and not (-n <= int(known.min()) and int(known.max()) < n):
         bad = known[(known < -n) | (known >= n)].flat[0]
         raise IndexOutOfBounds(f"index {bad} is out of bounds for an axis of extent {n}", location=user_location())
     if isinstance(a, Tracer) or not isinstance(n, int):
