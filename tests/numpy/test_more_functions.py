@@ -228,3 +228,14 @@ def test_places_of_nonzero_elements_of_arrays():
     x = tj.numpy.asarray([[0, 3], [4, 0]])
     for got, want in zip(tj.numpy.where(x), np.where(np.asarray(x)), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_scipy_s_error_function():
+    """SciPy's ufuncs reach a traced array by NumPy's protocol; nothing of tracejit imports SciPy."""
+    special = pytest.importorskip("scipy.special")
+    f = tj.jit(lambda x: special.erf(x) * 2)
+    for dtype in (np.float32, np.float64, np.int32):
+        x = np.linspace(-3, 3, 50).astype(dtype)
+        assert f(x).dtype == (special.erf(x) * 2).dtype
+        np.testing.assert_allclose(f(x), special.erf(x) * 2, rtol=1e-6 if dtype == np.float32 else 1e-15)
+    np.testing.assert_allclose(tj.grad(lambda x: special.erf(x))(0.5), 2 / np.sqrt(np.pi) * np.exp(-0.25), rtol=1e-14)

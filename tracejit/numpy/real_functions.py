@@ -98,12 +98,16 @@ def isneginf(x: Any, /) -> Any:
     return u.equal(x, -np.inf)
 
 
+def _erf(x: Any, /) -> Any:
+    return bind(p.Erf(), *promote(x, to=_floating))
+
+
 def _conjugate(x: Any, /) -> Any:
     return u.positive(x)
 
 
 UFUNCS.update({
     np.arcsinh: arcsinh, np.arccosh: arccosh, np.arctanh: arctanh, np.fmod: fmod, np.float_power: float_power, np.signbit: signbit,
-    np.logaddexp2: logaddexp2, np.ldexp: ldexp, np.conjugate: _conjugate,
+    np.logaddexp2: logaddexp2, np.ldexp: ldexp, np.conjugate: _conjugate, "scipy.special.erf": _erf,
 })  # fmt: skip
 FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf})

@@ -24,7 +24,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray method or property name to function; properties are listed in `PROPERTIES`."""
 UFUNCS: dict[Any, Callable[..., Any]] = {}
-"""NumPy ufunc to function."""
+"""NumPy ufunc to function; ufuncs of SciPy, which is not imported for it, by name."""
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """NumPy function (of `__array_function__`) to function."""
 PROPERTIES = frozenset({"T", "mT", "real", "imag", "flat", "at"})
@@ -142,7 +142,10 @@ class Tracer:
     # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        function = UFUNCS.get(ufunc) if method == "__call__" else UFUNCS.get((ufunc, method))
+        if method == "__call__":
+            function = UFUNCS.get(ufunc) or UFUNCS.get(f"scipy.special.{ufunc.__name__}")
+        else:
+            function = UFUNCS.get((ufunc, method))
         if function is None:
             return _computed_now(getattr(ufunc, method), name, inputs, kwargs)
         out = kwargs.pop("out", None)
