@@ -96,3 +96,60 @@ def test_columns_are_not_written_out_in_kernels_too_long_for_it():
 
     rng = np.random.default_rng(2)
     assert stored_elements(f, rng.normal(size=(30, 3)), rng.uniform(1, 2, 30)) == 30 * 30
+
+
+# -- values that are read at several places ----------------------------------------------------------------------------------------------
+def sobel(photo: Any) -> Any:
+    grey = photo[:, :, 0] * 0.299 + photo[:, :, 1] * 0.587 + photo[:, :, 2] * 0.114
+    dx = grey[:-2, 2:] - grey[:-2, :-2] + 2 * (grey[1:-1, 2:] - grey[1:-1, :-2]) + grey[2:, 2:] - grey[2:, :-2]
+    dy = grey[2:, :-2] - grey[:-2, :-2] + 2 * (grey[2:, 1:-1] - grey[:-2, 1:-1]) + grey[2:, 2:] - grey[:-2, 2:]
+    return np.sqrt(dx * dx + dy * dy)
+
+
+def fused(f: Callable[..., Any], *args: Any) -> str:
+    compiled = tj.jit(f)
+    np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-12, atol=1e-12)
+    return compiled.lower(*args).text("fused")
+
+
+def test_what_a_stencil_reads_at_many_places_is_computed_once():
+    text = fused(sobel, np.random.default_rng(0).uniform(size=(20, 30, 3)))
+    assert "it is read at 8 places, and would be evaluated at each" in text
+    assert text.count("kernel ") == 2
+
+
+def test_what_is_cheap_is_computed_again():
+    text = fused(lambda x: (x[1:] + 1) * 2 - (x[:-1] + 1) * 2, np.arange(50.0))
+    assert text.count("kernel ") == 1
+
+
+def test_a_reduction_read_at_two_places_is_computed_once():
+    text = fused(lambda x: np.sum(x, axis=1)[1:] - np.sum(x, axis=1)[:-1], np.random.default_rng(1).normal(size=(70, 40)))
+    assert "it is read at 2 places" in text
+
+
+def test_one_place_reached_in_two_ways_is_one():
+    def f(x: Any) -> Any:
+        e = np.exp(np.sin(x) * np.cos(x) + np.tanh(x))
+        return e[1:][1:] * e[2:] + np.flip(e)[::-1][2:]
+
+    assert fused(f, np.arange(20.0)).count("kernel ") == 1
+
+
+# -- side by side ------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("f", "kernels"),
+    [
+        (lambda x: (x + 1, x * 2, np.exp(x)), 1),
+        (lambda x: (np.min(x, axis=1), np.max(x, axis=1), np.sum(x, axis=1)), 1),
+        (lambda x: (np.min(x), np.max(x)), 1),
+        (lambda x: (x + 1, np.sum(x, axis=1)), 2),
+        (lambda x: (x + np.sum(x * x), x * np.cumsum(x, axis=0)), 2),
+        (lambda x: (x.T + 1, x + 1), 2),
+    ],
+)
+def test_independent_results_that_read_one_array_share_loops(f: Callable[..., Any], kernels: int):
+    compiled = tj.jit(f)
+    for got, want in zip(compiled(X), f(X), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+    assert len(compiled.lower(X).program.kernels()) == kernels

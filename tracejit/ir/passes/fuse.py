@@ -14,7 +14,7 @@ from attrs import define, field
 
 from tracejit.ir.forms import Contract, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Var
-from tracejit.ir.kernel import Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
+from tracejit.ir.kernel import Const, Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.compose import MANY, FormEquation, Group, form_cost, is_few_columns, is_written_out
 from tracejit.ir.passes.product import followers, follows, tiles_well
 from tracejit.ir.types import Extent, Shape, prod
@@ -24,18 +24,27 @@ __all__ = ["Fusion", "fuse"]
 
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
 MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
+AGAIN_COST = 24.0  # of evaluating again what is read at several places: about what a store and loads from a near cache cost
+MOST_PLACES = 16
 ROOM = 16  # of that is left for cheap values
 PACK_COST = 12.0  # what an operand of a matrix product may cost to compute where it is packed
 FEW = 32  # a reduction to fewer elements than this does not feed a larger loop in the same kernel,
 SMALL = 16384  # unless it reads no more than so many
 
 
+Affine: TypeAlias = "tuple[Any, int, Extent]"  # (loop or index parameter, None for a constant; factor; offset)
+Place: TypeAlias = "tuple[Affine | int, ...]"  # where an element is read, in the loops of its group
+
+
 @value
 class Access:
-    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data."""
+    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data.
+
+    at: each index as a parameter, a factor and an offset; None where it is not of that kind.
+    """
 
     axes: tuple[frozenset[int] | None, ...]
-    guarded: bool = False
+    at: tuple[Affine | None, ...]
 
 
 def _statements(lam: Lambda) -> Iterable[Any]:
@@ -45,6 +54,7 @@ def _statements(lam: Lambda) -> Iterable[Any]:
 def _accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
     """Add the reads of a lambda to `into`, by operand number."""
     depends: dict[Value, frozenset[int] | None] = {p: frozenset({n}) for n, p in enumerate(lam.params)}
+    affine: dict[Any, Affine] = {p: (n, 1, 0) for n, p in enumerate(lam.params)}
 
     def of(operands: Sequence[Any]) -> frozenset[int] | None:
         out: frozenset[int] = frozenset()
@@ -58,13 +68,35 @@ def _accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
 
     for s in _statements(lam):
         if isinstance(s, Read):
-            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index)))
+            at = tuple((None, 0, a.value) if isinstance(a, Const) else affine.get(a) for a in s.index)
+            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index), at))
             depends[s.out] = None
         elif isinstance(s, Op):
             depends[s.out] = of(s.args)
+            moved = _moved(s, affine)
+            if moved is not None:
+                affine[s.out] = moved
         else:
             for v in results_of(s):
                 depends[v] = None if blocks(s) else of(operands_of(s))
+
+
+def _moved(s: Op, affine: dict[Any, Affine]) -> Affine | None:
+    """The result of an index plus, minus or times a constant; None for anything else."""
+    if s.op not in ("add", "sub", "mul") or s.out.dtype != "i64":
+        return None
+    a, b = s.args
+    if isinstance(a, Const):
+        if s.op == "sub":
+            loop, factor, offset = affine.get(b, (None, 0, None))
+            return None if offset is None else (loop, -factor, a.value - offset)
+        a, b = b, a
+    if not isinstance(b, Const) or a not in affine:
+        return None
+    loop, factor, offset = affine[a]
+    if s.op == "mul":
+        return (loop, factor * b.value, offset * b.value) if isinstance(b.value, int) else None
+    return loop, factor, (offset + b.value if s.op == "add" else offset - b.value)
 
 
 @define(eq=False)
@@ -102,7 +134,8 @@ def _describe(form: Form) -> _Shape:
     for body in bodies:
         _accesses(body, reads)
     if isinstance(form, (Update, Scatter)):
-        reads.setdefault(0, []).append(Access(tuple(frozenset({n}) for n in range(len(domain)))))
+        every = range(len(domain))
+        reads.setdefault(0, []).append(Access(tuple(frozenset({n}) for n in every), tuple((n, 1, 0) for n in every)))
     operations = sum(1 for b in bodies for _ in _statements(b))
     return _Shape(space, domain, reads, form_cost(form), operations)
 
@@ -135,6 +168,7 @@ class _Node:
     operations: int
     order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
     many: set[int] = field(factory=set)  # members evaluated more than once an element
+    places: dict[int, frozenset[Place]] = field(factory=dict)  # at which indices each member is evaluated in one iteration
     product: int | None = None  # the matrix product that its loops are for
     outer: int = 0  # how many axes the stored results have
     limit: int = MAX_OPERATIONS
@@ -214,6 +248,9 @@ class _Fuser:
             return "the consumer is evaluated repeatedly"
         if isinstance(form, Reduce) and node.product is not None:
             return "a matrix product runs tile by tile"
+        places = len(self.places(n, node))
+        if places > 1 and (isinstance(form, Reduce) or self.cost[n] * (places - 1) > AGAIN_COST):
+            return f"it is read at {places} places, and would be evaluated at each"
         domain, shape = self.shapes[n].domain, self.shapes[c]
         for k, atom in enumerate(consumer.inputs):
             if atom not in self.equations[n].outputs:
@@ -250,6 +287,21 @@ class _Fuser:
         """Whether an access is evaluated once only because loops are written out side by side inside of a reduction's."""
         used, missing = self.loops(access, c, node)
         return max(missing, default=0) >= _BESIDE and max((p for p in used if p < _BESIDE), default=0) >= node.outer
+
+    def places(self, n: int, node: _Node) -> frozenset[Place]:
+        """At which indices the members of a group that read n ask for its elements in one iteration."""
+        found: set[Place] = set()
+        for c in self.consumed_by(n):
+            if c not in node.order:
+                continue
+            for k, atom in enumerate(self.equations[c].inputs):
+                if atom not in self.equations[n].outputs:
+                    continue
+                for access in self.shapes[c].reads.get(k, ()):
+                    found.update(_composed(place, access, (c, len(found))) for place in node.places[c])
+                    if len(found) > MOST_PLACES:
+                        return frozenset(found)
+        return frozenset(found)
 
     def order_in(self, n: int, node: _Node) -> Order:
         """The loops that the axes of n run along inside a group, seen from all its consumers there; its own reductions lie inside."""
@@ -318,6 +370,7 @@ class _Fuser:
             a.outputs += b.outputs
             a.many |= b.many
             a.order |= b.order
+            a.places |= b.places
             a.operations += b.operations
             for m in b.members:
                 self.groups_of[m] = list(dict.fromkeys(first if x == g else x for x in self.groups_of[m]))
@@ -329,6 +382,8 @@ class _Fuser:
         node.members.append(n)
         node.operations += self.shapes[n].operations
         node.order[n] = self.order_in(n, node)
+        own = len(self.shapes[n].space) - len(self.shapes[n].domain)
+        node.places[n] = frozenset((*p, *(((n, d), 1, 0) for d in range(own))) for p in self.places(n, node))
         if tiles_well(self.equations[n].form):
             node.product = n
         if g not in self.groups_of[n]:
@@ -380,6 +435,7 @@ class _Fuser:
             {n: _own_order(e.form, shape)},
             product=n if tiles_well(e.form) else None,
             outer=len(shape.domain) - is_few_columns(shape.domain),
+            places={n: frozenset({tuple((d, 1, 0) for d in range(len(shape.space)))})},
         )
         self.groups_of[n] = [n]
 
@@ -436,7 +492,23 @@ class _Fuser:
     def run(self) -> Fusion:
         for n in range(len(self.equations) - 1, -1, -1):
             self.visit(n)
+        if self.inline:
+            self.join_readers()
         return Fusion(tuple(self.finished()), tuple(reversed(self.refusals)))
+
+    def join_readers(self) -> None:
+        """Groups side by side: over one iteration space, reading one array, which is then loaded once."""
+        readers: dict[tuple[Var, int], list[int]] = {}
+        for g, made in self.nodes.items():
+            if not all(isinstance(self.equations[m].form, (Map, Piecewise, Reduce)) for m in made.members):
+                continue
+            for v in {a for m in made.members for a in self.equations[m].inputs if isinstance(a, Var)}:
+                if v not in self.producer or g not in self.groups_of[self.producer[v]]:
+                    readers.setdefault((v, made.outer), []).append(g)
+        for groups in readers.values():
+            left = [g for g in groups if g in self.nodes]
+            while len(left) > 1:
+                left = self.merge(left)[1:]
 
     def finished(self) -> list[Group]:
         """Groups in an order that respects what they read from each other."""
@@ -467,6 +539,24 @@ class _Fuser:
                     heapq.heappush(ready, w)
         assert len(order) == len(groups), "fusion made a cycle"
         return order
+
+
+def _composed(place: Place, access: Access, otherwise: Any) -> Place:
+    """Where a member evaluated at `place` reads; an index that is not affine makes it a place of its own."""
+    out: list[Affine | int] = []
+    for at in access.at:
+        if at is None:
+            return (*out, otherwise)
+        parameter, factor, offset = at
+        if parameter is None:
+            out.append(at)
+            continue
+        base = place[parameter] if parameter < len(place) else otherwise
+        if not (isinstance(base, tuple) and len(base) == 3):
+            return (*out, otherwise)
+        loop, inner, start = base
+        out.append((loop, inner * factor, start * factor + offset))
+    return tuple(out)
 
 
 def _few(domain: Shape) -> bool:
