@@ -213,3 +213,59 @@ def test_an_exception_in_a_traced_loop_is_the_users_own():
 
     with pytest.raises(ValueError, match="broadcast"):
         tj.jit(g)(np.ones(3))
+
+
+# -- carries that no iteration changes ---------------------------------------------------------------------------------------------------
+def test_a_carry_that_is_handed_on_is_no_carry():
+    """Copying it in every iteration would cost as much as the array is large."""
+
+    def solved(matrix: Any, b: Any) -> Any:
+        def step(i: Any, state: Any) -> Any:
+            matrix, x, b = state
+            done = tj.numpy.where(tj.numpy.arange(x.shape[0]) < i, matrix[i] * x, 0.0).sum()
+            return matrix, x.at[i].set((b[i] - done) / matrix[i, i]), b
+
+        return tj.lax.fori_loop(0, b.shape[0], step, (matrix, b * 0, b))
+
+    rng = np.random.default_rng(0)
+    matrix, b = np.tril(rng.random((9, 9))) + 9 * np.eye(9), rng.random(9)
+    f = tj.jit(solved)
+    same, x, again = f(matrix, b)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix, b))
+    np.testing.assert_array_equal(same, matrix)
+    np.testing.assert_array_equal(again, b)
+    assert "carries=1" in f.lower(matrix, b).text("jaxpr")
+    gradient = tj.grad(lambda m: solved(m, b)[1].sum())(matrix)
+    lower = np.linalg.inv(matrix)
+    np.testing.assert_allclose(gradient, np.tril(-np.outer(lower.sum(0), x)))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_loops_that_hand_on_some_or_all_carries(jit: bool):
+    run = tj.jit if jit else lambda f: f
+    x, y = np.arange(3.0), np.ones(2)
+    for loop in (
+        lambda x, y: tj.lax.fori_loop(0, 3, lambda i, c: c, (x, y)),
+        lambda x, y: tj.lax.while_loop(lambda c: c[0].sum() < 0, lambda c: c, (x, y)),
+        lambda x, y: tj.lax.scan(lambda c, _: (c, None), (x, y), None, length=2)[0],
+    ):
+        for got, want in zip(run(loop)(x, y), (x, y), strict=True):
+            np.testing.assert_array_equal(got, want)
+    (total, fixed), rows = run(lambda x, y: tj.lax.scan(lambda c, r: ((c[0] + r, c[1]), c[1] * r), (0.0, y), x))(x, y)
+    assert total == 3.0
+    np.testing.assert_array_equal(fixed, y)
+    np.testing.assert_array_equal(rows, np.outer(x, y))
+    grown, limit, step = run(
+        lambda x, y: tj.lax.while_loop(lambda c: c[0].sum() < c[1], lambda c: (c[0] + c[2], c[1], c[2]), (x, 20.0, np.ones(3)))
+    )(x, y)
+    np.testing.assert_array_equal(grown, x + 6)
+    assert limit == 20.0
+    np.testing.assert_array_equal(step, np.ones(3))
+
+
+@pytest.mark.parametrize("name", ["set", "add"])
+def test_loops_of_at_work_in_place(name: str):
+    f = tj.jit(lambda x: tj.lax.fori_loop(0, x.shape[0], lambda i, x: getattr(x.at[i], name)(i * 2.0), x))
+    np.testing.assert_array_equal(f(np.zeros(5)), 2.0 * np.arange(5))
+    text = f.lower(np.zeros(5)).text("program")
+    assert "swap out0" not in text, text  # another array in every iteration

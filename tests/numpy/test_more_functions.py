@@ -239,3 +239,10 @@ def test_scipy_s_error_function():
         assert f(x).dtype == (special.erf(x) * 2).dtype
         np.testing.assert_allclose(f(x), special.erf(x) * 2, rtol=1e-6 if dtype == np.float32 else 1e-15)
     np.testing.assert_allclose(tj.grad(lambda x: special.erf(x))(0.5), 2 / np.sqrt(np.pi) * np.exp(-0.25), rtol=1e-14)
+
+
+def test_running_truth(agree: Any):
+    agree(
+        lambda xp, x: (xp.cumsum(x, dtype=bool), xp.cumprod(x, dtype=bool), xp.sum(x, dtype=bool), xp.prod(x, dtype=bool)),
+        np.array([0, 3, 256, 0, 1]),
+    )

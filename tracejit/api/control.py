@@ -163,12 +163,27 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     j, nk, ncell, nc = body.jaxpr, len(body.staged.constants), len(body.cells), len(inits)
     captured, cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]
     outs = j.outputs
-    jaxpr = Jaxpr((*captured, i, *cells, *rest), j.equations, (*outs[body.count :], *outs[: body.count]))
-    results = bind(Loop(jaxpr, count, nk, ncell + nc, reverse), *body.staged.constants, *body.cells, *inits, *rows)
+    kept, fixed = _changing(rest[:nc], outs[:nc])
+    jaxpr = Jaxpr(
+        (*captured, *[rest[k] for k in fixed], i, *cells, *[rest[k] for k in kept], *rest[nc:]),
+        j.equations,
+        (*outs[body.count :], *[outs[k] for k in kept], *outs[nc : body.count]),
+    )
+    constants = (*body.staged.constants, *[inits[k] for k in fixed])
+    results = bind(
+        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse), *constants, *body.cells, *[inits[k] for k in kept], *rows
+    )
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
-    carry = unflatten(init_tree, results[ncell : ncell + nc])
-    return carry, unflatten(trees["y"], results[ncell + nc :])
+    for k, new in zip(kept, results[ncell:], strict=False):
+        inits[k] = new
+    return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
+
+
+def _changing(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """The carries that a body changes, and those it hands on as they are: no iteration has to copy these."""
+    kept = [k for k, (before, after) in enumerate(zip(inputs, outputs, strict=True)) if after is not before]
+    return kept, [k for k in builtins.range(len(inputs)) if k not in kept]
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
@@ -202,15 +217,26 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     condition = _Body(test, avals, body.cells)
     if len(condition.cells) != len(body.cells):
         raise TracerError("while_loop: the condition changes an array in place", location=user_location())
-    n_cells, nk, nb = len(body.cells), len(condition.staged.constants), len(body.staged.constants)
-    cj = condition.jaxpr
-    cond_jaxpr = Jaxpr(cj.inputs, cj.equations, cj.outputs[:1])
-    bj = body.jaxpr
-    body_jaxpr = Jaxpr(bj.inputs, bj.equations, (*bj.outputs[body.count :], *bj.outputs[: body.count]))
-    results = bind(While(cond_jaxpr, body_jaxpr, nk, nb), *condition.staged.constants, *body.staged.constants, *body.cells, *inits)
-    for cell, new in zip(body.cells, results[:n_cells], strict=True):
+    cj, bj, ncell = condition.jaxpr, body.jaxpr, len(body.cells)
+    nk, nb, nc = len(condition.staged.constants), len(body.staged.constants), len(inits)
+    kept, fixed = _changing(bj.inputs[nb + ncell :], bj.outputs[:nc])
+
+    def arranged(inputs: Sequence[Any], n: int) -> tuple[Any, ...]:
+        changed, carried = inputs[n : n + ncell], inputs[n + ncell :]
+        return (*inputs[:n], *[carried[k] for k in fixed], *changed, *[carried[k] for k in kept])
+
+    cond_jaxpr = Jaxpr(arranged(cj.inputs, nk), cj.equations, cj.outputs[:1])
+    body_jaxpr = Jaxpr(arranged(bj.inputs, nb), bj.equations, (*bj.outputs[nc:], *[bj.outputs[k] for k in kept]))
+    constant = [inits[k] for k in fixed]
+    results = bind(
+        While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed)),
+        *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells, *[inits[k] for k in kept],
+    )  # fmt: skip
+    for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
-    return unflatten(tree, results[n_cells:])
+    for k, new in zip(kept, results[ncell:], strict=True):
+        inits[k] = new
+    return unflatten(tree, inits)
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.indexing import BasicIndex, classify, scattered, single_mask, updated
+from tracejit.numpy.indexing import BasicIndex, classify, expanded, scattered, single_mask, updated
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
 from tracejit.support.errors import UnsupportedError
@@ -17,6 +17,8 @@ from tracejit.support.source import user_location
 from tracejit.tracer.tracer import METHODS, OPERATORS, UFUNCS, Tracer
 
 __all__ = ["At"]
+
+_ADDITIVE = ("add", "subtract")
 
 
 @node
@@ -49,8 +51,14 @@ class IndexedAt:
 
     def set(self, values: Any) -> Any:
         """x with x[index] replaced."""
-        x, dtype = self.array, self.array.dtype
-        return self._written(x, None, to_dtype(as_array(values), dtype))
+        x = self.array
+        value = to_dtype(as_array(values), x.dtype)
+        if self.index is Ellipsis or single_mask(self.index, aval(x)) is not None:
+            return updated(x, self.index, value)
+        found = classify(x, self.index)
+        if isinstance(found, BasicIndex) and not found.static:
+            return scattered(x, expanded(self.index, aval(x).ndim), value, "set")
+        return updated(x, self.index, value)
 
     def add(self, values: Any) -> Any:
         """x with values added to x[index]."""
@@ -93,29 +101,26 @@ class IndexedAt:
             wide = reshape(mask, (*aval(mask).shape, *[1] * (aval(x).ndim - aval(mask).ndim)))
             return u.where(wide, to_dtype(combine(x, values), dtype), x)
         found = classify(x, self.index)
-        if isinstance(found, BasicIndex):
-            return self._written(x, found, to_dtype(combine(self.get(), values), dtype))
-        if name in ("add", "subtract"):
+        if isinstance(found, BasicIndex) and (found.static or name not in _ADDITIVE):
+            return _written(x, found, self.get(), to_dtype(combine(self.get(), values), dtype))
+        if name in _ADDITIVE:
             values = to_dtype(as_array(values), dtype)
-            return scattered(x, found, values if name == "add" else u.negative(values), "add")
+            parts = expanded(self.index, aval(x).ndim) if isinstance(found, BasicIndex) else found
+            return scattered(x, parts, values if name == "add" else u.negative(values), "add")
         raise UnsupportedError(
             f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or subtract",
             location=user_location(),
         )
 
-    def _written(self, x: Any, found: BasicIndex | None, values: Any) -> Any:
-        """x with values at the index; x itself where a traced integer is out of range."""
-        if found is None and (single_mask(self.index, aval(x)) is not None or self.index is Ellipsis):
-            return updated(x, self.index, values)
-        place = classify(x, self.index) if found is None else found
-        if not isinstance(place, BasicIndex) or place.static:
-            return updated(x, self.index if found is None else found, values)
-        inside: Any = None
-        for start, n in zip(place.start, aval(x).shape, strict=True):
-            if isinstance(start, Tracer):
-                ok = u.logical_and(u.greater_equal(start, 0), u.less(start, OPERATORS["extent"](n)))
-                inside = ok if inside is None else u.logical_and(inside, ok)
-        return updated(x, place, u.where(inside, values, to_dtype(self.get(), x.dtype)))
+
+def _written(x: Any, place: BasicIndex, old: Any, new: Any) -> Any:
+    """x with new values at the place; with the old ones where a traced integer is out of range."""
+    inside: Any = None
+    for start, n in zip(place.start, aval(x).shape, strict=True):
+        if isinstance(start, Tracer):
+            ok = u.logical_and(u.greater_equal(start, 0), u.less(start, OPERATORS["extent"](n)))
+            inside = ok if inside is None else u.logical_and(inside, ok)
+    return updated(x, place, new if inside is None else u.where(inside, new, old))
 
 
 def _plain(index: Any) -> Any:

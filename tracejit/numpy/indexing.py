@@ -23,7 +23,7 @@ from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
 
-__all__ = ["BasicIndex", "classify", "getitem", "scattered", "setitem", "single_mask", "updated"]
+__all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
 
 @node
@@ -50,7 +50,7 @@ class _Array:
     value: Any
 
 
-def _expand(index: Any, rank: int) -> list[Any]:
+def expanded(index: Any, rank: int) -> list[Any]:
     """The index as a list over all axes, Ellipsis written out."""
     parts = [_plain(part) for part in (index if isinstance(index, tuple) else (index,))]
     taken = 0
@@ -167,7 +167,7 @@ def _wrapped(k: Any, n: Extent) -> Any:
 def classify(x: Any, index: Any) -> BasicIndex | list[Any]:
     """What x[index] takes: a view, or the parts of an index with arrays."""
     have = aval(x)
-    parts = _expand(index, have.ndim)
+    parts = expanded(index, have.ndim)
     for k, part in enumerate(parts):
         if part is None or isinstance(part, slice) or _is_integer(part):
             continue

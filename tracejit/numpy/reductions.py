@@ -60,6 +60,10 @@ def _reduction(
             raise UnsupportedError(f"np.{name} with out= is supported for traced outputs only", location=user_location())
         x = as_array(a)
         have = aval(x)
+        if name in ("sum", "prod") and dtype is not None and np.dtype(dtype).kind == "b":
+            truth = any if name == "sum" else all
+            found = truth(x, axis, keepdims=keepdims is True, where=where)
+            return found if initial is None else combine(found, np.bool_(initial))
         x = to_dtype(x, np.dtype(dtype) if dtype is not None else widen(have.dtype))
         axes = normalize_axes(axis, have.ndim)
         if where is not None and where is not True:
@@ -205,11 +209,14 @@ argmin = _arg(p.ArgMin)
 def _cumulative(name: str) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = as_array(a)
-        x = to_dtype(x, np.dtype(dtype) if dtype is not None else _sum_dtype(aval(x).dtype))
+        want = np.dtype(dtype) if dtype is not None else _sum_dtype(aval(x).dtype)
+        truth = want.kind == "b"  # whether there was a nonzero element, or none that was zero
+        x = to_dtype(u.not_equal(x, 0), np.int64) if truth else to_dtype(x, want)
         if axis is None:
             x, axis = reshape(x, (aval(x).size,)), 0
         (k,) = normalize_axes(axis, aval(x).ndim)
-        return p.cumulative(name, x, k)
+        out = p.cumulative(name, x, k)
+        return u.not_equal(out, 0) if truth else out
 
     function.__name__ = name
     return function

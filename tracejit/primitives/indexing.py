@@ -418,11 +418,11 @@ class Scatter(Primitive):
     def _of_winners(self, ct: Any, shape: Shape, indices: Sequence[Any]) -> Any:
         """The cotangent of the updates that stayed: of equal targets only the last one was kept."""
         batch = shape_of(indices[0])
+        if not batch:
+            return gather(ct, self.axes, indices, fill=True)
         number: Any = np.int64(0)
         for d in range(len(batch)):
             number = OPERATORS["raw_add"](OPERATORS["mul"](number, OPERATORS["extent"](batch[d])), iota(batch, d, np.int64))
-        if not batch:
-            number = full((), np.int64(0))
         kept = tuple(range(len(batch)))
         owner = scatter(full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set")
         won = bind(Eq(), gather(owner, self.axes, indices, fill=True), broadcast_in_dim(number, shape, kept))
