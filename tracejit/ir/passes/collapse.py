@@ -1,7 +1,7 @@
 """Adjacent loops that only walk contiguous memory become one loop: `for i, for j: y[i, j] = x[i, j]` is a loop over i * n + j.
 
 Done for perfect nests of plain or reduction loops over constant or symbolic extents whose two indices are used only together, as
-adjacent axes of row-major buffers that these loops cover wholly.
+adjacent axes of row-major buffers that these loops cover wholly.  What else reads or writes such a buffer gets its index computed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
+from tracejit.ir.builder import fold_index
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -20,6 +21,7 @@ from tracejit.ir.kernel import (
     Kernel,
     Load,
     Op,
+    Operand,
     Store,
     Value,
     blocks,
@@ -38,13 +40,21 @@ def collapse(kernel: Kernel) -> Kernel:
     changed = True
     while changed:
         changed = False
-        pairs = [pair for s in kernel.body if (pair := _candidate(s)) is not None]
+        pairs = [pair for s in kernel.body for pair in _candidates(s)]
         for chosen in ([pairs] if len(pairs) > 1 else []) + [[pair] for pair in pairs]:
             joined = _try(kernel, chosen)
             if joined is not None:
                 kernel, changed = joined, True
                 break
     return kernel
+
+
+def _candidates(s: Any) -> list[tuple[For, For]]:
+    """The innermost pairs of perfect nests that could be one loop: of the whole nest, else of the loops in its body."""
+    pair = _candidate(s)
+    if pair is not None:
+        return [pair]
+    return [found for x in s.body for found in _candidates(x)] if isinstance(s, For) else []
 
 
 def _candidate(s: Any) -> tuple[For, For] | None:
@@ -126,14 +136,16 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
             axes.setdefault(s.buffer, set()).add(at)
         elif any(x in rows or x in columns for x in operands_of(s)) and not any(x in rows for x in results_of(s)):
             return None
-    # A buffer keeps its axes if it is not walked by these loops; one that is both walked and read otherwise cannot change its shape.
-    if any(len(found) > 1 for found in axes.values()):
-        return None
-    views: dict[Buffer, Buffer] = {}
+    # A buffer keeps its axes if it is not walked by these loops; one that is walked along different axes cannot change its shape.
+    joined: dict[Buffer, int] = {}
     for b, found in axes.items():
-        (at,) = found
-        if at is not None:
-            views[b] = evolve(b, shape=(*b.shape[:at], b.shape[at] * b.shape[at + 1], *b.shape[at + 2 :]))
+        walked = found - {None}
+        if len(walked) > 1:
+            return None
+        for at in walked:
+            assert at is not None
+            joined[b] = at
+    views = {b: evolve(b, shape=(*b.shape[:at], b.shape[at] * b.shape[at + 1], *b.shape[at + 2 :])) for b, at in joined.items()}
     if not views:
         return None
     places: dict[Value, Value] = {}
@@ -147,30 +159,44 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
                 heads[n].append(Op(places[v], "add", (index, Const(shift * inner.upper.value, "i64"))))  # type: ignore[union-attr]
     outers = {outer.index: n for n, (outer, _) in enumerate(pairs)}
 
-    def rewrite(s: Any) -> Any:
+    def rewrite(s: Any) -> list[Any]:
         match s:
             case Load() | Store():
                 b = views.get(s.buffer)
                 if b is None:
-                    return s
-                at = _place(s.index, rows, columns)
-                if at is None:
-                    return evolve(s, buffer=b)
-                return evolve(s, buffer=b, index=(*s.index[:at], places[s.index[at]], *s.index[at + 2 :]))  # type: ignore[index]
+                    return [s]
+                at = joined[s.buffer]
+                before: list[Any] = []
+                if _place(s.index, rows, columns) is None:
+                    extent = index_const(s.buffer.shape[at + 1])
+                    row = _computed(before, "mul", s.index[at], extent)
+                    place = _computed(before, "add", row, s.index[at + 1])
+                else:
+                    place = places[s.index[at]]  # type: ignore[index]
+                return [*before, evolve(s, buffer=b, index=(*s.index[:at], place, *s.index[at + 2 :]))]
             case Alloc():
-                return evolve(s, buffer=views.get(s.buffer, s.buffer))
+                return [evolve(s, buffer=views.get(s.buffer, s.buffer))]
             case For() if s.index in outers:
                 n = outers[s.index]
                 outer, inner = pairs[n]
                 lower, upper = (Const(x.value * inner.upper.value, "i64") for x in (outer.lower, outer.upper))  # type: ignore[union-attr]
-                body = (*heads[n], *(rewrite(x) for x in inner.body))
-                return evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)
+                body = (*heads[n], *(y for x in inner.body for y in rewrite(x)))
+                return [evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)]
             case _:
                 parts = blocks(s)
-                return s if not parts else _with_blocks(s, [tuple(rewrite(x) for x in b) for b in parts])
+                return [s if not parts else _with_blocks(s, [tuple(y for x in b for y in rewrite(x)) for b in parts])]
 
-    body = tuple(rewrite(s) for s in kernel.body)
+    body = tuple(y for s in kernel.body for y in rewrite(s))
     return evolve(kernel, body=body, buffers=tuple(views.get(b, b) for b in kernel.buffers))
+
+
+def _computed(out: list[Any], name: str, a: Operand, b: Operand) -> Operand:
+    """An operation on indices, folded where it can be, else appended to `out`."""
+    folded = fold_index(name, (a, b))
+    if folded is not None:
+        return folded
+    out.append(op := Op(Value("i64"), name, (a, b)))
+    return op.out
 
 
 def _place(index: tuple[Any, ...], rows: dict[Value, tuple[int, Any]], columns: dict[Value, int]) -> int | None:
