@@ -45,6 +45,7 @@ class Access:
 
     axes: tuple[frozenset[int] | None, ...]
     at: tuple[Affine | None, ...]
+    own: bool = False  # at the form's own index
 
 
 def _statements(lam: Lambda) -> Iterable[Any]:
@@ -69,7 +70,8 @@ def _accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
     for s in _statements(lam):
         if isinstance(s, Read):
             at = tuple((None, 0, a.value) if isinstance(a, Const) else affine.get(a) for a in s.index)
-            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index), at))
+            own = len(at) == len(lam.params) and all(a is p for a, p in zip(s.index, lam.params, strict=True))
+            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index), at, own))
             depends[s.out] = None
         elif isinstance(s, Op):
             depends[s.out] = of(s.args)
@@ -172,6 +174,7 @@ class _Node:
     product: int | None = None  # the matrix product that its loops are for
     outer: int = 0  # how many axes the stored results have
     limit: int = MAX_OPERATIONS
+    loops: int = 0  # numbered so far
 
 
 @node
@@ -298,6 +301,9 @@ class _Fuser:
                 if atom not in self.equations[n].outputs:
                     continue
                 for access in self.shapes[c].reads.get(k, ()):
+                    if access.own:
+                        found |= node.places[c]
+                        continue
                     found.update(_composed(place, access, (c, len(found))) for place in node.places[c])
                     if len(found) > MOST_PLACES:
                         return frozenset(found)
@@ -313,13 +319,13 @@ class _Fuser:
             for k, atom in enumerate(self.equations[c].inputs):
                 if atom not in self.equations[n].outputs:
                     continue
+                order = node.order[c]
                 for access in self.shapes[c].reads.get(k, ()):
                     for positions, axis in zip(found, access.axes, strict=True):
                         # The base of a scatter has its own loops, of which the region may have fewer.
-                        order = node.order[c]
                         every = frozenset(range(len(order))) if axis is None else axis
                         positions.update(p for d in every if d < len(order) for p in order[d])
-        inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + sum(len(o) for o in node.order.values())
+        inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + node.loops
         return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
 
     def refuse_product(self, n: int, node: _Node) -> str | None:
@@ -370,6 +376,7 @@ class _Fuser:
             a.outputs += b.outputs
             a.many |= b.many
             a.order |= b.order
+            a.loops += b.loops
             a.places |= b.places
             a.operations += b.operations
             for m in b.members:
@@ -382,6 +389,7 @@ class _Fuser:
         node.members.append(n)
         node.operations += self.shapes[n].operations
         node.order[n] = self.order_in(n, node)
+        node.loops += len(node.order[n])
         own = len(self.shapes[n].space) - len(self.shapes[n].domain)
         node.places[n] = frozenset((*p, *(((n, d), 1, 0) for d in range(own))) for p in self.places(n, node))
         if tiles_well(self.equations[n].form):
