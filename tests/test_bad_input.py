@@ -956,3 +956,105 @@ def test_the_index_of_a_loop_bends_to_the_dtype_of_arrays(dtype: Any):
     text = tj.jit(f).lower(x).text("jaxpr")
     assert "i64[8]" not in text
     assert "f64" not in text
+
+
+# -- views inside of loops -----------------------------------------------------------------------------------------------------------------------
+def in_range(u: Any) -> Any:
+    for _ in tj.range(3):
+        c = u[1:-1]
+        c += 1
+        c *= c[::-1]
+    return u * 1
+
+
+def of_rows(u: Any) -> Any:
+    table = u.reshape(2, 3)
+    for n in tj.range(2):
+        row = table[n]
+        row += n + 1
+        table.T[0] -= 1
+        turned = u.reshape(3, 2).T[1]
+        turned[...] = turned * 2 + row[0]
+    return u * 1, table * 1
+
+
+def nested(u: Any) -> Any:
+    inner = u[1:]
+    for _ in tj.range(2):
+        c = inner[1:-1]
+        for _ in tj.range(2):
+            d = c[::2]
+            d += 1
+            c[1:] *= 2
+        u[0] += c[0]
+    for i in tj.range(2):
+        u[i] += 1
+    for k in tj.range(2):
+        i = 5 - k
+        u[i] -= k
+    return u * 1
+
+
+def red_black(u: Any) -> Any:
+    def relax(i: int, j: int) -> None:
+        middle = u[i:-1:2, j:-1:2]
+        middle += 0.5 * (u[i - 1 : -2 : 2, j:-1:2] + u[i + 1 :: 2, j:-1:2] - 2 * middle)
+
+    for _ in tj.range(4):
+        for i, j in ((1, 1), (2, 2), (1, 2), (2, 1)):
+            relax(i, j)
+    return u * 1
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize(
+    ("function", "x"), [(in_range, np.arange(6.0)), (of_rows, np.arange(6.0)), (nested, np.arange(7.0)), (red_black, np.cos(np.arange(64.0)).reshape(8, 8))]
+)
+def test_views_that_a_loop_body_takes_and_changes(function: Any, x: Any, backend: str):
+    """They write through to the array outside of the loop, though a trace of their own takes them."""
+    want, got = x.copy(), x.copy()
+    results = function(want), tj.jit(function, backend=backend)(got)
+    np.testing.assert_allclose(got, want)
+    for g, w in zip(*reversed(results), strict=True) if isinstance(results[0], tuple) else (tuple(reversed(results)),):
+        np.testing.assert_allclose(g, w)
+
+
+def test_views_that_a_body_or_branch_changes():
+    def looped(u: Any) -> Any:
+        def body(i: Any, total: Any) -> Any:
+            c = u[1:-1]
+            c += 1
+            return total + c.sum() + u[2]
+
+        total = tj.lax.fori_loop(0, 3, body, 0.0)
+        return u * 1, total
+
+    def chosen(u: Any) -> Any:
+        def yes(x: Any) -> Any:
+            first = u.reshape(2, 3)[0]
+            first[...] += x
+            return first.sum()
+
+        return tj.lax.cond(u[0] < 5, yes, lambda x: x, 2.0), u * 1
+
+    u, total = tj.jit(looped)(np.arange(6.0))
+    np.testing.assert_array_equal(u, [0, 4, 5, 6, 7, 5])
+    assert total == 14 + 3 + 18 + 4 + 22 + 5
+    for start, want in ((0.0, 9.0), (5.0, 2.0)):
+        got, u = tj.jit(chosen)(np.arange(6.0) + start)
+        assert got == want
+        np.testing.assert_array_equal(u, np.arange(6.0) + start + np.array([2, 2, 2, 0, 0, 0]) * (start == 0))
+
+
+def test_a_view_of_an_outer_array_is_not_changed_under_a_transformation():
+    def f(u: Any, w: Any) -> Any:
+        def loss(w: Any) -> Any:
+            row = u[1:]
+            row += w
+            return (row**2).sum()
+
+        return tj.grad(loss)(w)
+
+    kind, message, _ = refused(f, X.copy(), np.ones(2))
+    assert kind is UnsupportedError
+    assert message.startswith("an array made outside of `grad` is changed in place inside it; copy it first (x = x.copy())")

@@ -345,7 +345,8 @@ def range(*bounds: Any) -> Iterator[Any]:
     index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
     try:
         with use_interpreter(inner):
-            yield index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index
+            number = index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index
+            yield number
     except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
         program.refused = TracerError(
             "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; "
@@ -358,6 +359,8 @@ def range(*bounds: Any) -> Iterator[Any]:
     program.refused = program.refused or inner.refused
     for name, old in before.items():
         new = frame.f_locals.get(name)
+        if new is number or (isinstance(old, Tracer) and not old.interpreter.alive):
+            continue  # this loop's own variable; what an earlier loop left, which cannot be read any more
         if new is not old and isinstance(new, Tracer) and new.interpreter is inner:
             raise TracerError(
                 f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "

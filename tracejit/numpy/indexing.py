@@ -211,7 +211,7 @@ def read_view(x: Any, index: Any) -> Any:
         else:
             value = p.dynamic_slice(x, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in index.start], index.size)
     value = reshape(value, index.shape)
-    if not isinstance(value, Tracer) or not isinstance(x, Tracer) or value.interpreter is not x.interpreter:
+    if not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
 

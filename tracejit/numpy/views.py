@@ -168,9 +168,9 @@ def _by_groups(old: Sequence[tuple[Extent, Extent]], want: Shape) -> tuple[Exten
 
 # -- making views -----------------------------------------------------------------------------------------------------------------------
 def view(x: Any, how: Rearranged) -> Any:
-    """The view of an array; of one that is not traced by the present interpreter, its value."""
+    """The view of an array; of one that is not traced, its value."""
     value = how.read(x)
-    if value is x or not isinstance(value, Tracer) or not isinstance(x, Tracer) or value.interpreter is not x.interpreter:
+    if value is x or not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=how)
 

@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
-from tracejit.tracer.interpreter import Interpreter, current_interpreter
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 
 __all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer"]
 
@@ -58,7 +58,15 @@ class Tracer:
     def value(self) -> Any:
         """The current value in the terms of `interpreter`."""
         root = self.root
-        if root is not None and root.version != self._version:
+        if root is None:
+            return self._value
+        base = root
+        while base.root is not None:
+            base = base.root
+        if base.interpreter is not self.interpreter:  # what a loop body has written into an outer array, its version does not tell
+            with use_interpreter(self.interpreter):
+                return OPERATORS["read_view"](root, self.index)._value
+        if root.version != self._version:
             self._value = OPERATORS["read_view"](root, self.index)._value
             self._version = root.version
         return self._value
