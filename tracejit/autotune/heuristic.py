@@ -320,7 +320,8 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
 def _balanced(grain: int, trips: float) -> int:
     """The grain that makes of a few chunks a power of two, and at least FEW_CHUNKS.
 
-    Five chunks would keep one of two threads waiting for a fifth of the time, and of two the second waits for a thread that starts late."""
+    Five chunks would keep one of two threads waiting for a fifth of the time, and of two the second waits for a thread that starts late.
+    """
     chunks = ceil(trips / grain)
     return grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / max(FEW_CHUNKS, 1 << (chunks - 1).bit_length()))
 
