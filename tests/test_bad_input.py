@@ -4,9 +4,11 @@ Each error is compared as a whole text.
 """
 
 import collections
+import copy
 import dataclasses
 import decimal
 import fractions
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -1058,3 +1060,56 @@ def test_a_view_of_an_outer_array_is_not_changed_under_a_transformation():
     kind, message, _ = refused(f, X.copy(), np.ones(2))
     assert kind is UnsupportedError
     assert message.startswith("an array made outside of `grad` is changed in place inside it; copy it first (x = x.copy())")
+
+
+# -- what Python makes of objects ----------------------------------------------------------------------------------------------------------------
+MASKED = np.ma.array(X, mask=[True, False, False])
+
+
+def test_subclasses_of_arrays_that_a_function_uses():
+    def subclass_used(name: str) -> str:
+        return f"a {name} is used in traced code: subclasses of ndarray are not supported; use np.asarray(x)"
+
+    matrix = np.ones((3, 3)).view(np.matrix)
+    for function, name in (
+        (lambda x: x + MASKED, "numpy.ma.MaskedArray"),
+        (lambda x: np.maximum(x, np.ma.array(X)), "numpy.ma.MaskedArray"),
+        (lambda x: np.multiply(x, matrix), "numpy.matrix"),
+    ):
+        kind, message, _ = refused(function, X)
+        assert (kind, message) == (UnsupportedError, subclass_used(name))
+
+
+def test_memory_maps_that_a_function_uses(tmp_path: Any):
+    mapped = np.memmap(tmp_path / "x", dtype="f8", mode="w+", shape=(3,))
+    mapped[:] = 5
+    f = tj.jit(lambda x: x + mapped)
+    np.testing.assert_array_equal(f(X), X + 5)
+    mapped[0] = 6
+    np.testing.assert_array_equal(f(X), X + mapped)
+
+
+def test_copies_and_pickles_of_traced_arrays():
+    def f(x: Any) -> Any:
+        kept = copy.deepcopy({"x": x, "y": [x * 2]})
+        again = copy.copy(x)
+        x += 1
+        kept["y"][0] += 3
+        return kept["x"], kept["y"][0], again, x * 1
+
+    agree(f, X)
+    kind, message, marked = refused(lambda x: pickle.dumps(x), X)
+    assert (kind, marked) == (ConcretizationError, "pickle.dumps(x)")
+    assert message == (
+        "pickling needs the value of a traced array f64[3], which is not known while tracing; return the array and pickle it outside"
+    )
+
+
+def test_negative_powers_of_integers():
+    assert refused(lambda x: x**-1, np.array([1, 2])) == (
+        UserError,
+        "integers to negative integer powers are not allowed; make the base floating point",
+        "x**-1",
+    )
+    np.testing.assert_array_equal(tj.jit(lambda x: x**-1)(np.array([1.0, 2.0])), [1, 0.5])
+    np.testing.assert_array_equal(tj.jit(lambda x: x**-1.0)(np.array([1, 2])), [1, 0.5])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.numpy.promotion import as_array, aval, promote
 from tracejit.primitives import elementwise as p
-from tracejit.support.errors import UnsupportedError
+from tracejit.support.errors import UnsupportedError, UserError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import OPERATORS, UFUNCS
@@ -204,6 +204,8 @@ def power(x: Any, y: Any) -> Any:
         if simple is not None:
             return simple
     a, b = promote(x, y, to=_number)
+    if type(y) is int and y < 0 and aval(a).dtype.kind in "iu":
+        raise UserError("integers to negative integer powers are not allowed; make the base floating point", location=user_location())
     return bind(p.Power(), a, b)
 
 

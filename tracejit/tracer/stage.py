@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray, aval_of
-from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError
+from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
@@ -142,6 +142,13 @@ class StageInterpreter(Interpreter):
         ident = (id(key), key.version if isinstance(key, Tracer) else 0)
         var = self.captured.get(ident)
         if var is None:
+            if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):  # its arithmetic may be another
+                kind: Any = type(value)
+                raise UnsupportedError(
+                    f"a {kind.__module__}.{kind.__qualname__} is used in traced code: subclasses of ndarray are not supported; "
+                    "use np.asarray(x)",
+                    location=user_location(),
+                )
             var = self.captured[ident] = Var(aval.strong() if not isinstance(key, Tracer) else aval)
             self.constants.append(_snapshot(value))
             if isinstance(key, Tracer):

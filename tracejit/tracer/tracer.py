@@ -256,6 +256,15 @@ class Tracer:
     def tolist(self) -> Any:
         self._refuse("tolist()", "return the array and call tolist() outside")
 
+    def __copy__(self) -> Any:
+        return METHODS["copy"](self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return METHODS["copy"](self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._refuse("pickling", "return the array and pickle it outside")
+
     def __hash__(self) -> int:
         return id(self)
 
