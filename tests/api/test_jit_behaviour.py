@@ -296,6 +296,7 @@ def interrupted(call: Callable[[], Any]) -> float:
     Without the garbage collector, whose callbacks (hypothesis has one) would swallow it; and sent again after two seconds."""
     sent: list[float] = []
     gc.disable()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started with the signal ignored
     stopped = threading.Event()
 
     def send() -> None:
@@ -314,6 +315,7 @@ def interrupted(call: Callable[[], Any]) -> float:
     finally:
         stopped.set()
         thread.join()
+        signal.signal(signal.SIGINT, handler)
         gc.enable()
 
 
@@ -366,6 +368,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import tracejit as tj
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.unraisablehook = lambda error: print("lost in", error.object, error.exc_value)
 for n in range(25):
     traced, start = [], time.monotonic()
