@@ -1113,3 +1113,42 @@ def test_negative_powers_of_integers():
     )
     np.testing.assert_array_equal(tj.jit(lambda x: x**-1)(np.array([1.0, 2.0])), [1, 0.5])
     np.testing.assert_array_equal(tj.jit(lambda x: x**-1.0)(np.array([1, 2])), [1, 0.5])
+
+
+# -- what a loop leaves ----------------------------------------------------------------------------------------------------------------------------
+def test_values_of_a_loop_s_body_after_the_loop():
+    def index(x: Any) -> Any:
+        for i in tj.range(3):
+            x[i] += 1
+        return x * i
+
+    def part(x: Any) -> Any:
+        for _ in tj.range(3):
+            c = x[1:]
+            c += 1
+        return c * 1
+
+    for function, array, marked in ((index, "i64[]", "x * i"), (part, "f64[2]", "c * 1")):
+        kind, message, found = refused(function, X.copy())
+        assert (kind, found) == (LeakedTracerError, marked)
+        assert message.replace("~", "") == (
+            f"a traced array {array} of the body of a loop over tj.range is used after the loop; put it into an array that was made before the "
+            "loop (y[...] = value)"
+        )
+
+
+def test_slices_with_traced_bounds():
+    def f(x: Any) -> Any:
+        for i in tj.range(1, 3):
+            x[i] += x[i - 1 : i].sum()
+        return x * 1
+
+    kind, message, marked = refused(f, X.copy())
+    assert (kind, marked) == (ConcretizationError, "x[i - 1 : i]")
+    assert message.replace("~", "") == (
+        "a slice needs the value of a traced array i64[], which is not known while tracing; for one element use x[i], for a block of known size "
+        "tj.lax.dynamic_slice(x, starts, sizes)"
+    )
+    g = tj.jit(lambda x, n: x[:n])  # Python numbers are asked for
+    for n in (1, 2):
+        np.testing.assert_array_equal(g(X, n), X[:n])

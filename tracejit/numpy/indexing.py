@@ -7,6 +7,7 @@ arrays gather and scatter; a boolean mask selects in an assignment of one value.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast
 from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
-from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
+from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
@@ -111,6 +112,16 @@ def _static_position(k: Any, n: Extent) -> Any:
 
 def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     """(start, size, step) of a slice along an axis."""
+    for bound in (part.start, part.stop, part.step):
+        if isinstance(bound, Tracer):
+            try:
+                operator.index(bound)
+            except ConcretizationError as error:
+                raise ConcretizationError(
+                    f"a slice needs the value of a traced array {bound.aval}, which is not known while tracing; for one element use "
+                    "x[i], for a block of known size tj.lax.dynamic_slice(x, starts, sizes)",
+                    location=user_location(),
+                ) from error
     step = 1 if part.step is None else int(part.step)
     if step == 0:
         raise IndexOutOfBounds("a slice step cannot be zero", location=user_location())

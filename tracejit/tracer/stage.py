@@ -124,6 +124,12 @@ class StageInterpreter(Interpreter):
             if interpreter is x.interpreter:
                 return
             interpreter = interpreter.parent
+        if x.interpreter.name == "range":
+            raise LeakedTracerError(
+                f"a traced array {x.aval} of the body of a loop over tj.range is used after the loop; put it into an array that was made "
+                "before the loop (y[...] = value)",
+                location=user_location(),
+            )
         raise LeakedTracerError(
             f"a traced array {x.aval} of another trace is used here; it was stored where it outlived its function", location=user_location()
         )
