@@ -368,9 +368,10 @@ def _python_call(
     written = writeback.written if writeback is not None else ()
 
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        inputs = [np.asarray(values[n], _dtype(signature.leaves[n])) for n in traced]
+        given = [np.asarray(values[n], _dtype(signature.leaves[n])) for n in traced]
+        inputs = list(given)
         for n in donated:
-            inputs[n] = _to_give(inputs[n], [*inputs[:n], *inputs[n + 1 :]])
+            inputs[n] = _to_give(given[n], [*given[:n], *given[n + 1 :]])
         dims: dict[str, int] = {}
         for n, x in zip(traced, inputs, strict=True):
             leaf = signature.leaves[n]

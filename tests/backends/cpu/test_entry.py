@@ -1413,6 +1413,7 @@ def test_reference_counts_of_a_million_calls(kind: str):
     tracemalloc.start()
     try:
         repeat(function, 1000, x, tree, mode, k=3)
+        gc.collect()  # garbage of other tests refers to interned strings too
         before, memory = counts(*kept), tracemalloc.get_traced_memory()[0]
         repeat(function, calls(kind) // 2, x, tree, mode, k=3)
         gc.collect()
@@ -1420,6 +1421,7 @@ def test_reference_counts_of_a_million_calls(kind: str):
     finally:
         tracemalloc.stop()
     repeat(function, calls(kind), x, tree, mode, k=3)
+    gc.collect()
     assert counts(*kept) == before
     assert grown < 6 * calls(kind) // 2 + 65_536  # less than any object each call; the rest is what free lists hold
 
