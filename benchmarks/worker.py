@@ -1,6 +1,7 @@
 """One framework in a process of its own: builds, checks and times what the controller asks for, one JSON line each way."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import sys
@@ -84,8 +85,10 @@ def prepare(framework: str, workload: Workload, case: Case, reference: str, batc
 def version(framework: str) -> str:
     try:
         return importlib.metadata.version(framework)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+    except importlib.metadata.PackageNotFoundError:  # a checkout that is on the path
+        if importlib.util.find_spec(framework) is None:
+            return "not installed"
+        return getattr(importlib.import_module(framework), "__version__", "unknown")
 
 
 def enable(framework: str) -> None:
