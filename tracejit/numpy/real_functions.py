@@ -20,25 +20,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind == "f":
-        return dtype
-    return np.dtype(np.float16 if dtype.itemsize == 1 else (np.float32 if dtype.itemsize == 2 else np.float64))
-
-
 def arcsinh(x: Any, /) -> Any:
     """The inverse hyperbolic sine."""
-    return bind(p.Asinh(), *promote(x, to=_floating))
+    return bind(p.Asinh(), *promote(x, to=u.floating_dtype))
 
 
 def arccosh(x: Any, /) -> Any:
     """The inverse hyperbolic cosine; NaN below 1."""
-    return bind(p.Acosh(), *promote(x, to=_floating))
+    return bind(p.Acosh(), *promote(x, to=u.floating_dtype))
 
 
 def arctanh(x: Any, /) -> Any:
     """The inverse hyperbolic tangent; NaN beyond -1 and 1."""
-    return bind(p.Atanh(), *promote(x, to=_floating))
+    return bind(p.Atanh(), *promote(x, to=u.floating_dtype))
 
 
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
@@ -81,7 +75,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 * 2**x2, in two steps so that only the result can overflow."""
     a = array_of(x1)
-    dtype = _floating(aval(a).dtype)
+    dtype = u.floating_dtype(aval(a).dtype)
     (a,) = promote(a, to=dtype)
     n = array_of(x2)
     half = u.right_shift(n, 1)
@@ -99,7 +93,7 @@ def isneginf(x: Any, /) -> Any:
 
 
 def _erf(x: Any, /) -> Any:
-    return bind(p.Erf(), *promote(x, to=_floating))
+    return bind(p.Erf(), *promote(x, to=u.floating_dtype))
 
 
 def _conjugate(x: Any, /) -> Any:

@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def floating_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype a floating-point ufunc computes in: NumPy's table for integers."""
     if dtype.kind == "f":
         return dtype
@@ -45,7 +45,7 @@ def floats(*xs: Any) -> list[Any]:
         order = {"b": 0, "i": 1, "u": 1, "f": 2}
         highest = builtins.max(order[d.kind] for d in strong)
         strong += [a.dtype for a in avals if a.weak and order[a.dtype.kind] > highest]
-    return promote(*arrays, to=np.result_type(*[_floating(d) for d in strong or [a.dtype for a in avals]]))
+    return promote(*arrays, to=np.result_type(*[floating_dtype(d) for d in strong or [a.dtype for a in avals]]))
 
 
 def _divide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -119,24 +119,24 @@ less = _ufunc("less", p.Lt(), 2)
 less_equal = _ufunc("less_equal", p.Le(), 2)
 greater = _ufunc("greater", p.Gt(), 2)
 greater_equal = _ufunc("greater_equal", p.Ge(), 2)
-sqrt = _ufunc("sqrt", p.Sqrt(), 1, _floating)
-cbrt = _ufunc("cbrt", p.Cbrt(), 1, _floating)
-exp = _ufunc("exp", p.Exp(), 1, _floating)
-exp2 = _ufunc("exp2", p.Exp2(), 1, _floating)
-expm1 = _ufunc("expm1", p.Expm1(), 1, _floating)
-log = _ufunc("log", p.Log(), 1, _floating)
-log2 = _ufunc("log2", p.Log2(), 1, _floating)
-log10 = _ufunc("log10", p.Log10(), 1, _floating)
-log1p = _ufunc("log1p", p.Log1p(), 1, _floating)
-sin = _ufunc("sin", p.Sin(), 1, _floating)
-cos = _ufunc("cos", p.Cos(), 1, _floating)
-tan = _ufunc("tan", p.Tan(), 1, _floating)
-arcsin = _ufunc("arcsin", p.Asin(), 1, _floating)
-arccos = _ufunc("arccos", p.Acos(), 1, _floating)
-arctan = _ufunc("arctan", p.Atan(), 1, _floating)
-sinh = _ufunc("sinh", p.Sinh(), 1, _floating)
-cosh = _ufunc("cosh", p.Cosh(), 1, _floating)
-tanh = _ufunc("tanh", p.Tanh(), 1, _floating)
+sqrt = _ufunc("sqrt", p.Sqrt(), 1, floating_dtype)
+cbrt = _ufunc("cbrt", p.Cbrt(), 1, floating_dtype)
+exp = _ufunc("exp", p.Exp(), 1, floating_dtype)
+exp2 = _ufunc("exp2", p.Exp2(), 1, floating_dtype)
+expm1 = _ufunc("expm1", p.Expm1(), 1, floating_dtype)
+log = _ufunc("log", p.Log(), 1, floating_dtype)
+log2 = _ufunc("log2", p.Log2(), 1, floating_dtype)
+log10 = _ufunc("log10", p.Log10(), 1, floating_dtype)
+log1p = _ufunc("log1p", p.Log1p(), 1, floating_dtype)
+sin = _ufunc("sin", p.Sin(), 1, floating_dtype)
+cos = _ufunc("cos", p.Cos(), 1, floating_dtype)
+tan = _ufunc("tan", p.Tan(), 1, floating_dtype)
+arcsin = _ufunc("arcsin", p.Asin(), 1, floating_dtype)
+arccos = _ufunc("arccos", p.Acos(), 1, floating_dtype)
+arctan = _ufunc("arctan", p.Atan(), 1, floating_dtype)
+sinh = _ufunc("sinh", p.Sinh(), 1, floating_dtype)
+cosh = _ufunc("cosh", p.Cosh(), 1, floating_dtype)
+tanh = _ufunc("tanh", p.Tanh(), 1, floating_dtype)
 
 
 def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -170,7 +170,7 @@ def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
 floor = _rounding("floor", p.Floor())
 ceil = _rounding("ceil", p.Ceil())
 trunc = _rounding("trunc", p.Trunc())
-rint = _ufunc("rint", p.Rint(), 1, _floating)
+rint = _ufunc("rint", p.Rint(), 1, floating_dtype)
 
 
 @_composed("positive")
@@ -279,7 +279,7 @@ def isinf(x: Any) -> Any:
 @_composed("fabs")
 def fabs(x: Any) -> Any:
     """|x| in floating point."""
-    return absolute(*promote(x, to=_floating))
+    return absolute(*promote(x, to=floating_dtype))
 
 
 @_composed("hypot")
@@ -334,13 +334,13 @@ def logaddexp(x: Any, y: Any) -> Any:
 @_composed("deg2rad")
 def deg2rad(x: Any) -> Any:
     """Degrees to radians."""
-    return multiply(*promote(x, to=_floating), np.pi / 180)
+    return multiply(*promote(x, to=floating_dtype), np.pi / 180)
 
 
 @_composed("rad2deg")
 def rad2deg(x: Any) -> Any:
     """Radians to degrees."""
-    return multiply(*promote(x, to=_floating), 180 / np.pi)
+    return multiply(*promote(x, to=floating_dtype), 180 / np.pi)
 
 
 UFUNCS[np.radians] = deg2rad

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir.forms import Form, FormBuilder, Operand, Piece, Piecewise
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.types import Extent, Shape, ShapedArray, prod, same_shape
+from tracejit.ir.types import DimDependent, Extent, Shape, ShapedArray, prod, same_extent, same_shape
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import node
 from tracejit.tracer.batch import move_to_front
@@ -146,7 +146,7 @@ def _reindex(b: FormBuilder, index: Sequence[Any], shape: Shape, target: Shape) 
         have: Extent = shape[s]
         want: Extent = target[t]
         s, t = s + 1, t + 1
-        while not _same(have, want):
+        while not same_extent(have, want):
             if s < len(shape) and (t >= len(target) or _smaller(have, want)):
                 have, s = have * shape[s], s + 1
             elif t < len(target):
@@ -165,16 +165,12 @@ def _reindex(b: FormBuilder, index: Sequence[Any], shape: Shape, target: Shape) 
     return out
 
 
-def _same(a: Extent, b: Extent) -> bool:
-    return a == b if isinstance(a, int) and isinstance(b, int) else a is b or (not isinstance(a, int) and a.same(b))
-
-
 def _smaller(a: Extent, b: Extent) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a < b
     try:
         return a < b
-    except Exception:  # undecided: either order ends at the full product
+    except DimDependent:  # undecided: either order ends at the full product
         return True
 
 

@@ -20,19 +20,16 @@ class Config:
     checks: verify every IR after every pass (TRACEJIT_CHECKS).
     backend: the default backend name (TRACEJIT_BACKEND).
     default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
-    dump: names of stages to print, comma separated, optionally ":directory" (TRACEJIT_DUMP).
     cache_size: how many executables one jitted function keeps.
     """
 
     checks: bool = False
     backend: str = "cpu"
     default_dtype_bits: int = 64
-    dump: str = ""
     cache_size: int = 128
 
 
 config = Config(
     checks=_flag("TRACEJIT_CHECKS"),
     backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
-    dump=os.environ.get("TRACEJIT_DUMP", ""),
 )

@@ -132,7 +132,7 @@ class InternalError(TracejitError, AssertionError):
     """A bug of tracejit itself."""
 
     def __init__(self, message: str, **more: Any) -> None:
-        super().__init__(f"{message}\n  This is a bug in tracejit. Please report it with the output of TRACEJIT_DUMP=all.", **more)
+        super().__init__(f"{message}\n  This is a bug in tracejit. Please report it with the function that was compiled.", **more)
 
 
 class VerifyError(InternalError):
