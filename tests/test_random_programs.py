@@ -220,7 +220,7 @@ def product(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None
 def looped(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None:
     """A loop that changes an array in place; outside of a trace tj.range is Python's."""
     a = number_like(x.array).copy()
-    if not a.ndim:
+    if not a.ndim or not a.shape[0]:  # NumPy has no a[0] then
         return
     for i in tj.range(k % 4):
         a[1:] = np.clip(a[1:] + a[:-1] - i, 0, 40)

@@ -121,9 +121,9 @@ def test_gradients_agree_with_finite_differences(program: RandomProgram, shape: 
 def test_gradients_are_the_same_in_and_around_jit(program: RandomProgram, shape: tuple[int, ...], seed: int):
     x = point(shape, seed)
     want = tj.grad(program)(x)
-    check(tj.jit(tj.grad(program))(x), want, 1e-12)
-    check(tj.grad(tj.jit(program))(x), want, 1e-12)
-    check(tj.jit(tj.grad(tj.jit(program)))(x), want, 1e-12)
+    check(tj.jit(tj.grad(program))(x), want, 1e-10)
+    check(tj.grad(tj.jit(program))(x), want, 1e-10)
+    check(tj.jit(tj.grad(tj.jit(program)))(x), want, 1e-10)
 
 
 @settings(max_examples=20)
