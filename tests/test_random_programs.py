@@ -248,7 +248,7 @@ def repeated(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> Non
     a = number_like(x.array)
     if x.exact:
         b, n = tj.lax.while_loop(lambda c: c[1] < np.minimum(a.sum(), 5), lambda c: (np.minimum(c[0] + 1, 90).astype(a.dtype), c[1] + 1), (a, 0))  # noqa: E501
-        run.push(b, True)
+        run.push(b * 1, True)  # a loop that does not run gives back what it was given, which NumPy would then change in place
         run.push(n * 1, True)
 
 
