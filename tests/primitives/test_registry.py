@@ -21,6 +21,7 @@ from tracejit.support.errors import MissingRuleError, UnsupportedError
 from tracejit.tracer.batch import batch_pairs, spread
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp
+from tracejit.tracer.known import range_of_array
 from tracejit.tracer.linearize import linearize
 from tracejit.tracer.stage import stage
 
@@ -138,6 +139,27 @@ def test_the_compiled_form_agrees_with_impl(example: Example, dtype: str, record
 
 
 EDGES = [c for c in CASES if c.values[0].edges]
+
+
+WHOLE = [p for p in CASES if np.dtype(p.values[1]).kind in "biu" or p.values[0].instance(p.values[1]).name in ("iota", "extent", "argmax")]
+
+
+@pytest.mark.parametrize(("example", "dtype"), WHOLE)
+@pytest.mark.parametrize("known", [True, False])
+def test_integer_results_lie_in_the_range_that_is_told(example: Example, dtype: str, known: bool):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    told: list[Any] = []
+
+    def run(*xs: Any) -> Any:
+        out = results(p, *xs)
+        told.extend(x.value_range() for x in out)
+        return out
+
+    stage(run, [aval_of(np.asarray(a)) for a in args], ranges={n: range_of_array(a) for n, a in enumerate(args)} if known else {})
+    for (low, high), result in zip(told, expected(p, *args), strict=True):
+        if result.dtype.kind in "biu" and result.size:
+            assert low is None or low <= result.min()
+            assert high is None or result.max() <= high
 
 
 @pytest.mark.parametrize(("example", "dtype"), EDGES)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.ranges import Range
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
 from tracejit.primitives.elementwise import convert
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
 from tracejit.tracer.stage import Staged, StageInterpreter, aval_of_argument, stage
 from tracejit.tracer.tracer import Tracer
@@ -35,7 +37,13 @@ def _leaves(tree: Any) -> tuple[list[Any], TreeDef]:
 class _Body:
     """A staged body: jaxpr over (captured values, changed outer arrays, arguments)."""
 
-    def __init__(self, function: Callable[..., Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        avals: Sequence[ShapedArray],
+        cells: Sequence[Tracer] = (),
+        ranges: Mapping[int, Range] | None = None,
+    ) -> None:
         self.tree: TreeDef | None = None
         cells = list(cells)
         while True:
@@ -44,7 +52,7 @@ class _Body:
                 result, self.tree = _leaves(function(*tracers))
                 return result
 
-            staged: Staged = stage(flat, avals, own_changes=True, cells=cells)
+            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges)
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
@@ -156,7 +164,8 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
         return [*new, *ys]
 
     while True:
-        body = _Body(flat, [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals])
+        avals = [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals]
+        body = _Body(flat, avals, ranges={0: (0, count - 1)})
         if not _settle(inits, weak, body.out_avals()[: len(inits)]):
             break
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
@@ -211,12 +220,21 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         if not _settle(inits, weak, body.out_avals()):
             break
 
-    def test(*c: Any) -> Any:
-        return [to_flag(cond_fun(unflatten(tree, c)))]
+    failure: Any = failure_cell()
 
+    def test(*c: Any) -> Any:
+        flag = to_flag(cond_fun(unflatten(tree, c)))
+        # After a failure the carry is anything, and perhaps the end never comes.
+        return [flag & (failure == 0)] if may_fail else [flag]
+
+    may_fail = any(cell is failure for cell in body.cells)
     condition = _Body(test, avals, body.cells)
-    if len(condition.cells) != len(body.cells):
-        raise TracerError("while_loop: the condition changes an array in place", location=user_location())
+    changed = _changed_cells(condition)
+    if changed:
+        failure = failure_cell()
+        if any(cell is not failure for cell in changed):
+            raise TracerError("while_loop: the condition changes an array in place", location=user_location())
+        return _tested_in_its_body(cond_fun, body_fun, init_val)
     cj, bj, ncell = condition.jaxpr, body.jaxpr, len(body.cells)
     nk, nb, nc = len(condition.staged.constants), len(body.staged.constants), len(inits)
     kept, fixed = _changing(bj.inputs[nb + ncell :], bj.outputs[:nc])
@@ -237,6 +255,23 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     for k, new in zip(kept, results[ncell:], strict=True):
         inits[k] = new
     return unflatten(tree, inits)
+
+
+def _changed_cells(body: _Body) -> list[Tracer]:
+    """The arrays from outside that a body gives new values."""
+    n, k = len(body.staged.constants), len(body.cells)
+    pairs = zip(body.cells, body.jaxpr.inputs[n : n + k], body.jaxpr.outputs[body.count :], strict=True)
+    return [cell for cell, before, after in pairs if after is not before]
+
+
+def _tested_in_its_body(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
+    """The loop with its condition carried: one that can fail is computed where failures are carried, before the loop and in the body."""
+
+    def step(state: Any) -> Any:
+        new = body_fun(state[1])
+        return to_flag(cond_fun(new)), new
+
+    return while_loop(lambda state: state[0], step, (to_flag(cond_fun(init)), init))[1]
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
@@ -338,11 +373,14 @@ def range(*bounds: Any) -> Iterator[Any]:
         return
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     count = _trip_count(start, stop, step)
+    if isinstance(count, int) and count <= 0:
+        return
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     before = dict(frame.f_locals)
     inner = StageInterpreter(current)
     inner.name = "range"
     index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
+    inner.ranges[index.value] = 0, count - 1
     try:
         with use_interpreter(inner):
             number = index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,9 +20,10 @@ from tracejit.ir.effects import donated_inputs
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, least_extent
-from tracejit.support.errors import InternalError, TracejitError
+from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.failures import Site, index_error
 from tracejit.tracer.stage import Staged
 
 __all__ = ["Runner", "make_runner"]
@@ -74,7 +76,7 @@ def make_runner(
         return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
-    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
+    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
     return Runner(run, keep, writeback)
 
 
@@ -162,16 +164,23 @@ class _Mark:
 class _Entry:
     """A version's native entry: replaced by another over the same code when captured arrays or the memory of names have moved."""
 
-    __slots__ = ("_address", "_compiled", "_dispatcher", "_held", "_installed", "_slots", "_spec")
+    __slots__ = ("_address", "_compiled", "_dispatcher", "_held", "_installed", "_slots", "_spec", "_status")
 
     def __init__(
-        self, dispatcher: Any, spec: e.EntrySpec, slots: Callable[[Sequence[Any]], tuple[Any, ...]], compiled: Any, address: int
+        self,
+        dispatcher: Any,
+        spec: e.EntrySpec,
+        slots: Callable[[Sequence[Any]], tuple[Any, ...]],
+        compiled: Any,
+        address: int,
+        status: Callable[[int, tuple[Any, ...], dict[str, Any]], Any],
     ) -> None:
         self._dispatcher = dispatcher
         self._spec = spec
         self._slots = slots
         self._compiled = compiled
         self._address = address
+        self._status = status
         self._held: Any = None
         self._installed: Callable[[], Any] = lambda: None  # whether the dispatcher still has the entry: it drops those not used for long
 
@@ -184,7 +193,7 @@ class _Entry:
         self._spec, self._held = evolve(self._spec, slots=self._slots(arrays), watch=watch), held
         mark = _Mark()
         self._installed = weakref.ref(mark)
-        self._dispatcher.add(self._spec, self._address, (self._compiled, tuple(arrays), held, mark), _status)
+        self._dispatcher.add(self._spec, self._address, (self._compiled, tuple(arrays), held, mark), self._status)
 
     def holds(self) -> bool:
         """Whether the entry would match, as far as names go."""
@@ -219,7 +228,7 @@ def _native(
     if writeback is not None:
         copying = None if signature.aliases or writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
-        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
+        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
         return Runner(run, keep, writeback)
     program = copying
     written |= {traced[n] for n in donated_inputs(program)}
@@ -252,20 +261,19 @@ def _native(
     memory.ensure_loaded()
     pool.ensure_loaded()
     scalars = frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf))
+    from tracejit.api.jit import _miss  # pyright: ignore[reportPrivateUsage]
+
+    miss = functools.partial(_miss, f)
     if f._dispatcher is None:
-        import functools
-
-        from tracejit.api.jit import _miss  # pyright: ignore[reportPrivateUsage]
-
-        f._dispatcher = dispatch.make_dispatcher(functools.partial(_miss, f), f.__name__ if hasattr(f, "__name__") else "compiled")
+        f._dispatcher = dispatch.make_dispatcher(miss, f.__name__ if hasattr(f, "__name__") else "compiled")
         f.__call__ = f._dispatcher.callable
         install(f, f._dispatcher)
     with lowered.blamed():
         compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
     address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
-    entry = _Entry(f._dispatcher, spec, slots, compiled, address)
+    entry = _Entry(f._dispatcher, spec, slots, compiled, address, functools.partial(_status, miss))
     entry.install(dependencies, keep)
-    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name)
+    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
     return Runner(run, keep, writeback, entry)
 
 
@@ -274,9 +282,13 @@ def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
     return tuple([e.Condition("ge", name, least_extent(name)) for name in sorted(signature.symbols)])
 
 
-def _status(status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a native entry does when its program has failed."""
     from tracejit.backends.cpu.backend import status_error
+    from tracejit.backends.cpu.program import FAILED_CHECK
 
+    if status == FAILED_CHECK:  # nothing has changed: it fails again where the failure can be read
+        return miss(*args, **kwargs)
     raise status_error(status)
 
 
@@ -313,6 +325,8 @@ def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequ
             return e.StrideSlot(leaf[traced[slot.number]], slot.axis)
         case "dim":
             return e.DimSlot(slot.name)
+        case "failure":
+            return e.ConstSlot(0)
         case _:
             return e.OutSlot(sum(b.role == "output" for b in program.outputs[: slot.number]))
 
@@ -361,6 +375,7 @@ def _python_call(
     out_leaves: tuple[Any, ...],
     keep: Sequence[Any],
     backend: str,
+    sites: Sequence[Site] | None,
 ) -> Callable[..., Any]:
     """Run the compiled program from Python: the first call, and calls the native entry does not take."""
     traced, wrapped = signature.traced(), signature.wrapped
@@ -379,6 +394,8 @@ def _python_call(
                 dims.update({str(d): m for d, m in zip(leaf.shape, x.shape, strict=True) if isinstance(d, Dim)})
         try:
             outputs = compiled.run([*inputs, *keep], dims)
+        except FailedCheck as error:
+            raise index_error(error.failure, sites or (), dims).about(backend=backend) from None
         except TracejitError as error:
             error.about(backend=backend)
             raise

@@ -487,7 +487,7 @@ def _trace(
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     with tracing() as trace:
         try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
         except RecursionError as error:
             raise UserError(
                 f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "
@@ -509,6 +509,7 @@ def _trace(
         staged.constants,
         alternatives=alternatives,
         donated=donated,
+        checked=staged.sites is not None,
     )
     names = [leaf_path(signature.tree, n) for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
@@ -518,7 +519,8 @@ def _trace(
 def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged, name: str) -> list[int]:
     """The inputs in arguments that the caller gives up; none where the function changes arguments or reads arrays from outside.
 
-    (Those may share memory with what is given up, which no check at the call would see.)
+    (Those may share memory with what is given up, which no check at the call would see.)  Neither where the program can fail: an exception
+    leaves the arguments as they were.
     """
     count, wanted = 0, set[int]()
     arguments = signature.tree.children[0].children
@@ -533,7 +535,7 @@ def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged,
     arrays = [(k, signature.leaves[n]) for k, n in enumerate(traced) if n in wanted]
     if any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for _, leaf in arrays):
         raise UserError(f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays")
-    if staged.written or staged.constants:
+    if staged.written or staged.constants or staged.sites is not None:
         return []
     return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]
 
@@ -623,5 +625,3 @@ def jit(
         return JitFunction(f, backend, dynamic_shapes, options)
 
     return wrap if function is None else wrap(function)
-
-

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tracejit.api.transform import Call, Owner, array_leaf, checked_function, compiled_like, name_of, result_leaves
 from tracejit.support.errors import ShapeError, UserError
 from tracejit.support.source import user_location
@@ -61,11 +63,12 @@ def _run(
     c = Call.of(call, (args, kwargs), {}, (0, 1))
     describe = functools.partial(_describe, c)
     dims = _argument_axes(in_axes, c.trees)
-    # What is not mapped and is no array (a string, a function) goes through untouched.
-    places = [n for n, d in enumerate(dims) if d is not None]
+    # What is not mapped and is no array (a string, a function, a number) goes through untouched.
+    places = [n for n, d in enumerate(dims) if d is not None or isinstance(c.leaves[n], np.ndarray)]
     for n in places:
         array_leaf(c.leaves[n], "vmap", describe(n))
-        dims[n] = _checked_axis(aval_of_argument(c.leaves[n]).shape, dims[n], describe, n)
+        if dims[n] is not None:
+            dims[n] = _checked_axis(aval_of_argument(c.leaves[n]).shape, dims[n], describe, n)
     tree: list[TreeDef] = []
 
     def flat(*tracers: Any) -> list[Any]:
@@ -78,7 +81,7 @@ def _run(
 
     mapped = [c.leaves[n] for n in places]
     pairs = batch_pairs(flat, mapped, [dims[n] for n in places], axis_size, describe=lambda k: describe(places[k]))
-    size = axis_size if axis_size is not None else aval_of_argument(mapped[0]).shape[dims[places[0]]]
+    size = axis_size if axis_size is not None else next(aval_of_argument(c.leaves[n]).shape[d] for n, d in enumerate(dims) if d is not None)
     targets = expand_axes(out_axes, tree[0], "out_axes", "the result")
     own = Owner(c.leaves)
     outs = [own(_placed(value, axis, size, target)) for (value, axis), target in zip(pairs, targets, strict=True)]

@@ -78,7 +78,7 @@ def writeback_of(staged: Staged) -> Writeback | None:
     """What a staged function does to its arguments; None if it changes none."""
     if not staged.written:
         return None
-    last = _last_uses(staged.jaxpr, len(staged.written))
+    last = _last_uses(staged.jaxpr, len(staged.written) + (staged.sites is not None))
     written = tuple(n for n, _ in staged.written)
     ordered = {
         (position, other) for position, first in staged.written for other in range(len(staged.jaxpr.inputs))
@@ -87,8 +87,11 @@ def writeback_of(staged: Staged) -> Writeback | None:
     return Writeback(written, frozenset(ordered))
 
 
-def _last_uses(jaxpr: Jaxpr, written: int) -> dict[int, int]:
-    """Input -> the last equation that reads it or a view of it; what loops and branches read counts as read at the end."""
+def _last_uses(jaxpr: Jaxpr, others: int) -> dict[int, int]:
+    """Input -> the last equation that reads it or a view of it; what loops and branches read counts as read at the end.
+
+    The last outputs, so many as there are `others`, are no results.
+    """
     origin: dict[Var, frozenset[int]] = {v: frozenset((n,)) for n, v in enumerate(jaxpr.inputs)}
     last: dict[int, int] = {}
     end = len(jaxpr.equations)
@@ -99,7 +102,7 @@ def _last_uses(jaxpr: Jaxpr, written: int) -> dict[int, int]:
             last[n] = max(when, last.get(n, -1))
         if e.primitive.name in _VIEWS and sources[0]:
             origin[e.outputs[0]] = sources[0]
-    for a in jaxpr.outputs[: len(jaxpr.outputs) - written]:
+    for a in jaxpr.outputs[: len(jaxpr.outputs) - others]:
         for n in origin.get(a, ()) if isinstance(a, Var) else ():
             last[n] = end
     return last

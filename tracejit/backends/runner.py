@@ -13,10 +13,10 @@ import numpy as np
 from attrs import define
 
 from tracejit.ir.kernel import Buffer
-from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
-from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import node
 
 __all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
@@ -61,6 +61,8 @@ def mentions(step: Any) -> tuple[ProgramBuffer, ...]:
             return (step.a, step.b)
         case WhileLoop() | Branch():
             return (step.flag,)
+        case Check():
+            return (step.failure,)
         case CountedLoop():
             return ()
         case _:
@@ -93,7 +95,7 @@ def run_program(
 ) -> list[np.ndarray[Any, Any]]:
     """The results of a program for `inputs` in the order of the signature.
 
-    Raises: what the machine raises; InternalError where the arguments do not fit the program.
+    Raises: what the machine raises; FailedCheck by a check of the program; InternalError where the arguments do not fit the program.
     """
     program = plan.program
     if len(inputs) != len(program.inputs):
@@ -155,6 +157,10 @@ class _Walk:
                         self.run(step.body)
                 case Branch():
                     self.run(step.then if self.flag(step.flag) else step.orelse)
+                case Check():
+                    failure = int(self.machine.download(memory[step.failure], step.failure.dtype, ()))
+                    if failure:
+                        raise FailedCheck(failure)
                 case _:
                     raise InternalError(f"{type(step).__name__} is no step of a program")
 

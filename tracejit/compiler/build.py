@@ -22,7 +22,7 @@ from tracejit.ir.passes.contract import compose_product, product_note
 from tracejit.ir.passes.fuse import fuse
 from tracejit.ir.passes.merge_loops import merge_loops
 from tracejit.ir.passes.product import find_product
-from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule, Tile, apply
 from tracejit.ir.types import Dim, ShapedArray
@@ -120,13 +120,14 @@ class _Builder:
         parent: dict[Var, Var] = {}
         self.taken: set[Var] = set()
         for n, g in enumerate(groups):
-            base = _in_place_base(g)
-            if base is None or last[base] != n or base in self.taken:
+            found = _in_place_base(g)
+            if found is None or last[found[1]] != n or found[1] in self.taken:
                 continue
+            changed, base = found
             if base in self.buffers and base not in self.overwritable:
                 continue  # an argument or captured array that must stay
-            g.in_place[g.outputs[0]] = base
-            parent[g.outputs[0]] = base
+            g.in_place[changed] = base
+            parent[changed] = base
             self.taken.add(base)
 
         def root(v: Var) -> Var:
@@ -150,18 +151,19 @@ class _Builder:
         name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{self.c.names[0]}"
         layout_of = lambda v: self.buffers[v].layout  # noqa: E731
         kernel, parameters = compose(group, name, layout_of)
-        self.c.log.report += [(e.name, name) for e in group.equations]
         product = find_product(group)
         # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
         text = str(evolve(kernel, name="kernel"))
         known = self.c.kernels.get(text) if product is None else None
         if known is not None:
             scheduled, names, schedule = known
+            self.c.log.report += [(e.name, scheduled.name) for e in group.equations]
             by_place = dict(zip(names, kernel.buffers, strict=True))
             variables = {b: v for v, b in parameters.items()}
             arguments = tuple(self.buffers[variables[by_place[b.name]]] for b in scheduled.buffers)
             self.steps.append(Launch(scheduled, arguments, schedule))
             return
+        self.c.log.report += [(e.name, name) for e in group.equations]
         names = tuple(b.name for b in kernel.buffers)
         before = kernel
         kernel = collapse(merge_loops(kernel))
@@ -313,19 +315,17 @@ class _Builder:
         self.steps.append(Branch(flag, then, otherwise))
 
 
-def _in_place_base(g: Group) -> Var | None:
-    """The base that an update or scatter group may take over: read by nothing else in the group."""
-    if len(g.outputs) != 1:
+def _in_place_base(g: Group) -> tuple[Var, Var] | None:
+    """(result, the base whose memory it may take over) of a group with one update or scatter: read by nothing else in the group."""
+    roots = [e for e in g.equations if isinstance(e.form, (Update, Scatter)) and e.outputs[0] in g.outputs]
+    if len(roots) != 1 or not isinstance(roots[0].inputs[0], Var):
         return None
-    root = next((e for e in g.equations if g.outputs[0] in e.outputs), None)
-    if root is None or not isinstance(root.form, (Update, Scatter)) or not isinstance(root.inputs[0], Var):
-        return None
-    base = root.inputs[0]
+    root, base = roots[0], roots[0].inputs[0]
     if base not in g.inputs or base in root.inputs[1:] or any(base in e.inputs for e in g.equations if e is not root):
         return None
     from tracejit.ir.passes.fuse import reads_own_base
 
-    return None if reads_own_base(root.form) else base
+    return None if reads_own_base(root.form) else (root.outputs[0], base)
 
 
 def build_program(
@@ -337,8 +337,12 @@ def build_program(
     *,
     inline: bool = True,
     alternatives: tuple[str, ...] = (),
+    checked: bool = False,
 ) -> tuple[Program, BuildLog]:
-    """The program of a jaxpr whose inputs have the given layouts, and what its stages produced."""
+    """The program of a jaxpr whose inputs have the given layouts, and what its stages produced.
+
+    checked: the last output is no result; the program fails where it is not 0.
+    """
     jaxpr = own_outputs(jaxpr)
     log = BuildLog()
     context = _Context(backend, schedule, inline, log, [], [0], alternatives)
@@ -347,10 +351,17 @@ def build_program(
         for n, (v, layout) in enumerate(zip(jaxpr.inputs, layouts, strict=True))
     )
     outputs = tuple(ProgramBuffer(f"out{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "output") for n, v in enumerate(jaxpr.outputs))
+    checks: tuple[Check, ...] = ()
+    if checked:
+        failure = evolve(outputs[-1], name="failure", role="temporary")
+        outputs = (*outputs[:-1], failure)
+        context.temporaries.append(failure)
+        checks = (Check(failure),)
     builder = _Builder(context, dict(zip(jaxpr.inputs, inputs, strict=True)), set())
     steps = builder.build(jaxpr, {v: b for v, b in zip(jaxpr.outputs, outputs, strict=True) if isinstance(v, Var)})
     symbols: set[str] = set()
     for v in (*jaxpr.inputs, *(x for e in jaxpr.equations for x in e.outputs)):
         for n in v.aval.shape:
             symbols |= n.symbols() if isinstance(n, Dim) else set()
-    return Program(name, inputs, outputs, tuple(context.temporaries), tuple(steps), tuple(sorted(symbols))), log
+    results = outputs[: len(outputs) - len(checks)]
+    return Program(name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols))), log

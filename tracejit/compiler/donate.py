@@ -15,7 +15,7 @@ from attrs import evolve
 from tracejit.backends.rewrite import with_buffers
 from tracejit.backends.runner import mentions
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Store, Value, While, blocks
-from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.types import same_shape
 from tracejit.support.errors import InternalError
 
@@ -87,6 +87,8 @@ def _renamed(step: Any, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Any:
             return CountedLoop(step.count, block(step.body))
         case Branch():
             return Branch(get(step.flag), block(step.then), block(step.orelse))
+        case Check():
+            return Check(get(step.failure))
         case _:
             raise InternalError(f"{type(step).__name__} is no step of a program")
 

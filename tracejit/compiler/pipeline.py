@@ -119,8 +119,12 @@ def lower_jaxpr(
     schedule: Any = None,
     alternatives: tuple[str, ...] = (),
     donated: Sequence[int] = (),
+    checked: bool = False,
 ) -> Lowered:
-    """Run every pass on a staged jaxpr for a backend.  `donated`: inputs whose memory results may take over."""
+    """Run every pass on a staged jaxpr for a backend.
+
+    donated: inputs whose memory results may take over.  checked: the last output is no result but what the program fails by (`Check`).
+    """
     if config.checks:
         from tracejit.ir.check import check_jaxpr
 
@@ -132,7 +136,7 @@ def lower_jaxpr(
         return choose(kernel, target) if schedule is None else schedule(kernel)
 
     jaxpr = clean(jaxpr)
-    program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives)
+    program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives, checked=checked)
     if donated and backend.execution_model == "direct":  # others work on copies of the arguments
         from tracejit.compiler.donate import donate
 

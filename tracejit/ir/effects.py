@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
-from tracejit.ir.program import Branch, Call, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.support.nodes import value
 
 __all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
@@ -52,6 +52,8 @@ def step_effects(step: Any) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
             return {step.a, step.b}, {step.a, step.b}
         case WhileLoop() | Branch():
             return {step.flag}, set()
+        case Check():
+            return {step.failure}, set()
         case _:
             return set(), set()
 

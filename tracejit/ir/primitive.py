@@ -16,6 +16,7 @@ from tracejit.support.nodes import node
 
 if TYPE_CHECKING:
     from tracejit.ir.forms import Form, FormBuilder, Operand
+    from tracejit.ir.ranges import Range
     from tracejit.ir.types import ShapedArray
 
 __all__ = ["Primitive", "primitives"]
@@ -40,6 +41,7 @@ class Primitive:
       transpose(ct, *args)         -> cotangents of the linear arguments; args hold `UndefinedPrimal` where linear
       batch(args, dims, size)      -> (result, batch axis); a dim of None means not batched
       simplify(eqn args)           -> an argument that equals the result, or None
+      value_range(ranges, *avals)  -> the range of an integer result (`ir.ranges`) from those of the arguments
     """
 
     name: ClassVar[str] = ""
@@ -89,6 +91,10 @@ class Primitive:
     def simplify(self, *args: Any) -> int | None:
         """The position of an argument that the result equals, if that can be told."""
         return None
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        """Between which values every element of an integer result lies, as far as that can be told; overflow is the caller's matter."""
+        return None, None
 
     def parameters(self) -> dict[str, Any]:
         """Field names and values, in order."""

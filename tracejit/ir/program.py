@@ -5,6 +5,7 @@
             | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is true
             | for count { steps }                       a constant or symbolic number of times
             | if flag { steps } else { steps }
+            | check failure                             ends the program with an error if the buffer (i64, rank 0) is not 0
 
 A buffer is input, output, temporary or constant; an input among the outputs is donated: that result lies in the argument.  `swap`
 exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend runs programs: the CPU compiles them,
@@ -23,7 +24,8 @@ from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import node
 
 __all__ = [
-    "Branch", "Call", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested", "walk_steps",
+    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested",
+    "walk_steps",
 ]  # fmt: skip
 
 
@@ -107,7 +109,14 @@ class Branch:
     orelse: tuple[Any, ...]
 
 
-Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch
+@node
+class Check:
+    """Ends the program if `failure` (i64, rank 0) is not 0: what it has written so far counts for nothing."""
+
+    failure: ProgramBuffer
+
+
+Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
 
 
 @node
@@ -128,6 +137,11 @@ class Program:
             lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{layout}")
         lines += _print(self.steps, 1)
         return "\n".join([*lines, "}"])
+
+    @property
+    def checked(self) -> bool:
+        """Whether it may end with a failure."""
+        return any(isinstance(s, Check) for s in self.steps)
 
     def kernels(self) -> list[Kernel]:
         return [s.kernel for s in walk_steps(self.steps) if isinstance(s, Launch)]
@@ -187,6 +201,8 @@ def _print(steps: tuple[Any, ...], depth: int) -> list[str]:
                     *_print(s.orelse, depth + 1),
                     f"{pad}}}",
                 ]
+            case Check():
+                out.append(f"{pad}check {s.failure.name}")
             case _:
                 out.append(f"{pad}{s}")
     return out

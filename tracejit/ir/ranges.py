@@ -1,13 +1,107 @@
-"""What is known of i64 values from the loops they come from: comparisons and clamps of indices that cannot go out of range fold away."""
+"""Ranges of integer values: what is known of indices without running, from extents, loops and constants.
+
+A range is the least and the greatest value, both extents; None is an end that is not known.  Operations on ranges are those on all
+values in them; sums of what has no known end may wrap around and are anything.  `IndexRanges` follows the i64 values of a kernel:
+comparisons and clamps of indices that cannot go out of range fold away.
+"""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from tracejit.ir.kernel import Const, Operand, Value
 from tracejit.ir.types import Extent, surely_at_most
 
-__all__ = ["IndexRanges"]
+__all__ = [
+    "ANYTHING", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated", "product", "quotient",
+    "remainder", "total", "within",
+]  # fmt: skip
 
-_Range = tuple[Extent, Extent]  # the least and the greatest value
+_End: TypeAlias = Extent | None
+Range: TypeAlias = tuple[_End, _End]
+ANYTHING: Range = (None, None)
+
+
+def within(a: Range, low: Extent, high: Extent) -> bool:
+    """Whether all values lie between `low` and `high`, both included, for all admissible extents."""
+    return a[0] is not None and a[1] is not None and surely_at_most(low, a[0]) and surely_at_most(a[1], high)
+
+
+def fixed(a: Range) -> Extent | None:
+    """The one value of a range, if it has no other."""
+    low, high = a
+    return low if low is not None and high is not None and surely_at_most(high, low) else None
+
+
+def total(a: Range, b: Range) -> Range:
+    """x + y"""
+    if a[0] is None or a[1] is None or b[0] is None or b[1] is None:
+        return ANYTHING
+    return a[0] + b[0], a[1] + b[1]
+
+
+def negated(a: Range) -> Range:
+    """-x"""
+    return ANYTHING if a[0] is None or a[1] is None else (0 - a[1], 0 - a[0])
+
+
+def difference(a: Range, b: Range) -> Range:
+    """x - y"""
+    return total(a, negated(b))
+
+
+def product(a: Range, b: Range) -> Range:
+    """x * y where one of them is a known number."""
+    for x, factor in ((a, fixed(b)), (b, fixed(a))):
+        if isinstance(factor, int) and x[0] is not None and x[1] is not None:
+            return (x[0] * factor, x[1] * factor) if factor >= 0 else (x[1] * factor, x[0] * factor)
+    return ANYTHING
+
+
+def quotient(a: Range, b: Range) -> Range:
+    """x // y, rounded down, where y is a known positive number."""
+    divisor = fixed(b)
+    if not isinstance(divisor, int) or divisor <= 0:
+        return ANYTHING
+    return None if a[0] is None else a[0] // divisor, None if a[1] is None else a[1] // divisor
+
+
+def remainder(b: Range) -> Range:
+    """x mod y, with y's sign, where y is known and positive."""
+    divisor = fixed(b)
+    return (0, divisor - 1) if divisor is not None and surely_at_most(1, divisor) else ANYTHING
+
+
+def _smaller(a: _End, b: _End) -> _End:
+    """The smaller of two ends if that can be told."""
+    if a is None or b is None:
+        return None
+    return a if surely_at_most(a, b) else b if surely_at_most(b, a) else None
+
+
+def _larger(a: _End, b: _End) -> _End:
+    if a is None or b is None:
+        return None
+    return b if surely_at_most(a, b) else a if surely_at_most(b, a) else None
+
+
+def _first_known(*ends: _End) -> _End:
+    return next((e for e in ends if e is not None), None)
+
+
+def either(a: Range, b: Range) -> Range:
+    """x or y"""
+    return _smaller(a[0], b[0]), _larger(a[1], b[1])
+
+
+def least(a: Range, b: Range) -> Range:
+    """min(x, y), which is above neither: one known end above is enough."""
+    return _smaller(a[0], b[0]), _first_known(_smaller(a[1], b[1]), a[1], b[1])
+
+
+def greatest(a: Range, b: Range) -> Range:
+    """max(x, y)"""
+    return _first_known(_larger(a[0], b[0]), a[0], b[0]), _larger(a[1], b[1])
 
 
 class IndexRanges:
@@ -18,7 +112,7 @@ class IndexRanges:
 
     def __init__(self) -> None:
         self.folded = 0
-        self._known: dict[Value, _Range] = {}
+        self._known: dict[Value, tuple[Extent, Extent]] = {}
 
     def bind(self, index: Value, lower: Operand, upper: Operand) -> None:
         """Inside of its loop an index is at least `lower` and below `upper`."""
@@ -69,7 +163,7 @@ class IndexRanges:
             case _:
                 return None
 
-    def _of(self, x: Operand) -> _Range | None:
+    def _of(self, x: Operand) -> tuple[Extent, Extent] | None:
         return (x.value, x.value) if isinstance(x, Const) else self._known.get(x)
 
 

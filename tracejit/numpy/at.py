@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.indexing import BasicIndex, classify, expanded, scattered, single_mask, updated
+from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, scattered, single_mask, updated
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
 from tracejit.support.errors import UnsupportedError
@@ -44,10 +44,11 @@ class IndexedAt:
 
     array: Any
     index: Any
+    checked: bool = False  # traced indices out of range are an error
 
     def get(self) -> Any:
         """x[index]"""
-        return OPERATORS["getitem"](self.array, self.index) if isinstance(self.array, Tracer) else self.array[self.index]
+        return getitem(self.array, self.index, self.checked) if isinstance(self.array, Tracer) else self.array[self.index]
 
     def set(self, values: Any) -> Any:
         """x with x[index] replaced."""
@@ -55,10 +56,10 @@ class IndexedAt:
         value = to_dtype(as_array(values), x.dtype)
         if self.index is Ellipsis or single_mask(self.index, aval(x)) is not None:
             return updated(x, self.index, value)
-        found = classify(x, self.index)
+        found = classify(x, self.index, self.checked)
         if isinstance(found, BasicIndex) and not found.static:
-            return scattered(x, expanded(self.index, aval(x).ndim), value, "set")
-        return updated(x, self.index, value)
+            return scattered(x, expanded(self.index, aval(x).ndim), value, "set", self.checked)
+        return updated(x, self.index, value, self.checked)
 
     def add(self, values: Any) -> Any:
         """x with values added to x[index]."""
@@ -100,13 +101,13 @@ class IndexedAt:
         if mask is not None:
             wide = reshape(mask, (*aval(mask).shape, *[1] * (aval(x).ndim - aval(mask).ndim)))
             return u.where(wide, to_dtype(combine(x, values), dtype), x)
-        found = classify(x, self.index)
+        found = classify(x, self.index, self.checked)
         if isinstance(found, BasicIndex) and (found.static or name not in _ADDITIVE):
             return _written(x, found, self.get(), to_dtype(combine(self.get(), values), dtype))
         if name in _ADDITIVE:
             values = to_dtype(as_array(values), dtype)
             parts = expanded(self.index, aval(x).ndim) if isinstance(found, BasicIndex) else found
-            return scattered(x, parts, values if name == "add" else u.negative(values), "add")
+            return scattered(x, parts, values if name == "add" else u.negative(values), "add", self.checked)
         raise UnsupportedError(
             f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or subtract",
             location=user_location(),
@@ -140,7 +141,7 @@ def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, An
     def function(x: Any, index: Any, values: Any) -> None:
         if not isinstance(x, Tracer):
             raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
-        x.assign(change(IndexedAt(x, index), values))
+        x.assign(change(IndexedAt(x, index, checked=True), values))
 
     return function
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.index_checks import from_start
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import indexing as p
@@ -22,7 +23,7 @@ from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
-from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
@@ -144,7 +145,7 @@ def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     return start, size if step == 1 else (size + (step - 1)) // step, step
 
 
-def _basic(parts: Sequence[Any], shape: Shape) -> BasicIndex:
+def _basic(parts: Sequence[Any], shape: Shape, checked: bool = True) -> BasicIndex:
     start: list[Any] = []
     size: list[Extent] = []
     step: list[int] = []
@@ -160,7 +161,7 @@ def _basic(parts: Sequence[Any], shape: Shape) -> BasicIndex:
             a, m, k = _slice_of(part, n)
             out.append(m)
         elif isinstance(part, Tracer):
-            a, m, k = _wrapped(part, n), 1, 1
+            a, m, k = from_start(part, n, checked), 1, 1
         else:
             a, m, k = _static_position(part, n), 1, 1
         start.append(a)
@@ -169,14 +170,8 @@ def _basic(parts: Sequence[Any], shape: Shape) -> BasicIndex:
     return BasicIndex(tuple(start), tuple(size), tuple(step), tuple(out))
 
 
-def _wrapped(k: Any, n: Extent) -> Any:
-    """A traced index counted from the start."""
-    k = to_dtype(k, np.int64)
-    return u.where(u.less(k, 0), u.add(k, OPERATORS["extent"](n)), k)
-
-
-def classify(x: Any, index: Any) -> BasicIndex | list[Any]:
-    """What x[index] takes: a view, or the parts of an index with arrays."""
+def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]:
+    """What x[index] takes: a view, or the parts of an index with arrays.  `checked`: traced integers out of range are an error."""
     have = aval(x)
     parts = expanded(index, have.ndim)
     for k, part in enumerate(parts):
@@ -190,15 +185,15 @@ def classify(x: Any, index: Any) -> BasicIndex | list[Any]:
         )
     if any(isinstance(part, _Array) for part in parts):
         return parts
-    return _basic(parts, have.shape)
+    return _basic(parts, have.shape, checked)
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------------------
-def getitem(x: Tracer, index: Any) -> Any:
-    """x[index]: a view for basic indices, a new array for index arrays."""
-    found = classify(x, index)
+def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
+    """x[index]: a view for basic indices, a new array for index arrays; with `checked` an error for traced indices out of range."""
+    found = classify(x, index, checked)
     if not isinstance(found, BasicIndex):
-        return _gather(x, found)
+        return _gather(x, found, checked)
     view = read_view(x, found)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
         return view
@@ -227,7 +222,7 @@ def read_view(x: Any, index: Any) -> Any:
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
 
 
-def _index_arrays(x: Any, parts: Sequence[Any]) -> tuple[list[int], list[Any], list[Any], bool]:
+def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int], list[Any], list[Any], bool]:
     """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come first)."""
     shape = aval(x).shape
     axes: list[int] = []
@@ -279,25 +274,27 @@ def _index_arrays(x: Any, parts: Sequence[Any]) -> tuple[list[int], list[Any], l
             places.append(position)
             axis += 1
     common = broadcast_shapes(*[aval(a).shape for a in arrays])
-    wrapped = [broadcast_to(_wrapped_array(a, shape[d]), common) for a, d in zip(arrays, axes, strict=True)]
+    wrapped = [broadcast_to(_from_start(a, shape[d], checked), common) for a, d in zip(arrays, axes, strict=True)]
     adjacent = all(b - a <= 1 for a, b in itertools.pairwise(places))
     return axes, wrapped, rest, not adjacent
 
 
-def _wrapped_array(a: Any, n: Extent) -> Any:
+def _from_start(a: Any, n: Extent, checked: bool) -> Any:
     """An index array counted from the start.  Raises IndexOutOfBounds as far as values are known."""
     known = _made_here(a) if isinstance(a, Tracer) else np.asarray(a)
     if known is not None and known.size and not (-n <= int(known.min()) and int(known.max()) < n):
         bad = known[(known < -n) | (known >= n)].flat[0]
         raise IndexOutOfBounds(f"index {bad} is out of bounds for an axis of extent {n}", location=user_location())
-    if isinstance(a, Tracer) or not isinstance(n, int):
-        return _wrapped(a, n) if aval(a).dtype.kind == "i" else to_dtype(a, np.int64)
+    if isinstance(a, Tracer):
+        return from_start(a, n, checked and known is None)
     found = np.asarray(a, np.int64)
-    return np.where(found < 0, found + n, found)
+    if isinstance(n, int) or not (found < 0).any():
+        return np.where(found < 0, found + int(n), found) if isinstance(n, int) else found
+    return u.where(u.less(found, 0), u.add(found, OPERATORS["extent"](n)), found)
 
 
-def _gather(x: Any, parts: Sequence[Any]) -> Any:
-    axes, arrays, rest, first = _index_arrays(x, parts)
+def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
+    axes, arrays, rest, first = _index_arrays(x, parts, checked)
     # Slices on the other axes come first: they are views, and the gather then reads from them.
     shape = aval(x).shape
     cut = [slice(None)] * len(shape)
@@ -360,8 +357,8 @@ def _writes_itself(x: Tracer, index: Any, value: Any) -> bool:
     return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
 
 
-def updated(x: Any, index: Any, value: Any) -> Any:
-    """x with x[index] replaced, as a new array."""
+def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
+    """x with x[index] replaced, as a new array; with `checked` an error for traced indices out of range."""
     have: ShapedArray = aval(x)
     if isinstance(index, Rearranged):
         return index.write(x, value)
@@ -373,7 +370,7 @@ def updated(x: Any, index: Any, value: Any) -> Any:
         mask = single_mask(index, have)
         if mask is not None:
             return _masked(x, mask, value)
-        found = classify(x, index)
+        found = classify(x, index, checked)
     if isinstance(found, BasicIndex):
         part = reshape(_fit(value, found.shape), found.size)
         if found.static:
@@ -385,19 +382,19 @@ def updated(x: Any, index: Any, value: Any) -> Any:
                 "an assignment with a traced index and a slice step is not supported; use a slice of step 1", location=user_location()
             )
         return p.dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in found.start])
-    return scattered(x, found, value, "set")
+    return scattered(x, found, value, "set", checked)
 
 
-def scattered(x: Any, parts: Any, value: Any, op: str) -> Any:
+def scattered(x: Any, parts: Any, value: Any, op: str, checked: bool = True) -> Any:
     """x with the elements at index arrays set to (or increased by) a value."""
-    axes, arrays, rest, first = _index_arrays(x, parts)
+    axes, arrays, rest, first = _index_arrays(x, parts, checked)
     have = aval(x)
     cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
     # Slices become index arrays of their own axis only where they are not whole.
     partial = {d: s for d, s in cut.items() if s != slice(None)}
     batch = aval(arrays[0]).shape
     if partial:
-        return _scatter_part(x, parts, value, op, partial)
+        return _scatter_part(x, parts, value, op, partial, checked)
     kept = [d for d in range(have.ndim) if d not in axes]
     shape = (*batch, *[have.shape[d] for d in kept])
     order: list[int] = list(range(len(batch))) if first else []
@@ -422,14 +419,14 @@ def scattered(x: Any, parts: Any, value: Any, op: str) -> Any:
     return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
 
 
-def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: dict[int, slice]) -> Any:
+def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: dict[int, slice], checked: bool) -> Any:
     """Index arrays together with slices: scatter into the sliced part, then write it back."""
     shape = aval(x).shape
     cut = [partial.get(d, slice(None)) for d in range(len(shape))]
     basic = _basic(cut, shape)
     part = slice_array(x, basic.start, basic.size, basic.step)
     inner = [slice(None) if isinstance(item, slice) else item for item in parts]
-    return p.update_slice(x, scattered(part, inner, value, op), basic.start, basic.step)
+    return p.update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
 
 
 def _fit(value: Any, shape: Shape) -> Any:
@@ -471,19 +468,6 @@ def _masked(x: Any, mask: Any, value: Any) -> Any:
     return u.where(wide, value, x)
 
 
-def add_at(x: Any, index: Any, value: Any) -> None:
-    """np.add.at: x[index] += value with every repetition of an index counted."""
-    if not isinstance(x, Tracer):
-        raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
-    found = classify(x, index)
-    value = to_dtype(as_array(value), x.dtype)
-    if isinstance(found, BasicIndex):
-        x.assign(updated(x, found, u.add(read_view(x, found), value)))
-    else:
-        x.assign(scattered(x, found, value, "add"))
-
-
 OPERATORS["getitem"] = getitem
 OPERATORS["setitem"] = setitem
 OPERATORS["read_view"] = read_view
-UFUNCS[np.add, "at"] = add_at

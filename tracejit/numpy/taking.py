@@ -15,6 +15,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_
 from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import creation as c, shape as p
+from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS
@@ -77,7 +78,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     while step := step // 2:
         further = u.add(place, step)
         inside = u.less_equal(further, n)
-        found = OPERATORS["getitem"](line, u.subtract(u.minimum(further, n), 1))
+        found = gather(line, (0,), [u.subtract(u.minimum(further, n), 1)])
         place = u.where(u.logical_and(inside, _before(found, value, side)), further, place)
     return place
 
@@ -120,7 +121,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         slopes = u.divide(
             u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)), u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1))
         )
-        x0, y0, slope = (OPERATORS["getitem"](z, place) for z in (nodes, values, slopes))
+        x0, y0, slope = (gather(z, (0,), [place]) for z in (nodes, values, slopes))
         inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
     inner = u.where(u.equal(at, element_at(nodes, n - 1)), last, inner)
     out = u.where(u.greater(at, element_at(nodes, n - 1)), high, u.where(u.less(at, element_at(nodes, 0)), low, inner))

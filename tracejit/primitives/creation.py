@@ -11,6 +11,7 @@ from attrs import field
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
@@ -48,6 +49,9 @@ class Iota(Primitive):
     def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
         return bind(self), None
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return 0, self.shape[self.axis] - 1
+
 
 @node
 class ExtentValue(Primitive):
@@ -71,6 +75,9 @@ class ExtentValue(Primitive):
 
     def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
         return bind(self), None
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return self.extent, self.extent
 
 
 def extent_value(extent: Extent, dtype: Any) -> Any:

@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import field
 
+from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
@@ -131,6 +133,9 @@ class Add(Elementwise):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return [sum_to(ct, a.aval) if isinstance(a, UndefinedPrimal) else None for a in args]
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.total(*ranges)
+
 
 @node
 class Sub(Elementwise):
@@ -151,6 +156,9 @@ class Sub(Elementwise):
             sum_to(neg(ct), y.aval) if isinstance(y, UndefinedPrimal) else None,
         ]
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.difference(*ranges)
+
 
 @node
 class Mul(Elementwise):
@@ -170,6 +178,9 @@ class Mul(Elementwise):
         if isinstance(x, UndefinedPrimal):
             return [sum_to(mul(ct, y), x.aval), None]
         return [None, sum_to(mul(x, ct), y.aval)]
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.product(*ranges)
 
 
 @node
@@ -202,6 +213,9 @@ class FloorDivide(Elementwise):
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return (None, None)
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.quotient(*ranges)
+
 
 @node
 class Remainder(Elementwise):
@@ -216,6 +230,9 @@ class Remainder(Elementwise):
 
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return (_One, lambda: neg(bind(FloorDivide(), *xs)))
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.remainder(ranges[1])
 
 
 def _floor_division(b: Any, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
@@ -307,6 +324,9 @@ class Neg(Elementwise):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return [neg(ct)]
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.negated(ranges[0])
+
 
 @node
 class Abs(Elementwise):
@@ -367,6 +387,9 @@ class Maximum(Elementwise):
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return _half_where_equal(out, *xs)
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.greatest(*ranges)
+
 
 @node
 class Minimum(Elementwise):
@@ -380,6 +403,9 @@ class Minimum(Elementwise):
 
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return _half_where_equal(out, *xs)
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.least(*ranges)
 
 
 # -- rounding -----------------------------------------------------------------------------------------------------------------------
@@ -901,6 +927,9 @@ class Select(Elementwise):
             sum_to(select(condition, zero, ct), y.aval) if isinstance(y, UndefinedPrimal) else None,
         ]
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.either(ranges[1], ranges[2])
+
 
 @node
 class Convert(Elementwise):
@@ -936,6 +965,9 @@ class Convert(Elementwise):
 
     def simplify(self, *args: Any) -> int | None:
         return 0 if args[0].aval.dtype == self.dtype and not args[0].aval.weak else None
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges[0]
 
 
 # -- shorthands the rules are written with ----------------------------------------------------------------------------------------------

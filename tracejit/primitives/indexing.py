@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm, Update
 from tracejit.ir.kernel import Const, index_const
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import Range
 from tracejit.ir.types import Extent, Shape, ShapedArray, same_extent
 from tracejit.primitives.creation import full, iota
 from tracejit.primitives.elementwise import Eq, convert, select
@@ -173,6 +175,9 @@ class DynamicSlice(Primitive):
             return gather(x, tuple(range(len(inner))), indices), 0
         return gather(move_to_front(x, dims[0]), tuple(range(len(inner) + 1)), [iota(wide, 0, np.int64), *indices]), 0
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges[0]
+
 
 @node
 class DynamicUpdateSlice(Primitive):
@@ -332,6 +337,9 @@ class Gather(Primitive):
             return bind(self, x, *moved), 0
         lanes = iota(shape_of(moved[0]), 0, np.int64)
         return bind(Gather((0, *[a + 1 for a in self.axes]), self.fill), move_to_front(x, dims[0]), lanes, *moved), 0
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.either(ranges[0], (0, 0)) if self.fill else ranges[0]
 
 
 @node

@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce, Scan
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.primitives.elementwise import Eq, convert, mul, select
@@ -187,6 +188,9 @@ class _Extremum(_Reduction):
         picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
         return out, OPERATORS["raw_div"](picked, count)
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges[0]
+
 
 @node
 class ReduceMax(_Extremum):
@@ -283,6 +287,9 @@ class _Arg(Primitive):
     def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
         make: Any = type(self)
         return bind(make(self.axis + 1), move_to_front(args[0], dims[0])), 0
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return 0, avals[0].shape[self.axis] - 1
 
 
 @node

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import Form, FormBuilder, Operand, Piece, Piecewise
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import Range
 from tracejit.ir.types import DimDependent, Extent, Shape, ShapedArray, prod, same_extent, same_shape
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import node
@@ -28,6 +31,9 @@ class _Linear(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (t,) = tangents
         return bind(self, *primals), None if t is None else bind(self, t)
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges[0]
 
 
 def check_inside(name: str, x: ShapedArray, start: Shape, shape: Shape, step: tuple[int, ...]) -> None:
@@ -328,6 +334,9 @@ class Concatenate(Primitive):
             for a, d in zip(args, dims, strict=True)
         ]
         return bind(Concatenate(self.axis + 1), *full), 0
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return functools.reduce(ranges_of.either, ranges)
 
     def simplify(self, *args: Any) -> int | None:
         return 0 if len(args) == 1 else None

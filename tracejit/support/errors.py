@@ -10,7 +10,8 @@ from typing import Any
 from tracejit.support.source import Location
 
 __all__ = [
-    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "InternalError", "LaunchError",
+    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck", "InternalError",
+    "LaunchError",
     "LeakedTracerError", "MissingRuleError", "OutOfMemory", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
     "IndexOutOfBounds", "UnsupportedError", "UserError", "VerifyError", "WriteError",
 ]  # fmt: skip
@@ -77,6 +78,14 @@ class LeakedTracerError(TracerError):
 
 class IndexOutOfBounds(UserError, IndexError):
     """An index is outside the array, as NumPy would say."""
+
+
+class FailedCheck(UserError, IndexError):
+    """A compiled program found an index out of bounds: `failure` says where, in the terms of the trace that made the program."""
+
+    def __init__(self, failure: int) -> None:
+        super().__init__("an index is out of bounds")
+        self.failure = failure
 
 
 class WriteError(UserError, ValueError):

@@ -9,6 +9,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
+from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -123,7 +124,9 @@ def batch_pairs(
     try:
         with use_interpreter(interpreter):
             results = list(function(*tracers))
-        return [interpreter.pair(r) for r in results]
+        pairs = [interpreter.pair(r) for r in results]
+        hand_on(interpreter)
+        return pairs
     finally:
         interpreter.alive = False
 

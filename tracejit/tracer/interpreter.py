@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import aval_of
 from tracejit.support.errors import LeakedTracerError, TracejitError
 from tracejit.support.source import user_location
+
+if TYPE_CHECKING:
+    from tracejit.tracer.failures import Failures
+    from tracejit.tracer.tracer import Tracer
 
 __all__ = ["EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "use_interpreter"]
 
@@ -29,13 +33,22 @@ class Interpreter:
     """What `bind` does.  `parent` is the interpreter below; `alive` ends with the trace that owns it."""
 
     name = "interpreter"
+    is_part = False  # of the trace around it: what fails in it fails there (see `failures`)
+    is_program = False
+    partial = False  # records only operations on its own tracers
+    failures: Failures | None = None
 
     def __init__(self, parent: Interpreter | None) -> None:
         self.parent = parent
         self.alive = True
+        self.checked: dict[Any, Any] = {}  # the indices that need no further check here
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results of one operation, always a tuple."""
+        raise NotImplementedError
+
+    def lift(self, value: Any) -> Tracer:
+        """A value from outside as a tracer of this interpreter."""
         raise NotImplementedError
 
     def write(self, cell: Any, value: Any) -> None:
@@ -56,6 +69,8 @@ class EvalInterpreter(Interpreter):
             if own is not None:
                 return own(primitive, args)
             if isinstance(getattr(a, "interpreter", None), Interpreter):
+                if a.interpreter is self:  # the cell of its failures
+                    return self.process(primitive, [x.value if getattr(x, "interpreter", None) is self else x for x in args])
                 raise LeakedTracerError(
                     f"a traced array {a.aval} is used after its trace has ended; it was stored where it outlived its function"
                 )
@@ -63,6 +78,12 @@ class EvalInterpreter(Interpreter):
         primitive.abstract_eval(*[aval_of(a) for a in args])
         result = primitive.impl(*args)
         return tuple(result) if primitive.multiple_results else (result,)
+
+    def write(self, cell: Any, value: Any) -> None:
+        """The one cell it has is that of its failures: what has failed is raised."""
+        from tracejit.tracer.failures import note_failure
+
+        note_failure(value)
 
 
 eager = EvalInterpreter(None)

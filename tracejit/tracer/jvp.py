@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir.primitive import Primitive
+from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
@@ -60,6 +61,7 @@ def jvp(
         with use_interpreter(interpreter):
             results = list(function(*tracers))
         pairs = [interpreter.pair(r) for r in results]
+        hand_on(interpreter)
     finally:
         interpreter.alive = False
     return [p for p, _ in pairs], [t for _, t in pairs]

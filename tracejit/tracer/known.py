@@ -1,17 +1,21 @@
-"""Values in a trace that depend on no argument: what Python asks for while tracing (`if`, `range`, a shape) can be answered from these."""
+"""What a trace knows of its values: those that depend on no argument, and between which numbers integers lie.
+
+What Python asks for while tracing (`if`, `range`, a shape) can be answered from the former; the latter tell which indices need no check.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
+from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.tracer.interpreter import eager, use_interpreter
 
-__all__ = ["KnownValues"]
+__all__ = ["KnownRanges", "KnownValues", "range_of_array"]
 
 _UNKNOWN = object()
 
@@ -33,14 +37,14 @@ class KnownValues:
         """The array that `atom` is, or None if it depends on an argument."""
         if isinstance(atom, Literal):
             return np.asarray(atom.value)
-        for needed in self._needed(atom):
+        for needed in self.needed(atom, self._values):
             self._compute(needed)
         found = self._values.get(atom, _UNKNOWN)
         return None if found is _UNKNOWN else found
 
     def sources(self, atom: Atom) -> list[Var]:
         """The inputs of the trace that `atom` depends on."""
-        return [] if isinstance(atom, Literal) else [v for v in self._needed(atom, known=False) if v not in self._producer]
+        return [] if isinstance(atom, Literal) else [v for v in self.needed(atom, ()) if v not in self._producer]
 
     def _index(self) -> None:
         for equation in self.equations[self._seen :]:
@@ -48,14 +52,18 @@ class KnownValues:
                 self._producer[var] = equation
         self._seen = len(self.equations)
 
-    def _needed(self, atom: Var, known: bool = True) -> list[Var]:
-        """What `atom` is computed from, operands first; without what has a value already if `known`."""
+    def producer(self, var: Var) -> Equation | None:
+        """The equation that computes a variable, None for an input of the trace."""
+        return self._producer.get(var)
+
+    def needed(self, atom: Var, done: Container[Var]) -> list[Var]:
+        """What `atom` is computed from and `atom`, operands first, but for what is `done` and what only that is computed from."""
         self._index()
         order: dict[Var, None] = {}
         stack: list[tuple[Var, bool]] = [(atom, False)]
         while stack:
             var, ready = stack.pop()
-            if var in order or (known and var in self._values):
+            if var in order or var in done:
                 continue
             equation = self._producer.get(var)
             if ready or equation is None:
@@ -80,3 +88,67 @@ class KnownValues:
         with use_interpreter(eager):
             results = eager.process(equation.primitive, inputs)
         self._values.update(zip(equation.outputs, [np.asarray(r) for r in results], strict=True))
+
+
+_EXACT = 62
+"""Bits of integers that extents are taken to fit, so that sums of a few do not wrap around."""
+
+
+def _of_dtype(dtype: np.dtype[Any]) -> tuple[int, int] | None:
+    """The values of a dtype, where they are few enough to tell something about an index."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind not in "iu" or dtype.itemsize > 4:
+        return None
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _checked(found: Range, dtype: np.dtype[Any]) -> Range:
+    """The range of a result of this dtype: anything where numbers beyond its limits would have wrapped around."""
+    limits = _of_dtype(dtype)
+    if limits is None:
+        fits = all(not isinstance(end, int) or abs(end) < 1 << _EXACT for end in found) and (dtype.kind != "u" or _not_negative(found))
+        return found if fits and dtype.kind in "iu" else ANYTHING
+    return found if all(isinstance(end, int) for end in found) and within(found, *limits) else limits
+
+
+def _not_negative(found: Range) -> bool:
+    return isinstance(found[0], int) and found[0] >= 0
+
+
+def range_of_array(array: Any) -> Range:
+    """The least and greatest element of an array of integers that is known."""
+    array = np.asarray(array)
+    return (int(array.min()), int(array.max())) if array.size and array.dtype.kind in "biu" else ANYTHING
+
+
+@define(eq=False)
+class KnownRanges:
+    """The ranges of integer variables of a growing list of equations.  `given(var)` is that of an input of the trace."""
+
+    values: KnownValues
+    given: Callable[[Var], Range]
+    _ranges: dict[Var, Range] = field(factory=dict[Var, Range])
+
+    def of(self, atom: Atom) -> Range:
+        """Between which values the elements of an atom lie."""
+        if isinstance(atom, Var):
+            for var in self.values.needed(atom, self._ranges):
+                self._ranges[var] = self._compute(var)
+        return self._known(atom)
+
+    def _known(self, atom: Atom) -> Range:
+        return range_of_array(atom.value) if isinstance(atom, Literal) else self._ranges[atom]
+
+    def _compute(self, var: Var) -> Range:
+        if var.aval.dtype.kind not in "biu":
+            return ANYTHING
+        equation = self.values.producer(var)
+        if equation is None:
+            found = self.given(var)
+        elif equation.primitive.multiple_results:
+            found = ANYTHING
+        else:
+            found = equation.primitive.value_range([self._known(x) for x in equation.inputs], *[x.aval for x in equation.inputs])
+        return _checked(found, var.aval.dtype)

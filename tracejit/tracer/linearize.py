@@ -11,6 +11,7 @@ from attrs import evolve
 from tracejit.ir.jaxpr import Jaxpr, Literal, Var
 from tracejit.support.nodes import node
 from tracejit.support.source import located
+from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
 from tracejit.tracer.jvp import JVPInterpreter
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
@@ -61,6 +62,7 @@ def linearize(
         with use_interpreter(forward):
             results = list(function(*tracers))
         pairs = [forward.pair(r) for r in results]
+        hand_on(forward)
         zero = tuple(t is None for _, t in pairs)
         with use_interpreter(recorder):
             outputs = [recorder.atom(t) for _, t in pairs if t is not None]

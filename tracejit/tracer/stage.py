@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.types import ShapedArray, aval_of
+from tracejit.ir.ranges import ANYTHING, Range
+from tracejit.ir.types import DimDependent, ShapedArray, aval_of
 from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
+from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
-from tracejit.tracer.known import KnownValues
+from tracejit.tracer.known import KnownRanges, KnownValues, range_of_array
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
@@ -35,6 +37,7 @@ class StageInterpreter(Interpreter):
     """
 
     name = "jit"
+    is_part = True
 
     def __init__(self, parent: Interpreter | None, *, partial: bool = False, specialise: Callable[[Var], int | None] | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +52,9 @@ class StageInterpreter(Interpreter):
         self.cells: dict[int, tuple[Tracer, Any]] = {}  # outer cells written inside: id -> (cell, value here)
         self.first_writes: dict[int, int] = {}  # cell of this trace -> how many equations came before its first change
         self._specialise = specialise
+        self.ranges: dict[Var, Range] = {}  # of inputs that count
         self._known = KnownValues(self.equations, self._given)
+        self._ranges = KnownRanges(self._known, self._range_given)
         self._looked_into: dict[int, Any] = {} if parent is None else getattr(parent, "_looked_into", {})
         self._made_here: set[int] = set()
 
@@ -57,6 +62,10 @@ class StageInterpreter(Interpreter):
         var = Var(aval)
         self.inputs.append(var)
         return Tracer(self, var, aval)
+
+    def lift(self, value: Any) -> Tracer:
+        atom = self.atom(value)
+        return Tracer(self, atom, atom.aval)
 
     def need_value(self, tracer: Tracer) -> None:
         """Ask for a restart if the tracer follows from arguments whose values the caller has."""
@@ -80,7 +89,25 @@ class StageInterpreter(Interpreter):
             made = {var for var, value in zip(self.captured.values(), self.constants, strict=True) if id(value) in self._made_here}
             if not made.issuperset(self._known.sources(atom)):
                 return None
-        return self._known.value(atom)
+        try:
+            return self._known.value(atom)
+        except DimDependent:  # what it is follows from an extent
+            return None
+
+    def value_range(self, tracer: Tracer) -> Range:
+        """Between which numbers the elements of a tracer of integers lie."""
+        return ANYTHING if self.partial else self._ranges.of(self.atom(tracer))
+
+    def _range_given(self, var: Var) -> Range:
+        known = self.ranges.get(var)
+        if known is not None:
+            return known
+        for value, captured in zip(self.constants, self.captured.values(), strict=True):
+            if captured is var:
+                if isinstance(value, Tracer):
+                    return value.value_range()
+                return range_of_array(value) if id(value) in self._made_here else ANYTHING
+        return ANYTHING
 
     @property
     def looked_into(self) -> list[Any]:
@@ -204,6 +231,7 @@ class Staged:
     written: tuple[tuple[int, int], ...] = ()  # (argument position, equations before the first change) of arguments the function changed
     outer_cells: tuple[tuple[Tracer, Any], ...] = ()
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
+    sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
 
 
 def aval_of_argument(x: Any) -> ShapedArray:
@@ -219,6 +247,8 @@ def stage(
     writeback: bool = False,
     cells: Sequence[Tracer] = (),
     own_changes: bool = False,
+    program: bool = False,
+    ranges: Mapping[int, Range] | None = None,
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
 
@@ -226,7 +256,8 @@ def stage(
     arguments the function changed in place are appended to the outputs and listed in `written`; without it a change is refused,
     unless `own_changes` says that arguments are the function's own copies (loop carries).  `cells` are outer arrays that the function
     changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
-    among them are listed in `outer_cells`.
+    among them are listed in `outer_cells`.  A `program` has what can fail in it as its last output, if anything can; other traces leave
+    that to the trace around them.  `ranges` tells between which numbers integer arguments lie.
     """
     parent = current_interpreter()
     positions: dict[Var, int] = {}
@@ -239,6 +270,9 @@ def stage(
     tracers = [interpreter.new_input(a) for a in avals]
     for n, tracer in enumerate(tracers):
         positions[tracer.value] = n
+    interpreter.is_program, interpreter.is_part = program, not program
+    for n, known in (ranges or {}).items():
+        interpreter.ranges[tracers[n].value] = known
     for cell in cells:
         interpreter.cells[id(cell)] = (cell, interpreter.new_input(cell.aval.strong()).value)
     given = dict(interpreter.cells)
@@ -251,12 +285,16 @@ def stage(
                 raise TracerError(f"argument {changed[0]} is changed in place, which is refused here; copy it first (x = x.copy())")
             outputs += [interpreter.atom(tracers[n]) for n in changed]
             outputs += [interpreter.cells[id(c)][1] for c in cells]
+            failures = interpreter.failures
+            if failures is not None and failures.cell.version:
+                outputs.append(interpreter.atom(failures.cell))
     finally:
         interpreter.alive = False
     jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
     written = tuple((n, interpreter.first_writes[id(tracers[n])]) for n in changed)
     outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
-    return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into))
+    sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
+    return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites)
 
 
 def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
@@ -186,6 +187,11 @@ class Tracer:
     def concrete(self) -> Any:
         """The concrete value if this interpreter knows it, else None."""
         return getattr(self.interpreter, "concrete", lambda t: None)(self)
+
+    def value_range(self) -> Range:
+        """Between which numbers its elements lie, if it holds integers and the trace can tell."""
+        find = getattr(self.interpreter, "value_range", None)
+        return ANYTHING if find is None or not self.interpreter.alive else find(self)
 
     def _refuse(self, what: str, advice: str) -> NoReturn:
         if not self.interpreter.alive:

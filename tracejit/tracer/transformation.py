@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.ranges import Range
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import Interpreter
+from tracejit.tracer.known import range_of_array
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
@@ -45,6 +47,9 @@ class Transformation(Interpreter):
     def wrap(self, value: Any, extra: Any) -> Tracer:
         return Tracer(self, (value, extra), aval_of_argument(value))
 
+    def lift(self, value: Any) -> Tracer:
+        return self.wrap(value, None)
+
     def argument(self, position: int, value: Any, extra: Any) -> Tracer:
         """The tracer of an argument: one that the function must not change in place."""
         tracer = self.wrap(value, extra)
@@ -64,6 +69,11 @@ class Transformation(Interpreter):
     def known(self, value: Any) -> Any:
         """The concrete value of a value of the interpreter below, None if it has none."""
         return value.concrete() if isinstance(value, Tracer) else np.asarray(value)
+
+    def value_range(self, tracer: Tracer) -> Range:
+        """That of the value below."""
+        value = tracer.value[0]
+        return value.value_range() if isinstance(value, Tracer) else range_of_array(value)
 
     def need_value(self, tracer: Tracer) -> None:
         """Python asks for a value: a trace further out may restart with it."""

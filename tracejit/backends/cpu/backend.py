@@ -10,11 +10,11 @@ import numpy as np
 
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.program import OUT_OF_MEMORY, emit_program, slots_of
+from tracejit.backends.cpu.program import FAILED_CHECK, OUT_OF_MEMORY, emit_program, slots_of
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
-from tracejit.support.errors import InternalError
+from tracejit.support.errors import FailedCheck, InternalError
 from tracejit.support.platform import thread_count
 
 __all__ = ["CPUBackend", "CompiledProgram", "status_error"]
@@ -63,18 +63,18 @@ class CompiledProgram:
     def run(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> list[Any]:
         """Call the program through ctypes: for the compiler's own use and tests; functions are called through their native entry."""
         words, outputs = self._arguments(inputs, dims)
-        self._call(ctypes.addressof(words))
+        self._call(words)
         return outputs
 
-    def _call(self, words: int) -> None:
+    def _call(self, words: Any) -> None:
         try:
-            status = self._function(words)
+            status = self._function(ctypes.addressof(words))
         except SystemError as error:  # ctypes does not expect a function called without the GIL to set an exception: Ctrl-C did
             if error.__cause__ is None:
                 raise
             status, cause = -1, error.__cause__
         else:
-            cause = status_error(status)
+            cause = FailedCheck(words[len(self.slots) - 1]) if status == FAILED_CHECK else status_error(status)
         try:
             if status:
                 raise cause  # outside the handler: otherwise the two errors would refer to each other
@@ -114,6 +114,8 @@ class CompiledProgram:
                     words[n] = inputs[slot.number].strides[slot.axis]
                 case "dim":
                     words[n] = dims[slot.name]
+                case "failure":
+                    words[n] = 0
                 case _:
                     words[n] = outputs[slot.number].ctypes.data
         return words, outputs

@@ -12,20 +12,21 @@ from tracejit.backends.cpu import control, library
 from tracejit.backends.cpu.emit import FunctionEmitter, Module
 from tracejit.backends.cpu.words import Word
 from tracejit.ir.kernel import Buffer, Kernel
-from tracejit.ir.program import Branch, Call, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import value
 
-__all__ = ["OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
+__all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
 
 
 @value
 class Slot:
     """One word of the argument block.
 
-    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n).
+    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n),
+    "failure" (what a check has found, written by the program).
     """
 
     kind: str
@@ -43,6 +44,8 @@ def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[S
             out += [Slot("stride", n, axis) for axis in range(len(b.shape))]
     out += [Slot("dim", name=d) for d in program.dims]
     out += [Slot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]  # others lie in arguments
+    if program.checked:
+        out.append(Slot("failure"))
     return tuple(out)
 
 
@@ -52,6 +55,8 @@ def item_size(dtype: str) -> int:
 
 OUT_OF_MEMORY = 2
 """The status of a program that could not have the memory for its intermediate arrays."""
+FAILED_CHECK = 3
+"""The status of a program in which a check has failed."""
 _NO_MACHINE = 1 << 50  # bytes
 
 
@@ -68,6 +73,7 @@ class _ProgramEmitter:
         self.moving = {b for s in walk_steps(program.steps) if isinstance(s, Swap) for b in (s.a, s.b)}
         self.fixed: dict[ProgramBuffer, str] = {}
         self.homes: dict[ProgramBuffer, str] = {}
+        self.failure = ""  # where a failed check puts what it has found
 
     def emit(self) -> None:
         e = self.e
@@ -82,6 +88,8 @@ class _ProgramEmitter:
                     self.strides.setdefault(self.program.inputs[slot.number], []).append(self._entry(f"load i64, ptr {pointer}"))
                 case "dim":
                     e.dims[slot.name] = self._entry(f"load i64, ptr {pointer}")
+                case "failure":
+                    self.failure = pointer
                 case _:
                     self.place(self.program.outputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
         for b in self.program.temporaries:
@@ -162,6 +170,8 @@ class _ProgramEmitter:
                     self.while_loop(s)
                 case Branch():
                     self.branch(s)
+                case Check():
+                    self.check(s)
                 case _:
                     raise InternalError(f"the cpu backend has no step {type(s).__name__}")
 
@@ -194,12 +204,22 @@ class _ProgramEmitter:
         e = self.e
         e.declare("@tj_check_interrupt", "declare i32 @tj_check_interrupt()")
         code = e.line("call i32 @tj_check_interrupt()")
-        stop = e.line(f"icmp ne i32 {code}, 0")
-        leave, go = e.fresh_label("stopped"), e.fresh_label("go")
-        e.put(f"br i1 {stop}, label %{leave}, label %{go}")
+        self.leave_if(e.line(f"icmp ne i32 {code}, 0"), -1)
+
+    def check(self, s: Check) -> None:
+        found = self.e.line(f"load i64, ptr {self.pointer(s.failure)}")
+        self.leave_if(self.e.line(f"icmp ne i64 {found}, 0"), FAILED_CHECK, f"store i64 {found}, ptr {self.failure}")
+
+    def leave_if(self, condition: str, status: int, *last: str) -> None:
+        """Return `status` where the condition holds, after the lines `last` and what every way out does."""
+        e = self.e
+        leave, go = e.fresh_label("leave"), e.fresh_label("go")
+        e.put(f"br i1 {condition}, label %{leave}, label %{go}")
         e.start(leave)
+        for text in last:
+            e.put(text)
         e.lines.append(e.exit)
-        e.put("ret i32 -1")
+        e.put(f"ret i32 {status}")
         e.start(go)
 
     def counted(self, s: CountedLoop) -> None:

@@ -7,7 +7,7 @@ cheap.  Otherwise it is stored, by a group of its own or as a further result of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from attrs import define, field
@@ -356,22 +356,25 @@ class _Fuser:
                         stack.append(g)
         return False
 
-    def merge(self, groups: list[int]) -> list[int]:
-        """Join groups over one iteration space that none of the others waits for."""
+    def merge(self, groups: list[int], beside: bool = False) -> list[int]:
+        """Join groups over one iteration space that none of the others waits for; with `beside` one of them may scatter."""
         first, *rest = groups
         kept = [first]
         for g in rest:
             a, b = self.nodes[first], self.nodes[g]
-            same = _same_space(a.space, b.space)
+            same = _same_space(a.space, b.space) or (beside and _same_space(self.running(a), self.running(b)))
             if a.product is not None or b.product is not None:
                 kept.append(g)
                 continue
             if not same or a.operations + b.operations > MAX_OPERATIONS or self.downstream(first, g) or self.downstream(g, first):
                 kept.append(g)
                 continue
-            if any(isinstance(self.equations[m].form, (Loop, LibraryCall, Scatter, Update)) for m in (*a.members, *b.members)):
+            forms = [self.equations[m].form for m in (*a.members, *b.members)]
+            scatters = sum(isinstance(form, Scatter) for form in forms)
+            if scatters > beside or any(isinstance(form, (Loop, LibraryCall, Update)) for form in forms):
                 kept.append(g)
                 continue
+            a.space = self.running(a) if beside else a.space
             a.members = list(dict.fromkeys((*a.members, *b.members)))
             a.outputs += b.outputs
             a.many |= b.many
@@ -505,18 +508,42 @@ class _Fuser:
         return Fusion(tuple(self.finished()), tuple(reversed(self.refusals)))
 
     def join_readers(self) -> None:
-        """Groups side by side: over one iteration space, reading one array, which is then loaded once."""
-        readers: dict[tuple[Var, int], list[int]] = {}
+        """Groups side by side: over one iteration space, reading one array at one place, which is then loaded once."""
+        readers: dict[tuple[Var, Place], dict[int, None]] = {}
         for g, made in self.nodes.items():
-            if not all(isinstance(self.equations[m].form, (Map, Piecewise, Reduce)) for m in made.members):
+            if not all(isinstance(self.equations[m].form, (Map, Piecewise, Reduce, Scatter)) for m in made.members):
                 continue
-            for v in {a for m in made.members for a in self.equations[m].inputs if isinstance(a, Var)}:
-                if v not in self.producer or g not in self.groups_of[self.producer[v]]:
-                    readers.setdefault((v, made.outer), []).append(g)
+            for v, place in self.reads_of(g, made):
+                readers.setdefault((v, place), {})[g] = None
         for groups in readers.values():
             left = [g for g in groups if g in self.nodes]
             while len(left) > 1:
-                left = self.merge(left)[1:]
+                left = self.merge(left, beside=True)[1:]
+
+    def reads_of(self, g: int, made: _Node) -> Iterator[tuple[Var, Place]]:
+        """What a group reads of others, and where."""
+        for m in made.members:
+            for k, v in enumerate(self.equations[m].inputs):
+                if not isinstance(v, Var) or (v in self.producer and g in self.groups_of[self.producer[v]]):
+                    continue
+                for access in self.shapes[m].reads.get(k, ()):
+                    for place in made.places[m]:
+                        at = place if access.own else _composed(place, access, -1)
+                        if -1 not in at:  # every index is known
+                            yield v, tuple(self.numbered(i, made) for i in at)
+
+    def running(self, made: _Node) -> Shape:
+        """The space that the loops of a group run over: for a number made of reductions to numbers that of the reductions."""
+        if made.space:
+            return made.space
+        spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
+        return spaces[0] if spaces and all(_same_space(spaces[0], s) for s in spaces) else made.space
+
+    def numbered(self, index: Affine | int, made: _Node) -> Affine | int:
+        """An index with the loops of reductions to numbers counted as those of a group over the same space."""
+        if isinstance(index, int) or made.space or not isinstance(index[0], tuple):
+            return index
+        return index[0][1], index[1], index[2]
 
     def finished(self) -> list[Group]:
         """Groups in an order that respects what they read from each other."""

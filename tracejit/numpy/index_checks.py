@@ -1,0 +1,60 @@
+"""Checks of indices that are computed: NumPy raises IndexError, and so does the compiled program, after it has run.
+
+Out of range, an index reads and writes the nearest element meanwhile, which is thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.ranges import within
+from tracejit.ir.types import Extent
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.primitives.reduction import reduce_max
+from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.tracer import OPERATORS, Tracer
+
+__all__ = ["from_start"]
+
+
+def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
+    """Integers counted from the start of an axis of extent n.  `checked`: the program fails where one is out of range."""
+    known = k.value_range()
+    place = to_dtype(k, np.int64)
+    if known[0] is None or not within((known[0], known[0]), 0, known[0]):
+        place = u.where(u.less(place, 0), u.add(place, OPERATORS["extent"](n)), place)
+    if checked and not within(known, 0 - n, n - 1):
+        _check(k, place, n)
+    return place
+
+
+def _check(k: Tracer, place: Any, n: Extent) -> None:
+    """The program fails if an element of `place`, which is k counted from the start, is outside of an axis of extent n."""
+    shape = aval(k).shape
+    seen = current_interpreter().checked
+    if any(isinstance(m, int) and m == 0 for m in shape) or seen.get((id(k.value), str(n))) is k.value:
+        return
+    seen[id(k.value), str(n)] = k.value  # kept, so that its identity is not given out again
+    # Negative numbers are the greatest unsigned ones: the greatest element is out of range if any is.
+    unsigned = to_dtype(place, np.uint64)
+    worst = reduce_max(unsigned, tuple(range(len(shape)))) if shape else unsigned
+    outside = u.greater_equal(worst, to_dtype(OPERATORS["extent"](n), np.uint64))
+    index = to_dtype(worst, np.int64)
+    index = u.where(u.less(index, 0), u.subtract(index, OPERATORS["extent"](n)), index)
+    site = failures_here().site(n) + 1
+    mark = u.bitwise_or(u.bitwise_and(index, (1 << INDEX_BITS) - 1), site << INDEX_BITS)
+    note_failure(u.where(outside, mark, np.int64(0)))
+
+
+def first_failure(before: Any, found: Any) -> Any:
+    """The failure noted before, or if there is none the greatest of those found."""
+    rank = len(aval(found).shape)
+    found = reduce_max(found, tuple(range(rank))) if rank else found
+    return found if before is None else u.where(u.not_equal(before, 0), before, found)
+
+
+OPERATORS["first_failure"] = first_failure

@@ -1,0 +1,139 @@
+"""What can go wrong in a traced program depending on values: an index out of bounds.
+
+A level is what is not just a part of the trace around it: a program, a transformation, the eager interpreter.  Each has one cell (an i64
+of rank 0): 0 as long as nothing is wrong, then the first failure.  Loops and branches carry it as they carry every array that their
+bodies change.  A program hands its cell out and fails by it; a transformation hands it on to the level below, reduced over the mapped
+axis; the eager interpreter raises at once.
+
+A failure is (number of the site + 1) * 2**48 + the index modulo 2**48.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from tracejit.ir.types import Extent, ShapedArray, evaluate
+from tracejit.support.errors import IndexOutOfBounds
+from tracejit.support.nodes import node
+from tracejit.support.source import Location, user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
+from tracejit.tracer.tracer import OPERATORS, Tracer
+
+__all__ = ["INDEX_BITS", "Failures", "Site", "failure_cell", "failures_here", "hand_on", "index_error", "note_failure"]
+
+INDEX_BITS = 48
+"""How many bits of an index a failure keeps."""
+_MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
+
+
+@node
+class Site:
+    """Where the user's code indexes an axis of this extent."""
+
+    extent: Extent
+    location: Location | None
+
+
+@define(eq=False)
+class Failures:
+    """The cell of a level, and the sites of all levels of a program."""
+
+    cell: Tracer
+    sites: list[Site] = field(factory=list[Site])
+    numbers: dict[Any, int] = field(factory=dict[Any, int])
+
+    def site(self, extent: Extent) -> int:
+        """The number of the user's line as one that indexes an axis of this extent.  Lines beyond what a failure can count share one."""
+        location = user_location()
+        key = (str(extent), location and (location.code, location.lasti))
+        number = self.numbers.get(key)
+        if number is None:
+            if len(self.sites) < _MOST_SITES:
+                self.sites.append(Site(extent, location))
+            number = self.numbers[key] = len(self.sites) - 1
+        return number
+
+
+_eager: ContextVar[Failures | None] = ContextVar("tracejit_failures", default=None)
+
+
+def failures_here() -> Failures:
+    """Those of the level that the current operation belongs to."""
+    return _of(_level(current_interpreter()))
+
+
+def failure_cell() -> Tracer | None:
+    """The cell of the level that the current operation belongs to, None as long as nothing can fail."""
+    level = _level(current_interpreter())
+    found = _eager.get() if level is eager else level.failures
+    return None if found is None else found.cell
+
+
+def _level(interpreter: Interpreter) -> Interpreter:
+    while interpreter.is_part and interpreter.parent is not None:
+        interpreter = interpreter.parent
+    return interpreter
+
+
+def _of(level: Interpreter) -> Failures:
+    found = _eager.get() if level is eager else level.failures
+    if found is not None:
+        return found
+    cell = Tracer(level, np.int64(0), ShapedArray((), np.int64)) if level is eager else level.lift(np.int64(0))
+    if level.is_program or level.parent is None:
+        found = Failures(cell)
+    else:
+        below = _of(_level(level.parent))
+        found = Failures(cell, below.sites, below.numbers)
+    if level is eager:
+        _eager.set(found)
+    else:
+        level.failures = found
+    return found
+
+
+def note_failure(found: Any) -> None:
+    """The level fails by the greatest element of `found`, unless that is 0 or something else was wrong before.
+
+    Raises: IndexOutOfBounds where values are known.
+    """
+    failures = failures_here()
+    cell = failures.cell
+    if not isinstance(found, Tracer):
+        found = np.max(found)
+        if not found:
+            return
+        if cell.interpreter is eager:
+            raise index_error(int(found), failures.sites, {})
+    first = current_interpreter() is cell.interpreter and not cell.version
+    cell.assign(OPERATORS["first_failure"](None if first else cell, found))
+
+
+def hand_on(level: Interpreter) -> None:
+    """What has failed in a transformation fails in the level below."""
+    failures = level.failures
+    if failures is None or not failures.cell.version:
+        return
+    below = level.parent
+    while below is not None and below.partial:  # it records what is linear, and a failure is not
+        below = below.parent
+    assert below is not None
+    with use_interpreter(below):
+        note_failure(failures.cell.value[0])
+
+
+def index_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) -> IndexOutOfBounds:
+    """The error that a failure stands for; `dims` are the symbolic extents of the call."""
+    number, index = failure >> INDEX_BITS, failure & ((1 << INDEX_BITS) - 1)
+    index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
+    site = sites[number - 1]
+    extent = evaluate(site.extent, dims)
+    what = (
+        "an index" if -extent <= index < extent else f"index {index}"
+    )  # one of more bits than are kept, for an axis that is not that long
+    return IndexOutOfBounds(f"{what} is out of bounds for an axis of extent {extent}", location=site.location)
