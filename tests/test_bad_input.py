@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import decimal
 import fractions
+import functools
 import pickle
 import warnings
 from collections.abc import Callable
@@ -397,6 +398,37 @@ BRANCH = (
     "a branch (`if`, `while`, `and`, `or`) needs the value of a traced array bool[], which is not known while tracing; use np.where, tj.lax.cond "
     "or tj.lax.while_loop"
 )
+
+
+def test_numbers_as_keys():
+    """A lookup by an argument needs its value: comparing objects instead would miss it without a word."""
+    names, calls = {1: "double", 2: "triple"}, list[int]()
+
+    @functools.lru_cache
+    def weights(n: int) -> Any:
+        calls.append(n)
+        return np.arange(3) * n
+
+    by_name = tj.jit(lambda x, n: x * 2 if names[n] == "double" else x * 3)
+    by_set = tj.jit(lambda x, n: x[:2] if n in {1, 2} else x)
+    by_cache = tj.jit(lambda x, n: x + weights(n))
+    for n in (1, 2, 1):
+        np.testing.assert_array_equal(by_name(X, n), X * (n + 1))
+        np.testing.assert_array_equal(by_set(X, n), X[:2])
+        np.testing.assert_array_equal(by_cache(X, n), X + np.arange(3) * n)
+    np.testing.assert_array_equal(by_set(X, 3), X)
+    assert calls == [1, 2]
+    with pytest.raises(KeyError):
+        by_name(X, 4)
+    assert refused(lambda x: names[x[0].astype(np.int64)], X) == (
+        ConcretizationError,
+        "a lookup in a dict or set, or a cached function, needs the value of a traced array i64[], which is not known while tracing; use np.select "
+        "or tj.lax.switch, or make the argument a Python number",
+        "names[x[0].astype(np.int64)]",
+    )
+    assert refused(lambda x: x in {1, 2}, X)[:2] == (
+        TracerError, "a traced array is unhashable, as np.ndarray is; look it up by something else",
+    )  # fmt: skip
 
 
 def branching(x: Any) -> Any:

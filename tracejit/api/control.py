@@ -291,7 +291,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     cells: list[Tracer] = []
     while True:
         bodies = [_Body(f, avals, cells) for f in functions]
-        union = list(dict.fromkeys(c for b in bodies for c in b.cells))
+        union = list({id(c): c for b in bodies for c in b.cells}.values())
         if all(len(b.cells) == len(union) for b in bodies):
             break
         cells = union

@@ -272,7 +272,14 @@ class Tracer:
         self._refuse("pickling", "return the array and pickle it outside")
 
     def __hash__(self) -> int:
-        return id(self)
+        if self._aval.shape or self.is_array:
+            raise TracerError("a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location())
+        known = self._number()
+        if known is not None:
+            return hash(known)
+        self._refuse(
+            "a lookup in a dict or set, or a cached function,", "use np.select or tj.lax.switch, or make the argument a Python number"
+        )
 
     def __repr__(self) -> str:
         return f"Tracer<{self.aval} by {self.interpreter.name}>"
