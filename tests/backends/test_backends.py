@@ -217,6 +217,34 @@ def test_argmax_takes_the_first_of_equals(on: Checker, dtype: str):
     on.check(lambda x: [np.argmax(x, axis=0), np.argmax(x, axis=1), np.argmin(x, axis=1), np.argmax(x)], x)
 
 
+@pytest.mark.parametrize("dtype", ["?", *FLOATS, *INTS])
+@pytest.mark.parametrize("n", [3, 40, 129])
+def test_extrema_that_tie_and_those_that_are_the_least_or_greatest_values(on: Checker, dtype: str, n: int):
+    info = None if dtype == "?" else np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
+    values = [False, True] if info is None else [info.min, 0, 1, info.max]
+    if dtype[0] == "f":
+        values = [-np.inf, -0.0, 0.0, 1.0, np.inf, np.nan]
+    few = np.array(values, dtype)
+    rows = [np.full(n, v, dtype) for v in few]  # all equal
+    for seed in range(24):  # one or two values at random places: of -0.0 and 0.0, of infinities and of NaNs the first wins
+        rng = np.random.default_rng(seed)
+        rows.append(rng.choice(rng.choice(few, 2), n))
+        rows[-1][rng.integers(n, size=2)] = rng.choice(few, 2)
+    x = np.stack(rows)
+    on.check(lambda x: [np.argmax(x, axis=1), np.argmin(x, axis=1)], x)
+    on.check(lambda x: [np.argmax(x, axis=0), np.argmin(x, axis=0)], x.T.copy())
+
+
+@pytest.mark.parametrize("place", [0, 1, 70_000, 131_071, 131_072, 199_999])
+def test_the_first_nan_of_a_long_array_is_its_extremum(on: Checker, place: int):
+    x = normal(200_000, dtype="f4")
+    x[[place, -1]] = np.nan
+    on.check(lambda x: [np.argmax(x), np.argmin(x)], x)
+    x[:] = -np.inf  # nothing is greater than where a search begins
+    x[place:] = np.inf
+    on.check(lambda x: [np.argmax(x), np.argmin(x)], x)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8"])
 def test_cumulative_sums(on: Checker, dtype: str):
     x = normal(23, 700, dtype=dtype) if dtype[0] == "f" else integers(23, 700, dtype=dtype)

@@ -255,20 +255,19 @@ class _Arg(Primitive):
             return r.op("and", unordered, r.op("eq", old, old))
 
         def step(r: Any, v: Any, at: Any, new: Any, k: Any) -> Any:
-            take = r.op("or", is_better(r, new, v), r.op("lt", at, Const(0, narrow)))
+            take = is_better(r, new, v)
             return r.op("select", take, new, v), r.op("select", take, k, at)
 
         def combine(r: Any, acc: Any, e: Any) -> Any:
             (v, at), (new, k) = acc, e
-            same = r.op("not", r.op("or", is_better(r, new, v), is_better(r, v, new)))
-            earlier = r.op("and", same, r.op("lt", k, at))
-            take = r.op("or", r.op("or", is_better(r, new, v), earlier), r.op("lt", at, Const(0, narrow)))
-            take = r.op("and", take, r.op("ge", k, Const(0, narrow)))
+            earlier = r.op("and", r.op("not", is_better(r, v, new)), r.op("lt", k, at))
+            take = r.op("or", is_better(r, new, v), earlier)
             return r.op("select", take, new, v), r.op("select", take, k, at)
 
         from tracejit.ir.builder import make_lambda
 
-        init = (Const(int(worst) if wide == "u8" else worst, wide), Const(-1, narrow))
+        # The first of elements that are all the worst has index 0, so the start needs no mark of its own.
+        init = (Const(int(worst) if wide == "u8" else worst, wide), Const(0, narrow))
         axes = (self.axis,)
         form = b.reduce(
             _kept(x.shape, axes),
