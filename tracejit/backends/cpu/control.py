@@ -286,7 +286,10 @@ def _lane_loop(
 
     def body(index: str) -> list[Word]:
         regs = {(k,): index if k == 0 else e.line(f"add i64 {index}, {k * width}") for k in range(count)}
-        e.env[s.index] = Word("i64", (axis,) if count > 1 else (), regs if count > 1 else {(): index}, stride=1, depth=e.depth())
+        if count > 1:
+            e.env[s.index] = Word("i64", (axis,), regs, stride=1, depth=e.depth(), apart=width)
+        else:
+            e.env[s.index] = Word("i64", (), {(): index}, stride=1, depth=e.depth())
         if masked:
             left = e.line(f"sub i64 {stop}, {index}")
             few = e.line(f"icmp slt i64 {left}, {width}")

@@ -254,10 +254,12 @@ class FunctionEmitter(Emit):
             return register
         if w.known is not None:
             return constant(w.known, w.dtype, n)
-        return self.in_region(min(w.depth, self.depth()), (register, w.stride, n), lambda: self._spread(w, register, n))
+        return self.in_region(min(w.depth, self.depth()), (register, w.stride, n), lambda: self._spread(w, key, n))
 
-    def _spread(self, w: Word, register: str, n: int) -> str:
-        t, scalar = llvm_type(w.dtype, n), llvm_type(w.dtype, 1)
+    def _spread(self, w: Word, key: Key, n: int) -> str:
+        t, scalar, register = llvm_type(w.dtype, n), llvm_type(w.dtype, 1), w.regs[key]
+        if w.apart and key[0]:  # adding constants takes any unit, a broadcast only the one for shuffles
+            return self.line(f"add {t} {self.vector(w, (0,), n)}, {constant(key[0] * w.apart, w.dtype, n)}")
         if register.startswith("%"):
             one = self.line(f"insertelement {t} poison, {scalar} {register}, i64 0")
             spread = self.line(f"shufflevector {t} {one}, {t} poison, <{n} x i32> zeroinitializer")

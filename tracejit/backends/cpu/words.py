@@ -24,6 +24,7 @@ class Word:
     axes: the open unrolled axes it varies over, sorted; regs: one register for each combination of copies.
     lanes: whether the registers are vectors.  stride: for a scalar, what each lane adds (0: uniform).
     depth: the region it was defined in.  known: the constant it is, if any.
+    apart: for an index over a single axis, what each copy adds to the one before; 0 where that is not known.
     """
 
     dtype: str
@@ -33,6 +34,7 @@ class Word:
     stride: int = 0
     depth: int = 0
     known: Any = None
+    apart: int = 0
 
     @property
     def uniform(self) -> bool:
