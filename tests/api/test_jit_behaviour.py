@@ -23,7 +23,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.support.config import config
-from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UserError, WriteError
+from tracejit.support.errors import ConcretizationError, ShapeError, TracejitError, TracerError, UserError, WriteError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -535,6 +535,53 @@ def test_one_size_after_another_compiles_twice():
     text = f.explain()
     assert text.startswith("version 0: f64[2]\n")
     assert "version 1: f64[n0]" in text
+
+
+def lower_half(x: Any) -> Any:
+    y = x.copy()
+    y[: x.shape[0] // 2] = 0
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[x.shape[0] // 2 :] + 1,
+        lambda x: x[: x.shape[0] // 2] * 2,
+        lambda x: x[x.shape[0] // 3 : 2 * x.shape[0] // 3],
+        lambda x: x[x.shape[0] // 2 :: -1],
+        lambda x: [x[::2] * 2, x[1::2], x[::-2], x[-1 : x.shape[0] // 2 : -3]],
+        lambda x: np.roll(x, x.shape[0] // 2),
+        lambda x: np.roll(x, -(x.shape[0] // 2)),
+        lambda x: np.roll(np.stack([x, x]), (1, (x.shape[0] + 1) // 2), (0, 1)),
+        lambda x: np.concatenate([x[x.shape[0] // 2 :], x[: x.shape[0] // 2]]),
+        lambda x: np.concatenate([x[: (x.shape[0] + 1) // 2] * 2, x[(x.shape[0] + 1) // 2 :]]) + x,
+        lambda x: x[: x.shape[0] // 4 * 4].reshape(-1, 4).sum(axis=1),
+        lambda x: np.pad(x, (0, -x.shape[0] % 4)),
+        lower_half,
+    ],
+)
+def test_halves_and_remainders_of_an_extent_compile_once_for_all_sizes(function: Any):
+    f = tj.jit(function)
+    for n in range(5, 41):
+        x = np.cos(np.arange(n))
+        for got, want in zip(*[r if isinstance(r, list) else [r] for r in (f(x), function(x))], strict=True):
+            np.testing.assert_array_equal(got, want, strict=True)
+    assert f.compilations == 2
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :], lambda x: x[::2] - x[1::2], lambda x: x.reshape(-1, 2).sum(axis=1)]
+)
+def test_halves_that_are_equal_for_even_extents_only_are_refused_for_odd_ones(function: Any):
+    f = tj.jit(function)
+    for n in range(4, 24):
+        x = np.cos(np.arange(n))
+        if n % 2 == 0:
+            np.testing.assert_array_equal(f(x), function(x))
+        else:
+            with pytest.raises(ShapeError):
+                f(x)
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
@@ -95,21 +96,23 @@ class Dim:
     def __floordiv__(self, other: Extent) -> Extent:
         if not _is_extent(other):
             return self._specialise(other)
-        if other == 1:
-            return self
+        if _negative(other):
+            return -self // -other
         exact = _divide(self, other)
         return exact if exact is not None else Dim((((("floordiv", self, other),), 1),))
 
     def __rfloordiv__(self, other: int) -> Extent:
-        return Dim((((("floordiv", other, self),), 1),))
+        return -other // -self if _negative(self) else Dim((((("floordiv", other, self),), 1),))
 
     def __mod__(self, other: Extent) -> Extent:
         if not _is_extent(other):
             return self._specialise(other)
+        if _negative(other):
+            return -(-self % -other)
         return 0 if _divide(self, other) is not None else Dim((((("mod", self, other),), 1),))
 
     def __rmod__(self, other: int) -> Extent:
-        return Dim((((("mod", other, self),), 1),))
+        return -(-other % -self) if _negative(self) else Dim((((("mod", other, self),), 1),))
 
     def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
         return self // other, self % other
@@ -145,13 +148,15 @@ class Dim:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dim):
-            if self.terms == other.terms:
+            if self.same(other):
                 return True
         elif not isinstance(other, (int, np.integer)):
             return NotImplemented
         low, high = _bounds(self - cast("Extent", other))
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
+        if low == high == 0:
+            return True
         raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
 
     def __ne__(self, other: object) -> bool:
@@ -159,7 +164,11 @@ class Dim:
 
     def same(self, other: object) -> bool:
         """Structural equality, never undecided."""
-        return isinstance(other, Dim) and self.terms == other.terms
+        if not isinstance(other, Dim) or len(self.terms) != len(other.terms):
+            return False
+        return self is other or all(
+            c == d and len(a) == len(b) and all(map(_same_atom, a, b)) for (a, c), (b, d) in zip(self.terms, other.terms, strict=True)
+        )
 
     def __hash__(self) -> int:
         return hash(self.terms)
@@ -238,6 +247,20 @@ def _collect(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Extent:
     return Dim(tuple(kept))
 
 
+def _negative(divisor: Extent) -> bool:
+    """Whether a divisor is negative: atoms have positive ones only.  Raises ZeroDivisionError; DimDependent where it may be zero."""
+    if divisor == 0:
+        raise ZeroDivisionError("division of an extent by zero")
+    return divisor < 0
+
+
+def _same_atom(a: Any, b: Any) -> bool:
+    """Whether two atoms are certainly equal; their parts are compared as written, never by value."""
+    if isinstance(a, str) or isinstance(b, str):
+        return a == b
+    return a[0] == b[0] and same_extent(a[1], b[1]) and same_extent(a[2], b[2])
+
+
 def _divide(a: Dim, b: Extent) -> Extent | None:
     """a / b where it is exact term by term (b an integer or a single monomial)."""
     divisor = _terms(b)
@@ -247,9 +270,10 @@ def _divide(a: Dim, b: Extent) -> Extent | None:
     for m, c in a.terms:
         rest = list(m)
         for atom in monomial:
-            if atom not in rest:
+            at = next((n for n, other in enumerate(rest) if _same_atom(atom, other)), None)
+            if at is None:
                 return None
-            rest.remove(atom)
+            del rest[at]
         if c % coefficient:
             return None
         out.append((tuple(rest), c // coefficient))
@@ -257,25 +281,86 @@ def _divide(a: Dim, b: Extent) -> Extent | None:
 
 
 def _bounds(x: Extent) -> tuple[int | None, int | None]:
-    """(least, greatest) value over admissible extents; None where unbounded or unknown.
+    """(least, greatest) value over admissible extents, or further apart; None where unbounded or unknown.
 
-    Every symbol s >= 2 is written 2 + t with t >= 0, every other atom its least value + t; with all coefficients of one sign after that
-    the constant is the bound.
+    A quotient is also seen as (a - mod(a, k)) / k, and a remainder as a - k*floordiv(a, k): of `n - floordiv(n, 2)` the first view shows
+    that it is positive, of `n - mod(n, 8)` the second.
     """
     if not isinstance(x, Dim):
         return int(x), int(x)
-    shifted: dict[tuple[Any, ...], int] = {}
-    for monomial, coefficient in x.terms:
-        least = [_least(a) for a in monomial]
-        if any(n is None for n in least):
-            return None, None
-        for subset in range(1 << len(monomial)):
-            left = tuple(a for n, a in enumerate(monomial) if subset >> n & 1)
-            constants = math.prod(cast("int", b) for n, b in enumerate(least) if not subset >> n & 1)
-            shifted[left] = shifted.get(left, 0) + coefficient * constants
-    constant = shifted.pop((), 0)
-    signs = [c for c in shifted.values() if c]
-    return (constant if all(c > 0 for c in signs) else None), (constant if all(c < 0 for c in signs) else None)
+    low, high = _bounds_as_written(x)
+    for kind in ("floordiv", "mod"):
+        other, factor = _without(x, kind)
+        if other is not x:
+            least, greatest = _bounds_as_written(other)
+            low = max((n for n in (low, None if least is None else -(-least // factor)) if n is not None), default=None)
+            high = min((n for n in (high, None if greatest is None else greatest // factor) if n is not None), default=None)
+    return low, high
+
+
+def _without(x: Extent, kind: str) -> tuple[Extent, int]:
+    """(factor * x, factor), with remainders in place of quotients by positive numbers (kind "floordiv"), or the other way round ("mod")."""
+    factor = 1
+    while isinstance(x, Dim):
+        atoms = [a for m, _ in x.terms for a in m if not isinstance(a, str) and a[0] == kind]
+        found = [a for a in atoms if isinstance(a[2], (int, np.integer)) and a[2] > 0]
+        if not found:
+            break
+        _, a, k = atom = found[0]
+        times = {m: sum(_same_atom(atom, f) for f in m) for m, _ in x.terms}
+        scale, power = (int(k), max(times.values())) if kind == "floordiv" else (1, 0)
+        value = a - a % k if kind == "floordiv" else a - k * (a // k)
+        total: Extent = 0
+        for m, c in x.terms:
+            rest = tuple([f for f in m if not _same_atom(atom, f)])
+            term = _collect([(rest, c * scale ** (power - times[m]))]) if kind == "floordiv" else _collect([(rest, c)])
+            for _ in range(times[m]):
+                term = term * value
+            total = total + term
+        x, factor = total, factor * scale**power
+    return x, factor
+
+
+_BOXED = 6  # atoms whose least and greatest values are both tried
+
+
+def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
+    """Bounds of a polynomial whose atoms vary independently, each from its least to its greatest value.
+
+    An atom in a finite range that occurs at most once in each term takes both ends: there lie the extrema of what is linear in it.  Every
+    other is written least + t with t >= 0; with all coefficients of one sign after that the constant is the bound.
+    """
+    if not isinstance(x, Dim):
+        return int(x), int(x)
+    ranges: dict[Any, tuple[int, int | None]] = {}
+    for monomial, _ in x.terms:
+        for a in monomial:
+            low, high = _range(a)
+            if low is None:
+                return None, None
+            ranges[a] = low, high
+    repeated = {a for m, _ in x.terms for n, a in enumerate(m) if any(_same_atom(a, f) for f in m[:n])}
+    boxed = [a for a, (_, high) in ranges.items() if high is not None and a not in repeated][:_BOXED]
+    lows: list[int | None] = []
+    highs: list[int | None] = []
+    for ends in itertools.product(*[cast("tuple[int, int]", ranges[a]) for a in boxed]):
+        fixed = dict(zip(boxed, ends, strict=True))
+        shifted: dict[tuple[Any, ...], int] = {}
+        for monomial, coefficient in x.terms:
+            coefficient *= math.prod(fixed[a] for a in monomial if a in fixed)
+            free = tuple([a for a in monomial if a not in fixed])
+            for subset in range(1 << len(free)):
+                left = tuple(a for n, a in enumerate(free) if subset >> n & 1)
+                constants = math.prod(ranges[a][0] for n, a in enumerate(free) if not subset >> n & 1)
+                shifted[left] = shifted.get(left, 0) + coefficient * constants
+        constant = shifted.pop((), 0)
+        signs = [c for c in shifted.values() if c]
+        lows.append(constant if all(c > 0 for c in signs) else None)
+        highs.append(constant if all(c < 0 for c in signs) else None)
+    return (
+        None if None in lows else min(cast("list[int]", lows)),
+        None if None in highs else max(cast("list[int]", highs)),
+    )
 
 
 def least_extent(symbol: str) -> int:
@@ -283,20 +368,24 @@ def least_extent(symbol: str) -> int:
     return LARGE if symbol.startswith("large") else 2
 
 
-def _least(atom: Any) -> int | None:
-    """The least value of an atom over admissible extents; None if unknown."""
+def _range(atom: Any) -> tuple[int | None, int | None]:
+    """The least and the greatest value of an atom over admissible extents, or further apart; None if unbounded or unknown."""
     if isinstance(atom, str):
-        return least_extent(atom)
-    kind, a, b = atom
-    if kind == "mod":
-        return 0 if _bounds(b)[0] is not None and _bounds(b)[0] > 0 else None  # type: ignore[operator]
-    low, other = _bounds(a)[0], _bounds(b)[0]
+        return least_extent(atom), None
+    kind, (low, high), (small, large) = atom[0], _bounds(atom[1]), _bounds(atom[2])
     if kind == "max":
-        known = [n for n in (low, other) if n is not None]
-        return max(known) if known else None
-    if low is None or other is None or other <= 0:
-        return None
-    return low // int(b) if not isinstance(b, Dim) else min(low, 0)
+        return max((n for n in (low, small) if n is not None), default=None), None if high is None or large is None else max(high, large)
+    if small is None or small <= 0:
+        return None, None
+    if kind == "mod":
+        return 0, None if large is None else large - 1
+    # A quotient is closest to zero for the greatest divisor, farthest from it for the least.
+    nearest = -1 if large is None else large
+    if low is not None:
+        low = (low // nearest if large is not None else 0) if low >= 0 else low // small
+    if high is not None:
+        high = high // small if high >= 0 else (high // nearest if large is not None else -1)
+    return low, high
 
 
 def evaluate(x: Extent, values: Mapping[str, int]) -> int:

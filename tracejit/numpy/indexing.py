@@ -129,20 +129,22 @@ def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     if not isinstance(n, Dim) and not any(isinstance(b, Dim) for b in (part.start, part.stop)):
         start, stop, step = slice(part.start, part.stop, part.step).indices(n)
         return start, len(range(start, stop, step)), step
-    if step < 0:
-        if part.start is not None or part.stop is not None or step != -1:
-            int(n)  # asks for a fixed extent
-        return n - 1, n, -1
-    start = 0 if part.start is None else part.start
-    stop = n if part.stop is None else part.stop
-    if isinstance(start, int) and start < 0:
-        start = n + start
-    if isinstance(stop, int) and stop < 0:
-        stop = n + stop
-    if start < 0 or start > n or stop > n or stop < start:
-        int(n)
-    size = stop - start
-    return start, size if step == 1 else (size + (step - 1)) // step, step
+    # As slice.indices, with extents: what is not decided for all of them raises.
+    first, last = (0, n) if step > 0 else (-1, n - 1)
+
+    def place(bound: Any, default: Extent) -> Extent:
+        if bound is None:
+            return default
+        bound = bound if isinstance(bound, Dim) else operator.index(bound)
+        if bound < 0:
+            bound = n + bound
+            return first if bound < first else bound
+        return last if bound > last else bound
+
+    start, stop = (place(part.start, first), place(part.stop, last)) if step > 0 else (place(part.start, last), place(part.stop, first))
+    size = stop - start if step > 0 else start - stop
+    stride = abs(step)
+    return start, 0 if size < 0 else size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
 def _basic(parts: Sequence[Any], shape: Shape, checked: bool = True) -> BasicIndex:

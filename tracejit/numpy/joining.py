@@ -240,7 +240,12 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         flat = ravel(x)
         return p.reshape(roll(flat, shift, 0), have)
     axes = items_of(axis)
-    shifts = static_array(shift, "np.roll's shift") if not isinstance(shift, Dim) else np.array([shift], dtype=object)
+    if any(isinstance(s, Dim) for s in items_of(shift)):
+        shifts = np.empty(len(items_of(shift)), object)
+        for k, s in enumerate(items_of(shift)):  # all at once, NumPy would ask for their values
+            shifts[k] = s
+    else:
+        shifts = static_array(shift, "np.roll's shift")
     pairs = np.broadcast(shifts, np.array([axis_index(k, len(have)) for k in axes]))
     if pairs.ndim > 1:
         raise reject("np.roll: shift and axis are numbers or sequences of them")
@@ -257,10 +262,10 @@ def _roll_axis(x: Any, shift: Extent, k: int) -> Any:
     n = aval(x).shape[k]
     if is_zero(n) or is_zero(shift):
         return x
-    if isinstance(n, Dim) and isinstance(shift, int) and known(lambda: abs(shift) < n, False):
-        moved: Extent = shift if shift > 0 else n + shift
+    if known(lambda: 0 <= shift and shift < n, False):
+        moved = shift
     else:
-        moved = shift % n
+        moved = n + shift if known(lambda: -n < shift and shift < 0, False) else shift % n
     if is_zero(moved):
         return x
     return p.concatenate([part(x, k, n - moved, moved), part(x, k, 0, n - moved)], k)

@@ -1,0 +1,143 @@
+"""What is decided of symbolic extents, against all extents that they stand for."""
+
+import itertools
+import operator
+from typing import Any
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from tracejit.ir.types import Dim, DimDependent, Extent, _bounds, evaluate, same_extent, surely_at_most  # pyright: ignore[reportPrivateUsage]
+
+N, M = Dim.symbol("n0"), Dim.symbol("large1")
+VALUES = [{"n0": n, "large1": m} for n, m in itertools.product([*range(2, 16), 60], [*range(16, 24), 61])]
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+LEAVES = st.one_of(st.just("n"), st.just("m"), st.integers(-7, 7))
+EXPRESSIONS = st.recursive(
+    LEAVES, lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "max"]), inner, inner), max_leaves=7
+)
+
+
+def extent(expression: Any) -> Extent | None:
+    """The extent that an expression is; None where it divides by what may be zero."""
+    if not isinstance(expression, tuple):
+        return {"n": N, "m": M}.get(expression, expression)
+    name, left, right = expression
+    a, b = extent(left), extent(right)
+    if a is None or b is None:
+        return None
+    if name == "max":
+        return a.maximum(b) if isinstance(a, Dim) else b.maximum(a) if isinstance(b, Dim) else max(a, b)
+    try:
+        return getattr(operator, name)(a, b)
+    except (ZeroDivisionError, DimDependent):
+        assert any(evaluate(b, v) == 0 for v in VALUES) or not isinstance(b, int)
+        return None
+
+
+def value(expression: Any, values: dict[str, int]) -> int:
+    """What an expression is for given extents, by Python's integers."""
+    if isinstance(expression, str):
+        return values["n0" if expression == "n" else "large1"]
+    if isinstance(expression, int):
+        return expression
+    name, left, right = expression
+    operation = max if name == "max" else getattr(operator, name)
+    return operation(value(left, values), value(right, values))
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+@example(("floordiv", "n", 2), "n")
+@example(("floordiv", ("sub", 3, "n"), 4), ("mod", ("sub", 3, "n"), 4))
+@example(("mul", ("mod", "n", 3), ("mod", "n", 3)), ("mod", "n", 3))
+@example(("floordiv", ("floordiv", "n", 2), 3), ("floordiv", "n", 6))
+@example(("floordiv", ("sub", 1, "n"), "m"), -1)
+@example(("max", ("mod", "n", 5), ("floordiv", "m", 4)), 4)
+def test_comparisons_are_decided_as_all_extents_decide_them(left: Any, right: Any):
+    a, b = extent(left), extent(right)
+    if a is None or b is None:
+        return
+    values = [(evaluate(a, v), evaluate(b, v)) for v in VALUES]
+    for compare in COMPARISONS if isinstance(a, Dim) else []:
+        try:
+            decided = compare(a, b)
+        except DimDependent:
+            continue
+        assert {compare(x, y) for x, y in values} == {decided}, f"{compare.__name__}({a}, {b})"
+    assert not surely_at_most(a, b) or all(x <= y for x, y in values)
+
+
+@given(EXPRESSIONS)
+@example(("floordiv", "n", -2))
+@example(("mod", ("floordiv", 50, ("sub", 1, "n")), -3))
+@example(("mod", 17, ("sub", 1, "m")))
+def test_bounds_hold_for_all_extents(expression: Any):
+    x = extent(expression)
+    if x is None:
+        return
+    low, high = _bounds(x)
+    values = [evaluate(x, v) for v in VALUES]
+    assert values == [value(expression, v) for v in VALUES]
+    assert low is None or low <= min(values)
+    assert high is None or high >= max(values)
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (lambda n: n // 2 <= n, True),
+        (lambda n: n - n // 2 >= 1, True),
+        (lambda n: n // 2 >= 1, True),
+        (lambda n: n // 3 >= 0, True),
+        (lambda n: n % 8 <= n, True),
+        (lambda n: n - n // 2 * 2 < 2, True),
+        (lambda n: (n + 1) // 2 + n // 2 == n, True),
+        (lambda n: n // 4 * 4 > n, False),
+        (lambda n: 2 * n // 3 >= n // 3, True),
+        (lambda n: -(n // 2) < 0, True),
+        (lambda n: n * n // 2 <= n * n, True),
+        (lambda n: (n + 3) // 4 * 4 >= n, True),
+        (lambda n: (n + 3) // 4 * 4 <= n + 3, True),
+        (lambda n: n % 4 == 4, False),
+        (lambda n: 7 // n <= 3, True),
+        (lambda n: n // 1000 <= n, True),
+        (lambda n: n % (n + 1) < 0, False),
+    ],
+)
+def test_quotients_and_remainders_are_bounded_by_what_they_are_made_of(claim: Any, expected: bool):
+    assert claim(N) is expected
+    assert all(claim(n) is expected for n in range(2, 100))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [lambda n: n // 3 >= 1, lambda n: n % 2 == 0, lambda n: n // 2 * 2 == n, lambda n: n // 3 * 2 > n % 3],
+)
+def test_what_differs_between_extents_is_not_decided(claim: Any):
+    assert len({claim(n) for n in range(2, 100)}) == 2
+    with pytest.raises(DimDependent):
+        claim(N)
+
+
+def test_extents_of_equal_atoms_divide_without_deciding_whether_others_are_equal():
+    m = Dim.symbol("n1")
+    assert str((N // 2 * m) // (N // 2)) == "n1"
+    assert str((N // 2 * m) // (m // 2)) == "floordiv(floordiv(n0, 2)*n1, floordiv(n1, 2))"
+
+
+@pytest.mark.parametrize("divided", [lambda n: n // (n // 3), lambda n: n % (n - 2), lambda n: 5 // (n - 2), lambda n: 5 % (n // 3)])
+def test_a_divisor_that_may_be_zero_fixes_the_extent(divided: Any):
+    with pytest.raises(DimDependent):
+        divided(N)
+    with pytest.raises(ZeroDivisionError):
+        divided(2)
+
+
+def test_sameness_is_that_of_what_is_written():
+    m = Dim.symbol("n1")
+    assert same_extent(N // 2, Dim.symbol("n0") // 2)
+    assert not same_extent(N // 2, m // 2)  # undecided, were it by value
+    assert not same_extent(N - N // 2, (N + 1) // 2)
+    assert N - N // 2 == (N + 1) // 2
+    assert not same_extent(N // 2, N % 2)
