@@ -155,3 +155,20 @@ def test_independent_results_that_read_one_array_share_loops(f: Callable[..., An
     for got, want in zip(compiled(X), f(X), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13)
     assert len(compiled.lower(X).program.kernels()) == kernels
+
+
+def test_only_what_is_cheap_shares_the_loop_of_a_scatter():
+    """Elements are scattered one after the other; what does not need that stays vectorised and parallel."""
+
+    def binned(places: Any, x: Any, other: Any) -> Any:
+        total = np.zeros(10)
+        np.add.at(total, places, x)
+        return total, other(x)
+
+    rng = np.random.default_rng(0)
+    places, x = rng.integers(0, 10, 20_000), rng.normal(size=20_000)
+    for other, kernels in ((lambda x: x * 2, 2), (lambda x: x.sum(), 2), (lambda x: np.exp(x).argmax(), 2), (lambda x: (x > 1).sum(), 1)):
+        f = tj.jit(lambda p, x, other=other: binned(p, x, other))
+        for got, want in zip(f(places, x), binned(places, x, other), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert len(f.lower(places, x).program.kernels()) == kernels

@@ -23,6 +23,7 @@ from tracejit.support.nodes import node, value
 __all__ = ["Fusion", "fuse"]
 
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
+BESIDE_SCATTER = 8.0  # what may be computed for an element of a reduction that shares the loop of a scatter
 MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
 AGAIN_COST = 24.0  # of evaluating again what is read at several places: about what a store and loads from a near cache cost
 MOST_PLACES = 16
@@ -219,6 +220,7 @@ class _Fuser:
             )
             self.product.append(n if tiles_well(e.form) else found)
         self.nodes: dict[int, _Node] = {}
+        self.became: dict[int, int] = {}  # a group that was merged: the group it went into
         self.groups_of: list[list[int]] = [[] for _ in equations]
         self.refusals: list[tuple[Var, str]] = []
 
@@ -369,9 +371,11 @@ class _Fuser:
             if not same or a.operations + b.operations > MAX_OPERATIONS or self.downstream(first, g) or self.downstream(g, first):
                 kept.append(g)
                 continue
-            forms = [self.equations[m].form for m in (*a.members, *b.members)]
-            scatters = sum(isinstance(form, Scatter) for form in forms)
-            if scatters > beside or any(isinstance(form, (Loop, LibraryCall, Update)) for form in forms):
+            if any(isinstance(self.equations[m].form, (Loop, LibraryCall, Update)) for m in (*a.members, *b.members)):
+                kept.append(g)
+                continue
+            scatters = [node for node in (a, b) if self.scatters(node)]
+            if scatters and not (beside and len(scatters) == 1 and self.fits_serial_loop(b if a in scatters else a)):
                 kept.append(g)
                 continue
             a.space = self.running(a) if beside else a.space
@@ -385,7 +389,20 @@ class _Fuser:
             for m in b.members:
                 self.groups_of[m] = list(dict.fromkeys(first if x == g else x for x in self.groups_of[m]))
             del self.nodes[g]
+            self.became[g] = first
         return kept
+
+    def scatters(self, made: _Node) -> bool:
+        return any(isinstance(self.equations[m].form, Scatter) for m in made.members)
+
+    def fits_serial_loop(self, made: _Node) -> bool:
+        """Whether a group makes an integer of cheap elements: that a pass less is needed outweighs that they come one at a time.
+
+        Not a sum of floating-point numbers, which is more exact where many are added up side by side.
+        """
+        if any(v.aval.shape or v.aval.dtype.kind == "f" for v in made.outputs):
+            return False
+        return sum(self.shapes[m].cost for m in made.members if self.shapes[m].domain) <= BESIDE_SCATTER
 
     def join(self, n: int, g: int) -> None:
         node = self.nodes[g]
@@ -516,9 +533,15 @@ class _Fuser:
             for v, place in self.reads_of(g, made):
                 readers.setdefault((v, place), {})[g] = None
         for groups in readers.values():
-            left = [g for g in groups if g in self.nodes]
+            left = list(dict.fromkeys(self.present(g) for g in groups))
             while len(left) > 1:
                 left = self.merge(left, beside=True)[1:]
+
+    def present(self, g: int) -> int:
+        """The group that a group has become part of."""
+        while g in self.became:
+            g = self.became[g]
+        return g
 
     def reads_of(self, g: int, made: _Node) -> Iterator[tuple[Var, Place]]:
         """What a group reads of others, and where."""
