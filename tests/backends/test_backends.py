@@ -448,6 +448,18 @@ def test_the_sign_of_zero_survives(on: Checker):
         np.testing.assert_array_equal(np.signbit(g), np.signbit(w))
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_zeros_of_both_signs_stay_apart_in_one_kernel(on: Checker, dtype: str):
+    def f(x: Any) -> Any:
+        zero, minus = x.dtype.type(0.0), x.dtype.type(-0.0)
+        return np.where(x > 5, -0.0, x), np.where(x > 5, 0.0, x), np.copysign(x, -0.0), np.copysign(x, 0.0), np.copysign(x, minus), x + zero
+
+    x = np.array([-0.0, 0.0, 7.0, -3.0], dtype)
+    for g, w in zip(on.run(f, x), f(x), strict=True):
+        np.testing.assert_array_equal(g, w)
+        np.testing.assert_array_equal(np.signbit(g), np.signbit(w))
+
+
 ELEMENTARY = [
     "exp",
     "expm1",

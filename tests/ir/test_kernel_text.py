@@ -142,6 +142,13 @@ def test_every_field_survives():
     assert [(b.name, b.space, b.alignment) for b in allocs] == [("shared_row", "shared", 32), ("lone", "local", 0)]
 
 
+def test_constants_are_equal_when_they_are_the_same_bits():
+    assert k.Const(0.0, "f64") != k.Const(-0.0, "f64")
+    assert k.Const(float("nan"), "f64") == k.Const(float("nan"), "f64")
+    assert k.Const(0, "i64") != k.Const(0, "i32")
+    assert len({k.Const(0.0, "f64"), k.Const(-0.0, "f64"), k.Const(0.0, "f64"), k.Const(0.0, "f32")}) == 3
+
+
 @pytest.mark.parametrize(
     ("operand", "printed"),
     [

@@ -62,8 +62,14 @@ def _identity(value: Any) -> Any:
 class Const:
     """A constant: a Python number, or (for i64) a polynomial of symbolic extents."""
 
-    value: Any = field(eq=_identity)
+    value: Any
     dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Const and self.dtype == other.dtype and _identity(self.value) == _identity(other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, _identity(self.value)))
 
     def __repr__(self) -> str:
         return f"{self.value}:{self.dtype}"
