@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
 from tracejit.api.array import Array, adopt
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf
@@ -21,6 +20,7 @@ from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, least_extent
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
+from tracejit.support.nodes import evolve
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.failures import Site, index_error

@@ -12,7 +12,6 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
-from attrs import define, evolve, field
 
 from tracejit.api.array import Array
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, leaf_path, signature_of
@@ -22,7 +21,7 @@ from tracejit.backends.registry import get_backend
 from tracejit.ir.types import LARGE, Dim, DimDependent, least_extent
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, TracerError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import evolve, field, node, record
 from tracejit.support.source import raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.support.weak import WeakMap
@@ -64,7 +63,7 @@ class _Constant:
     value: Any
 
 
-@define(eq=False)
+@record
 class _State:
     """What a jitted function remembers; guarded by `lock`."""
 

@@ -18,8 +18,6 @@ import warnings
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
-from attrs import evolve
-
 from tracejit.autotune.place import database_path
 from tracejit.autotune.space import SPACE_VERSION
 from tracejit.backends.base import Target
@@ -28,7 +26,7 @@ from tracejit.ir.kernel import Kernel
 from tracejit.ir.schedule import Schedule, parse_schedule
 from tracejit.support.digest import fingerprint
 from tracejit.support.errors import ScheduleError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import evolve, node
 
 __all__ = ["Database", "Entry", "current_database", "database_path", "kernel_key", "kernel_summary", "parse_entry"]
 

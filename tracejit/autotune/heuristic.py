@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from attrs import define, field
-
 from tracejit.autotune.products import product_tile
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
@@ -20,6 +18,7 @@ from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
 from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
+from tracejit.support.nodes import field, record
 
 __all__ = ["heuristic_schedule"]
 
@@ -33,7 +32,7 @@ UNKNOWN_EXTENT = 1024  # what a symbolic extent is taken for when loops are comp
 FOLD = 128  # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise sums
 
 
-@define(eq=False)
+@record
 class _Nest:
     """One loop with what is known of it."""
 

@@ -6,10 +6,9 @@ cycle), at least the latency of one multiply-add; and by what it costs to begin 
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from tracejit.ir.scalar import BITS
 from tracejit.ir.schedule import Tile
+from tracejit.support.nodes import value
 
 __all__ = ["product_tile"]
 
@@ -28,7 +27,7 @@ STREAM = 64 << 10  # elements of a matrix that is read once, worth a task
 ROWS = 8  # of such a matrix, read together: more streams than that are not prefetched
 
 
-@frozen
+@value
 class _Facts:
     """What the note of a product says."""
 

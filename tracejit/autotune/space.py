@@ -11,12 +11,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Const, For, Kernel, While, walk
 from tracejit.ir.schedule import Directive, Grid, Parallel, Schedule, Split, Vector, WhileUnroll, apply, name_loops
 from tracejit.support.errors import ScheduleError
+from tracejit.support.nodes import evolve
 
 __all__ = ["SPACE_VERSION", "candidates"]
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from attrs import field
 
-from tracejit.support.nodes import value
+from tracejit.support.nodes import field, value
 
 if TYPE_CHECKING:
     from tracejit.ir.program import Program
@@ -26,7 +25,7 @@ class Target:
     name: str
     vector_bits: int = 0
     threads: int = 1
-    capabilities: dict[str, Any] = field(factory=dict, hash=False)
+    capabilities: dict[str, Any] = field(factory=dict)
     device: str = ""
     driver: str = ""
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attrs import define, field
-
 from tracejit.ir.scalar import BITS, DTYPES, is_float, is_integer
 from tracejit.support.errors import UserError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import field, record, value
 
 __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 
@@ -61,7 +59,7 @@ class Intrinsic:
     needs: tuple[str, ...] = ()
 
 
-@define
+@record
 class Intrinsics:
     """The one table that code generation reads: "op.dtype", or "op" for every dtype, to a spelling.
 

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.backends.nest import nest_of, repeatable
 from tracejit.backends.rewrite import with_fresh_values, with_nested
 from tracejit.ir.kernel import Atomic, Buffer, For, Load, Op, Store, Value, operands_of, results_of, walk
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.scalar import is_integer
+from tracejit.support.nodes import evolve
 
 __all__ = ["distribute", "with_atomics"]
 

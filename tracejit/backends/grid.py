@@ -16,8 +16,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import define, evolve, field
-
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
 from tracejit.backends.distribute import distribute, with_atomics
 from tracejit.backends.nest import (
@@ -51,7 +49,7 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import accesses, defined_in, linear
 from tracejit.ir.types import Dim, Extent, evaluate, prod
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import evolve, field, record, value
 
 __all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
 
@@ -106,7 +104,7 @@ def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
     return Launch(kernel, (count,), max(n for n in sizes if isinstance(n, int)), grouped=True)
 
 
-@define
+@record
 class _Segment:
     """Statements of the top level that run in one device kernel (or two, for a reduction).  kind: "nest", "reduction", "single"."""
 
@@ -150,7 +148,7 @@ def _uses(body: Iterable[Any]) -> set[Value]:
     return found
 
 
-@define
+@record
 class _Binder:
     """The device kernels, temporaries and crossing scalars of one kernel."""
 

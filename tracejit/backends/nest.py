@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from attrs import evolve, field, frozen
-
 from tracejit.backends.rewrite import inline, with_nested
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, For, Lambda, Load, Op, Operand, Prefix, Value, index_const, walk
@@ -14,6 +12,7 @@ from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.scalar import OPS, is_float
 from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import ScheduleError
+from tracejit.support.nodes import evolve, value
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of", "repeatable", "scans",
@@ -21,12 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _power_of_two(_: Any, attribute: Any, value: int) -> None:
-    if value < 1 or value & (value - 1):
-        raise ScheduleError(f"GridSchedule.{attribute.name} must be a power of two, not {value}")
-
-
-@frozen
+@value
 class GridSchedule:
     """How kernels are shared out over a grid.
 
@@ -38,8 +32,8 @@ class GridSchedule:
     wide: nests of symbolic extents may have 2**31 iterations and more.  atomics: dtypes whose integer updates may use them.
     """
 
-    work_group: int = field(default=128, validator=_power_of_two)
-    groups: int = field(default=64, validator=_power_of_two)
+    work_group: int = 128
+    groups: int = 64
     rows: str = "auto"
     group_extent: int = 64
     fold: int = 128
@@ -50,6 +44,11 @@ class GridSchedule:
     contiguous: bool = False
     wide: bool = False
     atomics: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name, number in (("work_group", self.work_group), ("groups", self.groups)):
+            if number < 1 or number & (number - 1):
+                raise ScheduleError(f"GridSchedule.{name} must be a power of two, not {number}")
 
 
 def constant_bounds(loop: For) -> bool:
@@ -71,7 +70,7 @@ def _at_least_zero(n: Extent) -> Extent:
     return n.maximum(0) if isinstance(n, Dim) else max(0, n)
 
 
-@frozen
+@value
 class Nest:
     """A perfect nest: its independent loops, those that must run in order, and the innermost block."""
 

@@ -6,15 +6,14 @@ import contextlib
 import os
 from collections.abc import Callable, Generator
 
-from attrs import define
-
 from tracejit.backends.base import Backend
 from tracejit.support.errors import BackendUnavailable
+from tracejit.support.nodes import record
 
 __all__ = ["BackendInfo", "backend_reason", "get_backend", "list_backends", "register_backend", "temporary_backend"]
 
 
-@define
+@record
 class BackendInfo:
     """A known backend: how it is made, its place in the order of choice, and the instance once made."""
 

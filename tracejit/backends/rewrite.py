@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from attrs import evolve
-
 from tracejit.ir.kernel import Alloc, Atomic, Buffer, Call, For, If, Lambda, Load, Op, Operand, Prefix, Store, Value, While, results_of
+from tracejit.support.nodes import evolve
 
 __all__ = ["inline", "with_buffers", "with_fresh_values", "with_nested"]
 

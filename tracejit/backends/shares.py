@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.backends.nest import constant_bounds
 from tracejit.backends.rewrite import inline, with_fresh_values
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Store, Value, index_const
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.types import Extent
+from tracejit.support.nodes import evolve
 
 __all__ = ["split_scan", "splits"]
 

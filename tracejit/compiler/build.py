@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
 
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.lower import lower
@@ -29,12 +28,12 @@ from tracejit.ir.types import Dim, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import evolve, field, node, record
 
 __all__ = ["BuildLog", "build_program", "own_outputs"]
 
 
-@define(eq=False)
+@record
 class BuildLog:
     """What the stages produced, for `text(stage)` and the compile report."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.backends.rewrite import with_buffers
 from tracejit.backends.runner import mentions
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Store, Value, While, blocks
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.types import same_shape
 from tracejit.support.errors import InternalError
+from tracejit.support.nodes import evolve
 
 __all__ = ["donate"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
 
-import attrs
 import numpy as np
 
 from tracejit.ir import kernel as k
@@ -16,6 +15,7 @@ from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.support.errors import TracejitError, VerifyError
+from tracejit.support.nodes import as_dict, has_fields
 from tracejit.support.source import Location
 
 __all__ = ["check_jaxpr", "check_kernel"]
@@ -47,8 +47,8 @@ def _nested_jaxprs(values: Iterable[Any]) -> list[Jaxpr]:
             found.append(value)
         elif isinstance(value, tuple):
             work += cast("tuple[Any, ...]", value)
-        elif attrs.has(cast("Any", type(value))) and not isinstance(value, Dim | ShapedArray):
-            work += [getattr(value, f.name) for f in attrs.fields(cast("Any", type(value)))]
+        elif has_fields(type(value)) and not isinstance(value, Dim | ShapedArray):
+            work += as_dict(value).values()
     return found
 
 

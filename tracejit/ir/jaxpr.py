@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import field
 
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node
 from tracejit.support.source import Location
 
 __all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var"]
@@ -72,7 +71,7 @@ class Jaxpr:
     inputs: tuple[Var, ...] = field(converter=_tuple)
     equations: tuple[Equation, ...] = field(converter=_tuple)
     outputs: tuple[Atom, ...] = field(converter=_tuple)
-    _text: list[str] = field(factory=list, repr=False, init=False)
+    _text: list[str] = field(factory=list, init=False)
 
     def __str__(self) -> str:
         if not self._text:

@@ -23,10 +23,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from attrs import evolve, field
-
 from tracejit.ir.types import Dim, Extent
-from tracejit.support.nodes import node, value
+from tracejit.support.nodes import evolve, field, node, value
 from tracejit.support.source import Location
 
 __all__ = [

@@ -1,6 +1,6 @@
 """The base class of primitives and their registry.
 
-A primitive is a frozen attrs class in `tracejit.primitives`: fields are its parameters, methods its rules.
+A primitive is a `node` in `tracejit.primitives`: fields are its parameters, methods its rules.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
-
 from tracejit.support.errors import MissingRuleError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import as_dict, node
 
 if TYPE_CHECKING:
     from tracejit.ir.forms import Form, FormBuilder, Operand
@@ -49,7 +47,7 @@ class Primitive:
     __slots__ = ()
 
     def _key(self) -> tuple[Any, ...]:
-        return (type(self), *[getattr(self, a.name) for a in getattr(self, "__attrs_attrs__", ())])
+        return (type(self), *as_dict(self).values())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is type(self) and self._key() == other._key())
@@ -98,7 +96,7 @@ class Primitive:
 
     def parameters(self) -> dict[str, Any]:
         """Field names and values, in order."""
-        return {f.name: getattr(self, f.name) for f in attrs.fields(type(self))} if attrs.has(type(self)) else {}
+        return as_dict(self)
 
     def __str__(self) -> str:
         from tracejit.ir.text import print_parameters

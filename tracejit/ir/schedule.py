@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from attrs import evolve
-
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import Axis, Const, For, If, Kernel, Op, Operand, Prefix, Value, While, blocks, index_const
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
 from tracejit.support.errors import ScheduleError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import evolve, value
 
 __all__ = [
     "Cut",

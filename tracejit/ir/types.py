@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from attrs import field, frozen
 
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import TracejitError
+from tracejit.support.nodes import field, node, value
 
 __all__ = [
     "Dim",
@@ -40,7 +40,7 @@ LARGE = 16
 """The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such extents."""
 
 
-@frozen(eq=False)
+@node
 class Dim:
     """A canonical integer polynomial over named extents, each known to be at least 2, or more if its name says so (`least_extent`).
 
@@ -438,7 +438,7 @@ def _as_shape(shape: Iterable[Any]) -> Shape:
     return tuple(n if isinstance(n, Dim) else int(n) for n in shape)
 
 
-@frozen(order=False)
+@value
 class ShapedArray:
     """What is known of an array while tracing.  `weak` marks values that came from Python scalars."""
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from attrs import frozen
 
 from tracejit.ir.types import Extent
 from tracejit.numpy import reductions as r, ufuncs as u
@@ -17,12 +16,13 @@ from tracejit.numpy.promotion import aval
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
+from tracejit.support.nodes import value
 from tracejit.tracer.tracer import FUNCTIONS
 
 __all__ = ["einsum", "einsum_path"]
 
 
-@frozen
+@value
 class _Term:
     """An operand and the label of each of its axes; labels are letters, or integers for the axes an ellipsis stands for."""
 

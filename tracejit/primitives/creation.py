@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from attrs import field
 
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import index_const
@@ -16,7 +15,7 @@ from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import OPERATORS
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import field
 
 from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import Form, FormBuilder, Operand
@@ -21,7 +20,7 @@ from tracejit.ir.scalar import is_float, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node
 from tracejit.tracer.batch import align_batched
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to

@@ -1,45 +1,187 @@
-"""Frozen attrs classes that cost little to make.
+"""Classes with declared fields, cheap to define.
 
-The package has some 200 of them, and generated comparisons, hashes and reprs would take half of its import time; these share theirs.
+An annotation declares a field, as with attrs; `field` says more of one than its default. A `node` is frozen and compared by identity (or
+as the class says), a `value` is frozen and compared by its fields, a `record` may change.
+
+A first call needs some 200 of these classes, and attrs, which compiles the methods of each, took 40 ms for them. Here they share their
+methods, and `__init__` is compiled when the first instance is made. The fields are listed in `__attrs_attrs__`: attrs' functions take these
+classes, and the functions below take those of attrs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from reprlib import recursive_repr
+from types import FunctionType
+from typing import Any, TypeVar, dataclass_transform
 
 from tracejit.support.errors import TracejitError
 
-__all__ = ["node", "value"]
+__all__ = ["as_dict", "evolve", "field", "fields_of", "has_fields", "node", "record", "value"]
 
-if TYPE_CHECKING:
-    from attrs import frozen as node, frozen as value
-else:
+_NOTHING: Any = type("_Nothing", (), {"__repr__": lambda _: "NOTHING"})()
 
-    def node(cls: type) -> type:
-        """`attrs.frozen` compared by identity (or as a base class says), without a generated repr."""
-        if _adds_nothing(cls):
-            return cls
-        return attrs.define(cls, frozen=True, eq=False, repr=False)
+T = TypeVar("T")
 
-    def value(cls: type) -> type:
-        """`attrs.frozen` compared by class and fields, with functions that all such classes share."""
-        if _adds_nothing(cls) and cls.__eq__ is _equal:
-            return cls
-        for name, function in (("__eq__", _equal), ("__hash__", _hash), ("__repr__", _show)):
-            if name not in cls.__dict__:
-                setattr(cls, name, function)
-        return attrs.define(cls, frozen=True, eq=False, repr=False)
+
+class Field:
+    """What is known of one field: `name` and `alias`, its argument of `__init__`, from the annotation, the rest from `field`."""
+
+    __slots__ = ("alias", "converter", "default", "factory", "init", "name")
+
+    def __init__(self, default: Any, factory: Callable[[], Any] | None, converter: Callable[[Any], Any] | None, init: bool) -> None:
+        self.name = self.alias = ""
+        self.default = default
+        self.factory = factory
+        self.converter = converter
+        self.init = init
+
+
+def field(
+    *,
+    default: Any = _NOTHING,
+    factory: Callable[[], Any] | None = None,
+    converter: Callable[[Any], Any] | None = None,
+    init: bool = True,
+) -> Any:
+    """A field with a default, with one made anew for each instance, or with a function that its arguments pass through.
+
+    init: False for a field that only `factory` sets.
+    """
+    return Field(default, factory, converter, init)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def node(cls: type[T]) -> type[T]:
+    """A frozen class, compared by identity or as it says itself."""
+    return cls if _adds_nothing(cls) else _made(cls, _FROZEN)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def value(cls: type[T]) -> type[T]:
+    """A frozen class, compared by class and fields."""
+    return cls if _adds_nothing(cls) and cls.__eq__ is _equal else _made(cls, _FROZEN | _COMPARED)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """A class whose instances may change, compared by identity."""
+    return _made(cls, _SHOWN)
+
+
+def fields_of(cls: type) -> Sequence[Field]:
+    """The fields of a class in order, those of its bases first."""
+    return getattr(cls, "__attrs_attrs__", ())
+
+
+def has_fields(cls: type) -> bool:
+    """Whether a class was made here, or by attrs."""
+    return hasattr(cls, "__attrs_attrs__")
+
+
+def as_dict(x: Any) -> dict[str, Any]:
+    """The fields of an instance: names and values, in order."""
+    return {f.name: getattr(x, f.name) for f in fields_of(type(x))}
+
+
+def evolve(x: T, **changes: Any) -> T:
+    """A copy with other values of some fields."""
+    for f in fields_of(type(x)):
+        if f.init and f.alias not in changes:
+            changes[f.alias] = getattr(x, f.name)
+    return type(x)(**changes)
 
 
 def _adds_nothing(cls: type) -> bool:
-    """Whether an attrs class has the fields of its base and no others: then it is one without further work."""
-    return not cls.__annotations__ and hasattr(cls.__base__, "__attrs_attrs__")
+    """Whether a class has the fields of its base and no others: then it is made without further work."""
+    return not cls.__annotations__ and cls.__base__ is not None and has_fields(cls.__base__)
 
 
-def _fields(x: Any) -> tuple[Any, ...]:
-    return tuple([getattr(x, a.name) for a in x.__attrs_attrs__])
+def _made(cls: type[T], shared: dict[str, Any]) -> type[T]:
+    """The class with slots for its fields and the methods that it does not define."""
+    own, inherited = _own_fields(cls), [f.name for f in fields_of(cls)]
+    fields = (*[f for f in fields_of(cls) if f.name not in own], *own.values())
+    names = [f.name for f in fields]
+    slots = [name for name in own if name not in inherited]
+    if not hasattr(cls.__base__, "__weakref__"):
+        slots.append("__weakref__")
+    kept = {name: item for name, item in cls.__dict__.items() if name not in own and name not in ("__dict__", "__weakref__")}
+    body = {
+        "__init__": _first_init(lambda: made),
+        "__match_args__": tuple([f.name for f in fields if f.init]),
+        "__reduce__": _reduce,
+        **shared,
+        **kept,
+        "__attrs_attrs__": fields,
+        "__slots__": slots,
+        "__values__": attrgetter(*names) if names else type,
+    }
+    made: type[T] = type(cls)(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+    _adopt(cls, made)
+    return made
+
+
+def _own_fields(cls: type) -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for name, annotation in cls.__annotations__.items():
+        if not str(annotation).startswith(("ClassVar", "typing.ClassVar")):
+            default = cls.__dict__.get(name, _NOTHING)
+            found[name] = f = default if type(default) is Field else Field(default, None, None, init=True)
+            f.name, f.alias = name, name.lstrip("_")
+    return found
+
+
+def _adopt(cls: type, made: type) -> None:
+    """Have `super()` in the methods of `cls` mean the class that replaces it: they share one cell that names their class."""
+    for method in cls.__dict__.values():
+        if type(method) is FunctionType and "__class__" in method.__code__.co_freevars:
+            assert method.__closure__
+            method.__closure__[method.__code__.co_freevars.index("__class__")].cell_contents = made
+            return
+
+
+def _first_init(cls: Callable[[], type]) -> Any:
+    """An `__init__` that is replaced by the compiled one when it is first called."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        init = _compiled_init(cls())
+        cls().__init__ = init
+        init(self, *args, **kwargs)
+
+    return __init__
+
+
+def _compiled_init(cls: type) -> Callable[..., None]:
+    """`__init__` of a class: each argument goes through its converter into its slot, past the `__setattr__` of frozen classes."""
+    scope: dict[str, Any] = {"NOTHING": _NOTHING}
+    parameters: list[str] = []
+    lines: list[str] = []
+    for n, f in enumerate(fields_of(cls)):
+        given = f.alias
+        scope |= {f"set{n}": getattr(cls, f.name).__set__, f"default{n}": f.default, f"factory{n}": f.factory, f"convert{n}": f.converter}
+        if f.init:
+            optional = f.default is not _NOTHING or f.factory
+            parameters.append(f"{given}=default{n}" if optional else given)
+        if f.factory:
+            given = f"factory{n}() if {given} is NOTHING else {given}" if f.init else f"factory{n}()"
+        lines.append(f"    set{n}(self, {f'convert{n}({given})' if f.converter else given})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("    self.__post_init__()")
+    text = f"def __init__({', '.join(['self', *parameters])}):\n" + "\n".join(lines or ["    pass"])
+    exec(compile(text, f"<fields of {cls.__module__}.{cls.__qualname__}>", "exec"), scope)
+    init: FunctionType = scope["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init
+
+
+def _refuse(self: Any, name: str, *_: Any) -> None:
+    raise AttributeError(f"{type(self).__name__} is frozen: {name!r} stays as it is")
+
+
+def _reduce(self: Any) -> Any:
+    return type(self), tuple([getattr(self, f.name) for f in fields_of(type(self)) if f.init])
 
 
 def _equal(self: Any, other: object) -> Any:
@@ -48,9 +190,9 @@ def _equal(self: Any, other: object) -> Any:
     if type(other) is not type(self):
         return NotImplemented
     try:
-        return _fields(self) == _fields(other)
+        return self.__values__(self) == self.__values__(other)
     except TracejitError:  # symbolic extents whose order is open: as values of an IR they are equal if they are written alike
-        return _alike(_fields(self), _fields(other))
+        return _alike(self.__values__(self), self.__values__(other))
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -63,9 +205,15 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _hash(self: Any) -> int:
-    return hash((type(self), _fields(self)))
+    return hash((type(self), self.__values__(self)))
 
 
+@recursive_repr()
 def _show(self: Any) -> str:
-    shown = ", ".join(f"{a.name}={getattr(self, a.name)!r}" for a in self.__attrs_attrs__)
+    shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields_of(type(self)))
     return f"{type(self).__name__}({shown})"
+
+
+_FROZEN = {"__setattr__": _refuse, "__delattr__": _refuse}
+_SHOWN = {"__repr__": _show}
+_COMPARED = {"__eq__": _equal, "__hash__": _hash, "__repr__": _show}

@@ -8,8 +8,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
 
-from attrs import frozen
-
 __all__ = ["Location", "is_internal", "located", "raised_at", "user_location"]
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -18,16 +16,17 @@ _LIBRARIES = (
     tuple(str(Path(module.__file__).parent) for module in (sys.modules["numpy"],) if module.__file__) if "numpy" in sys.modules else ()
 )
 
+_GENERATED = ("<__array_function__ internals>", "<fields of tracejit.")
 
-_GENERATED = ("<__array_function__ internals>", "<attrs generated methods tracejit.")
 
-
-@frozen(eq=False)
 class Location:
     """One instruction of one code object: enough to find the line, the columns and the function."""
 
-    code: CodeType
-    lasti: int
+    __slots__ = ("code", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int) -> None:
+        self.code = code
+        self.lasti = lasti
 
     def position(self) -> tuple[str, int, int, int]:
         """(file, line, first column, last column); columns are 0-based and -1 where unknown."""

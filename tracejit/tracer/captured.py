@@ -12,11 +12,10 @@ from types import CellType, MemberDescriptorType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
-from attrs import define, field
 
 from tracejit.ir.types import aval_of
 from tracejit.support.errors import DtypeError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node, record
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.stage import StageInterpreter
@@ -255,7 +254,7 @@ def _staging() -> StageInterpreter | None:
     return None
 
 
-@define(eq=False)
+@record
 class Reads:
     """Collects what a trace reads from outside."""
 
@@ -343,7 +342,7 @@ def _content(array: np.ndarray[Any, Any]) -> bytes | None:
     return array.tobytes() if array.nbytes <= MOST_CONTENT and array.flags.c_contiguous else None
 
 
-@define(eq=False)
+@record
 class Dependencies:
     """The places a program depends on, its captured arrays, and those whose elements became part of it.
 
@@ -356,7 +355,7 @@ class Dependencies:
     _forms: tuple[Any, ...] = ()
     _contents: tuple[bytes | None, ...] = ()
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         self._forms = tuple(map(_form, self.constants))
         self._contents = tuple(map(_content, self.frozen_arrays))
 

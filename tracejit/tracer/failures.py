@@ -15,11 +15,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from attrs import define, field
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
 from tracejit.support.errors import IndexOutOfBounds
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node, record
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -39,7 +38,7 @@ class Site:
     location: Location | None
 
 
-@define(eq=False)
+@record
 class Failures:
     """The cell of a level, and the sites of all levels of a program."""
 

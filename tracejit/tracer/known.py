@@ -9,10 +9,10 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, field
 
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.ranges import ANYTHING, Range, within
+from tracejit.support.nodes import field, record
 from tracejit.tracer.interpreter import eager, use_interpreter
 
 __all__ = ["KnownRanges", "KnownValues", "range_of_array"]
@@ -20,7 +20,7 @@ __all__ = ["KnownRanges", "KnownValues", "range_of_array"]
 _UNKNOWN = object()
 
 
-@define(eq=False)
+@record
 class KnownValues:
     """The values of variables of a growing list of equations, as far as they follow from constants.
 
@@ -123,7 +123,7 @@ def range_of_array(array: Any) -> Range:
     return (int(array.min()), int(array.max())) if array.size and array.dtype.kind in "biu" else ANYTHING
 
 
-@define(eq=False)
+@record
 class KnownRanges:
     """The ranges of integer variables of a growing list of equations.  `given(var)` is that of an input of the trace."""
 

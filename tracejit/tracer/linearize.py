@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
 from tracejit.ir.jaxpr import Jaxpr, Literal, Var
-from tracejit.support.nodes import node
+from tracejit.support.nodes import evolve, node
 from tracejit.support.source import located
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter

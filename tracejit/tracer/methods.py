@@ -14,8 +14,7 @@ from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any
 
-from attrs import field, frozen
-
+from tracejit.support.nodes import field, value
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import AttributePlace, ClassPlace, SlotPlace
 from tracejit.tracer.ownership import is_users_function, is_users_type
@@ -104,7 +103,7 @@ def _place_of(owner: Any, name: str, value: Any) -> AttributePlace | ClassPlace 
     return ClassPlace(owner, base, name) if base is not None and held is value else None
 
 
-@frozen
+@value
 class ClassPatches:
     """The classes one trace redirects.  `active()` says whether the calling thread traces.
 
@@ -130,10 +129,10 @@ class ClassPatches:
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
-        for name, value in list(vars(kind).items()):
-            if type(value) in _KINDS and _is_redirected(name, value):
-                made = _DataMember if isinstance(value, property) else _Member
-                type.__setattr__(kind, name, made(value, self.active, self.substitute))
+        for name, held in list(vars(kind).items()):
+            if type(held) in _KINDS and _is_redirected(name, held):
+                made = _DataMember if isinstance(held, property) else _Member
+                type.__setattr__(kind, name, made(held, self.active, self.substitute))
         if not self.with_attributes or (kind not in _readers and type(kind.__getattribute__) is not WrapperDescriptorType):
             return False  # a class that looks attributes up its own way, or one below that passes them already
         if kind not in _readers:
@@ -163,9 +162,9 @@ def _released(counts: dict[type, int], kind: type) -> bool:
 
 
 def _restore(kind: type) -> None:
-    for name, value in list(vars(kind).items()):
-        if isinstance(value, _Member):
-            type.__setattr__(kind, name, value.original)
+    for name, held in list(vars(kind).items()):
+        if isinstance(held, _Member):
+            type.__setattr__(kind, name, held.original)
 
 
 def _is_redirected(name: str, value: Any) -> bool:

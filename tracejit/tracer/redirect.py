@@ -19,9 +19,9 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
-from attrs import define, field
 
 from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import MOST_ITEMS, AttributePlace, CellPlace, ClassPlace, NamePlace, Reads, SlotPlace
@@ -47,7 +47,7 @@ def current_trace() -> Trace | None:
     return _trace.get()
 
 
-@define(eq=False)
+@record
 class _Substitution:
     """The substitutes that last: one for each function, module and namespace, shared by all traces."""
 
@@ -192,7 +192,7 @@ class _Substitution:
 _substitution = _Substitution()
 
 
-@define(eq=False)
+@record
 class Trace:
     """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
 

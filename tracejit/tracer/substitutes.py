@@ -16,9 +16,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 
 from tracejit.support.errors import DtypeError, UnsupportedError
+from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
@@ -37,7 +37,7 @@ CREATION = (
 """Names of NumPy's functions that make arrays: in traced functions the arrays are traced, so that they can be filled in place."""
 
 
-@frozen(eq=False)
+@node
 class _Redirected:
     original: Any
     substitute: Any

@@ -19,7 +19,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from attrs import astuple, frozen
+
+from tracejit.support.nodes import as_dict, value
 
 __all__ = ["PYTHON_FUNCTIONS", "Layout", "c_functions", "layout", "member_offset", "native_dispatch_supported", "probes"]
 
@@ -36,7 +37,7 @@ _DESCRIPTOR_MEMBER, _MEMBER_OFFSET = 40, 16  # PyMemberDescrObject.d_member, PyM
 _SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 
-@frozen
+@value
 class Layout:
     """Byte offsets into the objects that compiled code reads.
 
@@ -71,7 +72,7 @@ class Layout:
     @property
     def key(self) -> str:
         """A text that is equal exactly for equal layouts."""
-        return " ".join(str(int(value)) for value in astuple(self))
+        return " ".join(str(int(value)) for value in as_dict(self).values())
 
 
 def native_dispatch_supported() -> tuple[bool, str]:

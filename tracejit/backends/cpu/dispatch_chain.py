@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from string import Template
 
-from attrs import asdict
-
 from tracejit.backends.cpu.cpython import Layout
+from tracejit.support.nodes import as_dict
 
 __all__ = [
     "CAPACITY", "CHAIN", "CONSTANTS", "COUNT", "FUNCTION", "FUNCTION_STATE", "FUNCTION_VECTORCALL", "HOLDER", "METHOD", "MISS", "NAME",
@@ -39,7 +38,7 @@ def chain_text(at: Layout) -> str:
         "CHAIN": 8 * CHAIN, "CHAIN_WORD": CHAIN, "CLOCK_WORD": _CLOCK, "HINTS": _HINTS, "HINT_BYTES": 8 * _HINTS, "HINT_MASK": _HINTS - 1,
         "HINT_WORD": _HINT, "MISS": 8 * MISS, "SHORT": _SHORT, "STATE": FUNCTION_STATE, "STAMP_WORD": STAMP,
     }  # fmt: skip
-    return _CHAIN.substitute(asdict(at), **words, count_type="i64" if at.wide_refcount else "i32")
+    return _CHAIN.substitute(as_dict(at), **words, count_type="i64" if at.wide_refcount else "i32")
 
 
 _CHAIN = Template("""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
 
 from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.dispatch_chain import CAPACITY
 from tracejit.backends.cpu.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
 from tracejit.support.errors import InternalError
+from tracejit.support.nodes import field, node, record
 
 __all__ = ["PythonDispatcher", "evaluate_extent", "static_equal", "unexpected_status"]
 
@@ -42,7 +42,7 @@ class _NoMatch(Exception):
     """The arguments do not fit the signature."""
 
 
-@frozen(eq=False)
+@node
 class _Entry:
     spec: e.EntrySpec
     leaves: tuple[e.Leaf, ...]
@@ -119,7 +119,7 @@ def _move_to_front(entries: list[_Entry], entry: _Entry, lock: threading.Lock) -
             entries.insert(0, entry)
 
 
-@define
+@record
 class _Match:
     """A call that fits: the objects at the leaves, and the extents bound to names."""
 

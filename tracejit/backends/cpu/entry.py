@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from attrs import Attribute, field
 
-from tracejit.support.nodes import node, value
+from tracejit.support.nodes import field, node, value
 
 __all__ = [
     "Watch",
@@ -31,13 +30,11 @@ add sub mul floordiv mod max min. A call for which it divides by 0 or leaves 64 
 _OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "mod", "max", "min"})
 
 
-def _numeric(instance: object, attribute: Attribute[Any], dtype: np.dtype[Any]) -> None:
+def _numeric(value: Any) -> np.dtype[Any]:
+    dtype = np.dtype(value)
     if dtype.hasobject or not dtype.isnative:
         raise ValueError(f"A compiled program takes and returns native dtypes without objects, not {dtype!r}.")
-
-
-def _dtype(value: Any) -> np.dtype[Any]:
-    return np.dtype(value)
+    return dtype
 
 
 @value
@@ -49,7 +46,7 @@ class ArrayGuard:
     writeable: the program writes into it: it must be writeable, must not overlap itself, nor any other array among the arguments.
     """
 
-    dtype: np.dtype[Any] = field(converter=_dtype, validator=_numeric)
+    dtype: np.dtype[Any] = field(converter=_numeric)
     shape: tuple[int | str, ...] = field(converter=tuple)
     layout: Literal["C", "strided"] = "C"
     writeable: bool = False
@@ -59,7 +56,7 @@ class ArrayGuard:
 class NumpyScalarGuard:
     """A NumPy scalar of this dtype, exactly. Its `DataSlot` points at the value inside the object."""
 
-    dtype: np.dtype[Any] = field(converter=_dtype, validator=_numeric)
+    dtype: np.dtype[Any] = field(converter=_numeric)
 
 
 @value
@@ -97,7 +94,7 @@ class DictGuard:
     keys: tuple[str, ...] = field(converter=tuple)
     items: tuple[Guard, ...] = field(converter=tuple)
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         if len(self.keys) != len(self.items) or len(set(self.keys)) != len(self.keys):
             raise ValueError(f"A dict needs one guard for each of its distinct keys, got {len(self.items)} for {self.keys}.")
 
@@ -174,7 +171,7 @@ Slot: TypeAlias = DataSlot | StrideSlot | DimSlot | ScalarSlot | OutSlot | Const
 class OutputSpec:
     """An array to allocate for the program to fill, C-contiguous. Rank 0 is returned as a NumPy scalar, as NumPy's ufuncs do."""
 
-    dtype: np.dtype[Any] = field(converter=_dtype, validator=_numeric)
+    dtype: np.dtype[Any] = field(converter=_numeric)
     shape: tuple[Extent, ...] = field(converter=tuple)
 
 
@@ -283,7 +280,7 @@ class EntrySpec:
     conditions: tuple[Condition, ...] = field(default=(), converter=tuple)
     watch: Watch | None = None
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         problem = next(_problems(self), None)
         if problem:
             raise ValueError(f"The entry of {self.program!r} {problem}.")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 
 from tracejit.backends.cpu.cpython import member_offset
 from tracejit.backends.cpu.entry import (
@@ -31,6 +30,7 @@ from tracejit.backends.cpu.entry import (
     nodes,
     result_nodes,
 )
+from tracejit.support.nodes import value
 
 __all__ = ["FLAG_WARN_ON_WRITE", "FLAG_WRITEABLE", "Word", "constants"]
 
@@ -38,7 +38,7 @@ FLAG_C, FLAG_ALIGNED, FLAG_WRITEABLE, FLAG_WARN_ON_WRITE = 0x1, 0x100, 0x400, 0x
 """NumPy's array flags. The last is on views that NumPy will make read-only some day."""
 
 
-@frozen
+@value
 class Word:
     """A number among an entry's constants."""
 

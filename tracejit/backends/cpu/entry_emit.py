@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import re
 
-from attrs import define, field
-
 from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.cpython import layout
 from tracejit.backends.cpu.entry_constants import constants
 from tracejit.backends.cpu.entry_match import Matcher
+from tracejit.support.nodes import field, record
 
 __all__ = ["emit_entry", "join"]
 
@@ -49,7 +48,7 @@ def join(*parts: str) -> str:
     return "\n".join([*kept, ""])
 
 
-@define
+@record
 class _Emitter(Matcher):
     owned: int = 0
     live: set[int] = field(factory=set[int])  # places in `own` that hold a reference at this point of the straight code

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import define, field
-
 from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.cpython import Layout
+from tracejit.support.nodes import field, record
 
 __all__ = ["ArrayValue", "Matcher"]
 
@@ -45,7 +44,7 @@ _DECLARATIONS = {
 _RELATIONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 
 
-@define
+@record
 class ArrayValue:
     """What is known about a matched array: the object, its data, its extents, and (once asked for) the range of its bytes."""
 
@@ -56,7 +55,7 @@ class ArrayValue:
     bytes: tuple[str, str] | None = None
 
 
-@define
+@record
 class _Writer:
     """Instructions of one function as text. Constants are read from the table that is its first argument."""
 
@@ -126,7 +125,7 @@ class _Writer:
         return self._new(f"icmp eq ptr {self._read('ptr', item, self.at.object_type)}, {self._constant('type', name)}")
 
 
-@define
+@record
 class Matcher(_Writer):
     """Writes the checks, and remembers where the values of matched arguments are."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from string import Template
 
-from attrs import asdict
-
 from tracejit.backends.cpu.cpython import Layout
+from tracejit.support.nodes import as_dict
 
 __all__ = ["SUPPORT_FUNCTIONS", "support_text"]
 
@@ -27,7 +26,7 @@ _COMPACT_SIZE = """  %sign = add i64 %size, 0
 def support_text(at: Layout) -> str:
     """The definitions, with the declarations they need; also `@word`, `@read` and `@read_i64` to inline in other functions."""
     compact = _COMPACT_TAG if at.long_tag else _COMPACT_SIZE
-    return _SUPPORT.substitute(asdict(at), complex_imaginary=at.complex_value + 8, long_compact=compact)
+    return _SUPPORT.substitute(as_dict(at), complex_imaginary=at.complex_value + 8, long_compact=compact)
 
 
 _SUPPORT = Template("""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import evolve
 
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.grid import GridSchedule
@@ -17,6 +16,7 @@ from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
 from tracejit.support.errors import BackendUnavailable, ScheduleError
+from tracejit.support.nodes import evolve
 
 __all__ = ["GRID_OPTIONS", "OpenCLBackend", "OpenCLProgram", "grid_schedule", "select_device"]
 

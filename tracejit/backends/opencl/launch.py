@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import evolve, frozen
 
 from tracejit.backends.c_like import Argument, EntryPoint
 from tracejit.backends.grid import GridProgram, GridSchedule
@@ -16,6 +15,7 @@ from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
 from tracejit.support.errors import LaunchError, UnsupportedError
+from tracejit.support.nodes import evolve, node
 
 if TYPE_CHECKING:
     from tracejit.backends.opencl.runtime import OpenCLDevice
@@ -25,7 +25,7 @@ __all__ = ["Launchable"]
 _PREPARED = 4  # sets of arguments that a kernel keeps ready: loops exchange two
 
 
-@frozen(eq=False)
+@node
 class _Prepared:
     """Driver kernels whose arguments are set, and the sizes to launch them with."""
 

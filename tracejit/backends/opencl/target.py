@@ -6,10 +6,9 @@ and cl_khr_int64_base_atomics extensions.
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from tracejit.backends.c_scalar import Dialect, Intrinsics, scalar_intrinsics
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float
+from tracejit.support.nodes import value
 
 __all__ = ["Capabilities", "dialect", "driver_math", "intrinsics"]
 
@@ -21,7 +20,7 @@ _STORAGE = {**_TYPES, "bool": "uchar", "f16": "ushort"}
 _SPACES = {"global": "__global", "shared": "__local", "local": ""}
 
 
-@frozen
+@value
 class Capabilities:
     """What code generation must know of a device.
 

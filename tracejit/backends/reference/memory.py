@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
-from attrs import frozen
 
 from tracejit.ir.kernel import Buffer
 from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import node
 
 Fail: TypeAlias = Callable[[str], NoReturn]
 
@@ -35,7 +35,7 @@ def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
     return np.full(shape, value, dtype)
 
 
-@frozen(eq=False)
+@node
 class Lanes:
     """The loops that run in step, outermost first.
 

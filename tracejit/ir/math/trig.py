@@ -8,10 +8,9 @@ Coefficients: benchmarks/fit_math.py.
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from tracejit.ir.math.double_word import fast_sum, product
 from tracejit.ir.math.term import F32, Term, fma, polynomial, rare, select
+from tracejit.support.nodes import value
 
 __all__ = ["cos", "sin", "tan"]
 
@@ -25,7 +24,7 @@ INVERSE_TURN = int(
 INVERSE_TURN_BITS = 1216
 
 
-@frozen
+@value
 class _Trig:
     """Constants of one format: limit of the fast reduction, pi in three parts, 1/pi; sin(r) = r + r z p(z), tan likewise."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir.builder import fold_index
 from tracejit.ir.kernel import (
     SERIAL,
@@ -31,6 +29,7 @@ from tracejit.ir.kernel import (
     walk,
 )
 from tracejit.ir.types import Dim
+from tracejit.support.nodes import evolve
 
 __all__ = ["collapse"]
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from attrs import define, field
-
 from tracejit.ir.builder import fold_index
 from tracejit.ir.forms import Form, Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Literal, Var
@@ -48,7 +46,7 @@ from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.scalar import OPS, kernel_dtype
 from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import field, node, record
 from tracejit.support.source import Location
 
 __all__ = [
@@ -143,7 +141,7 @@ def form_cost(form: Form) -> float:
             return 1000.0
 
 
-@define(eq=False)
+@record
 class Scope:
     """A loop body, a branch, or the root.  `statements` holds finished statements and open `OpenLoop`s."""
 
@@ -158,7 +156,7 @@ class Scope:
     owner: Any = None  # the variable a loop is for: a reduction or a stored result
 
 
-@define(eq=False)
+@record
 class OpenLoop:
     """A loop under construction."""
 
@@ -172,7 +170,7 @@ class OpenLoop:
     axis: Axis = SERIAL
 
 
-@define(eq=False)
+@record
 class _Made:
     """Where a variable's element was computed: for keeping rows."""
 
@@ -536,29 +534,27 @@ class Composer:
         records = self.made.get(var)
         if not records or target.index is None or target.index not in index:
             return None
-        for record in records:
-            source = record.scope
+        for made in records:
+            source = made.scope
             if source.owner is target.owner or not self.after.get(target.owner, 0) & self.bit.get(source.owner, 0):
                 continue  # independent loops are merged instead
             if source is target or source.extent != target.extent or source.parent is None or not _is_ancestor(source.parent, target):
                 continue
-            if any(
-                a is not b and not (a is source.index and b is target.index) and a != b for a, b in zip(record.index, index, strict=True)
-            ):
+            if any(a is not b and not (a is source.index and b is target.index) and a != b for a, b in zip(made.index, index, strict=True)):
                 continue
             if source.guard is not source.parent.guard or not any(
                 isinstance(s, OpenLoop) and s.scope is source for s in source.parent.statements
             ):
                 continue
-            if record.buffer is None:
+            if made.buffer is None:
                 self.locals += 1
                 extent = source.extent
                 assert extent is not None and source.index is not None
-                record.buffer = Buffer(f"row{self.locals}", record.operand.dtype, (extent,), space="local")
+                made.buffer = Buffer(f"row{self.locals}", made.operand.dtype, (extent,), space="local")
                 where = next(n for n, s in enumerate(source.parent.statements) if isinstance(s, OpenLoop) and s.scope is source)
-                source.parent.statements.insert(where, Alloc(record.buffer))
-                source.statements.append(Store(record.buffer, (source.index,), record.operand))
-            return record.buffer
+                source.parent.statements.insert(where, Alloc(made.buffer))
+                source.statements.append(Store(made.buffer, (source.index,), made.operand))
+            return made.buffer
         return None
 
     # -- driving ---------------------------------------------------------------------------------------------------------------------
@@ -729,7 +725,7 @@ class Composer:
         scope.statements.append(Store(buffer, tuple(target), value))
 
 
-@define(eq=False)
+@record
 class OpenBranch:
     """An `If` whose blocks are being written."""
 
@@ -741,7 +737,7 @@ class OpenBranch:
     results: tuple[Value, ...]
 
 
-@define(eq=False)
+@record
 class OpenWhile:
     """A `While` whose blocks are being written."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir.builder import fold_index
 from tracejit.ir.kernel import Alloc, Const, For, If, Load, Op, Operand, Read, Store, Value, While, blocks, index_const, results_of, walk
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.types import Extent, same_extent, surely_at_most
+from tracejit.support.nodes import evolve
 
 __all__ = ["can_cut", "cut"]
 

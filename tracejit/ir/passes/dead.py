@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir.kernel import For, If, Kernel, Load, Op, Operand, While, operands_of
+from tracejit.support.nodes import evolve
 
 __all__ = ["remove_dead"]
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from attrs import define, field
-
 from tracejit.ir.forms import Contract, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Const, Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.compose import MANY, FormEquation, Group, form_cost, is_few_columns, is_written_out
 from tracejit.ir.passes.product import followers, follows, tiles_well
 from tracejit.ir.types import Extent, Shape, prod
-from tracejit.support.nodes import node, value
+from tracejit.support.nodes import field, node, record, value
 
 __all__ = ["Fusion", "fuse"]
 
@@ -102,7 +100,7 @@ def _moved(s: Op, affine: dict[Any, Affine]) -> Affine | None:
     return loop, factor, (offset + b.value if s.op == "add" else offset - b.value)
 
 
-@define(eq=False)
+@record
 class _Shape:
     """What fusion needs to know of one form, computed once."""
 
@@ -160,7 +158,7 @@ def _own_order(form: Form, shape: _Shape) -> Order:
     return tuple(frozenset({n}) for n in numbers)
 
 
-@define(eq=False)
+@record
 class _Node:
     """A group under construction."""
 

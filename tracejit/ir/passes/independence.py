@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
-
 from tracejit.ir.kernel import Alloc, Atomic, Barrier, Buffer, Const, For, Load, Op, Operand, Store, Value, While, results_of, walk
 from tracejit.ir.types import DimDependent
+from tracejit.support.nodes import value
 
 __all__ = ["Accesses", "accesses", "defined_in", "independent", "linear"]
 
 
-@frozen
+@value
 class Accesses:
     """The buffers that statements read and write (those they allocate themselves left out), and whether they may do anything else."""
 

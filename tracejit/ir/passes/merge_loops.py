@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
@@ -29,6 +27,7 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
+from tracejit.support.nodes import evolve
 
 __all__ = ["fresh_lambda", "merge_loops"]
 

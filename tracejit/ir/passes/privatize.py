@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir.kernel import Alloc, Axis, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, blocks, index_const
+from tracejit.support.nodes import evolve
 
 __all__ = ["can_privatize", "clone", "privatize"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tracejit.support.nodes import evolve
 
 __all__ = ["cse", "dce", "simplify"]
 

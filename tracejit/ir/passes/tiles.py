@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, evolve
-
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -26,6 +24,7 @@ from tracejit.ir.passes.compose import Composer, OpenBranch, OpenLoop, Scope
 from tracejit.ir.passes.product import Product, epilogue_cost
 from tracejit.ir.schedule import Tile
 from tracejit.ir.types import Dim, Extent, prod
+from tracejit.support.nodes import evolve, record
 
 __all__ = ["ZERO", "Task", "TileAxis", "Tiler", "ceil_div"]
 
@@ -41,7 +40,7 @@ def ceil_div(a: Extent, b: int) -> Extent:
     return (a + (b - 1)) // b
 
 
-@define(eq=False)
+@record
 class TileAxis:
     """How rows or columns are cut into tiles.  cover: "exact", "shift" (the last tile overlaps) or "edge" (it may be incomplete)."""
 
@@ -72,7 +71,7 @@ class TileAxis:
         return blocks, self.count if blocks == 1 else -(-self.shared // blocks) + (self.cover == "shift")
 
 
-@define(eq=False)
+@record
 class Task:
     """What the statements of one task share."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import attrs
-
 from tracejit.ir.forms import Form, Piece
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import Const, Lambda
 from tracejit.ir.text.kernel import KernelPrinter
 from tracejit.ir.text.values import print_value
+from tracejit.support.nodes import fields_of
 
 __all__ = ["print_form"]
 
@@ -24,7 +23,7 @@ def _lines(form: Any) -> list[str]:
     printer = KernelPrinter()
     head: list[str] = [type(form).__name__.lower()]
     inner: list[str] = []
-    for field in attrs.fields(cast("type[Any]", type(form))):
+    for field in fields_of(type(form)):
         value = getattr(form, field.name)
         if value == field.default:
             continue

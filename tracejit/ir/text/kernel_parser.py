@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import evolve
-
 from tracejit.ir import kernel as k
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.kernel import inferred_dtype
 from tracejit.ir.text.tokens import Tokens, parse_extent
+from tracejit.support.nodes import evolve
 
 __all__ = ["parse_kernel"]
 

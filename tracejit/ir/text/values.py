@@ -1,4 +1,4 @@
-"""The text of parameter values: numbers, strings, tuples, dtypes, extents, nested jaxprs, enumerations and frozen attrs values."""
+"""The text of parameter values: numbers, strings, tuples, dtypes, extents, nested jaxprs, enumerations and classes with fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
-import attrs
 import numpy as np
 
 from tracejit.ir.jaxpr import Jaxpr
@@ -17,6 +16,7 @@ from tracejit.ir.scalar import DTYPES
 from tracejit.ir.text.tokens import Tokens, print_float
 from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.dtypes import short_name
+from tracejit.support.nodes import fields_of, has_fields
 
 __all__ = ["print_parameters", "print_value", "read_aval", "read_parameters", "read_value"]
 
@@ -48,8 +48,8 @@ def print_value(value: Any) -> str:
         return f"{short_name(value.dtype)}({print_value(value.item())})"
     if hasattr(cls, "_fields"):
         return f"{cls.__name__}({', '.join(map(print_value, value))})"
-    if attrs.has(cls):
-        fields = [(f.alias, getattr(value, f.name)) for f in attrs.fields(cls) if f.init]
+    if has_fields(cls):
+        fields = [(f.alias, getattr(value, f.name)) for f in fields_of(cls) if f.init]
         return f"{cls.__name__}({', '.join(f'{name}={print_value(v)}' for name, v in fields)})"
     return _print_opaque(value)
 
