@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from attrs import define, field
 
 from tracejit.api.jit import JitFunction, without_donation
 from tracejit.autotune.choose import default_schedule
@@ -21,14 +22,13 @@ from tracejit.ir.kernel import Kernel
 from tracejit.ir.program import Launch, Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Schedule
-from tracejit.support.nodes import field, record
 
 __all__ = ["TuneReport", "tune_call"]
 
 Array = np.ndarray[Any, Any]
 
 
-@record
+@define(eq=False)
 class TuneReport:
     """What `tune` found for each kernel; `print` it.  keys: of the outcomes, in the database."""
 
@@ -86,7 +86,7 @@ class _Finished(Exception):
     """Every kernel of the program has been tuned."""
 
 
-@record
+@define(eq=False)
 class _Session:
     """One `tune` call: what is searched, and what was found."""
 

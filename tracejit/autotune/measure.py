@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from attrs import define, field
 
 from tracejit.backends.base import Backend
 from tracejit.ir.kernel import Const, Kernel
 from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer
 from tracejit.ir.schedule import Schedule, apply
 from tracejit.ir.types import Dim
-from tracejit.support.nodes import field, record
 
 __all__ = ["Contender", "Workload", "agrees", "interleave", "single_kernel_program", "wins"]
 
@@ -27,7 +27,7 @@ _MARGIN = 0.03  # a gain below this is noise
 _ROUNDS_WON = 0.75  # a winner is faster in at least this share of the rounds
 
 
-@record
+@define(eq=False)
 class Workload:
     """A kernel with arguments: what candidates run on.
 
@@ -72,7 +72,7 @@ def single_kernel_program(kernel: Kernel, schedule: Schedule, kept: frozenset[st
     return Program(kernel.name, tuple(inputs), tuple(outputs), (), tuple(steps), tuple(sorted(symbols)))
 
 
-@record
+@define(eq=False)
 class Contender:
     """A compiled candidate and its samples, in seconds a run."""
 

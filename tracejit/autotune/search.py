@@ -9,12 +9,13 @@ import random
 import time
 from collections.abc import Sequence
 
+from attrs import define, field
+
 from tracejit.autotune.measure import Contender, Workload, agrees, interleave, wins
 from tracejit.autotune.space import candidates
 from tracejit.backends.base import Backend, Target
 from tracejit.ir.schedule import Schedule
 from tracejit.support.errors import TracejitError
-from tracejit.support.nodes import field, record
 
 __all__ = ["Outcome", "search"]
 
@@ -25,7 +26,7 @@ _ROUNDS = 7
 _DUEL_ROUNDS = 25
 
 
-@record
+@define(eq=False)
 class Outcome:
     """What a search found.  `chosen` is `default` unless another schedule was faster beyond noise.  Times are seconds a run."""
 

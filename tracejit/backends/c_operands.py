@@ -6,18 +6,18 @@ import re
 from typing import Any
 
 import numpy as np
+from attrs import define, field
 
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.ir.kernel import Buffer, Operand, Value
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.ir.types import Dim
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import field, record
 
 __all__ = ["Emitter", "ProgramText", "dim_name"]
 
 
-@record
+@define(eq=False)
 class ProgramText:
     """What the kernels of one program share: helpers used, functions expanded, dtypes seen."""
 

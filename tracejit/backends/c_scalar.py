@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from attrs import define, field
+
 from tracejit.ir.scalar import BITS, DTYPES, is_float, is_integer
 from tracejit.support.errors import UserError
-from tracejit.support.nodes import field, record, value
+from tracejit.support.nodes import value
 
 __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 
@@ -59,7 +61,7 @@ class Intrinsic:
     needs: tuple[str, ...] = ()
 
 
-@record
+@define(eq=False)
 class Intrinsics:
     """The one table that code generation reads: "op.dtype", or "op" for every dtype, to a spelling.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from attrs import define, field
+
 from tracejit.backends.nest import GridSchedule, constant_bounds, flatten, flatten_reduction, nest_of, scans, trip_count
 from tracejit.backends.rewrite import inline, with_buffers
 from tracejit.ir.builder import ScalarRecorder
@@ -32,7 +34,7 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, prod
-from tracejit.support.nodes import evolve, field, record
+from tracejit.support.nodes import evolve
 
 __all__ = ["Team", "bytes_of", "cooperates", "fits", "group_body"]
 
@@ -49,7 +51,7 @@ def fits(buffer: Buffer, nbytes: int) -> bool:
     return size is not None and size <= nbytes
 
 
-@record
+@define(eq=False)
 class Team:
     """The lanes of one group, their shared arrays, and what they touched since the last barrier."""
 

@@ -16,6 +16,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from attrs import define, field
+
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
 from tracejit.backends.distribute import distribute, with_atomics
 from tracejit.backends.nest import (
@@ -49,7 +51,7 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import accesses, defined_in, linear
 from tracejit.ir.types import Dim, Extent, evaluate, prod
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.nodes import evolve, field, record, value
+from tracejit.support.nodes import evolve, value
 
 __all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
 
@@ -104,7 +106,7 @@ def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
     return Launch(kernel, (count,), max(n for n in sizes if isinstance(n, int)), grouped=True)
 
 
-@record
+@define(eq=False)
 class _Segment:
     """Statements of the top level that run in one device kernel (or two, for a reduction).  kind: "nest", "reduction", "single"."""
 
@@ -148,7 +150,7 @@ def _uses(body: Iterable[Any]) -> set[Value]:
     return found
 
 
-@record
+@define(eq=False)
 class _Binder:
     """The device kernels, temporaries and crossing scalars of one kernel."""
 

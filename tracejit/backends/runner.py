@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from attrs import define
 
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
-from tracejit.support.nodes import node, record
+from tracejit.support.nodes import node
 
 __all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
 
@@ -111,7 +112,7 @@ def run_program(
     return [machine.download(walk.memory[b], b.dtype, walk.shape(b)) for b in program.outputs]
 
 
-@record
+@define(eq=False)
 class _Walk:
     """One run: what each buffer stands for now."""
 

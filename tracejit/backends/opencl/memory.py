@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import define
 
 from tracejit.support.errors import OutOfMemory
-from tracejit.support.nodes import record
 
 if TYPE_CHECKING:
     from tracejit.backends.opencl.runtime import OpenCLDevice
@@ -21,7 +21,7 @@ __all__ = ["DeviceBuffer", "Owned", "Pool"]
 _serials = itertools.count()
 
 
-@record
+@define(eq=False)
 class DeviceBuffer:
     """Bytes on a device.  `offset` and `strides` (bytes) place an array in them: None is row-major from the first byte."""
 
