@@ -7,39 +7,32 @@ are rows of `ir.scalar.OPS` that are not math themselves.  Accuracy: docs/numeri
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from tracejit.ir.math import exp_log, hyperbolic, inverse_hyperbolic, inverse_trig, power, remainder, roots, special, trig
 from tracejit.ir.math.term import ScalarBuilder, Term
 
 __all__ = ["EXPANSIONS", "ScalarBuilder", "expand"]
 
-EXPANSIONS: dict[str, Callable[..., Term]] = {
-    "exp": exp_log.exp,
-    "exp2": exp_log.exp2,
-    "log": exp_log.log,
-    "log2": exp_log.log2,
-    "log10": exp_log.log10,
-    "sin": trig.sin,
-    "cos": trig.cos,
-    "log1p": exp_log.log1p,
-    "expm1": hyperbolic.expm1,
-    "sinh": hyperbolic.sinh,
-    "cosh": hyperbolic.cosh,
-    "pow": power.pow,
-    "tan": trig.tan,
-    "asin": inverse_trig.asin,
-    "acos": inverse_trig.acos,
-    "atan": inverse_trig.atan,
-    "atan2": inverse_trig.atan2,
-    "asinh": inverse_hyperbolic.asinh,
-    "acosh": inverse_hyperbolic.acosh,
-    "atanh": inverse_hyperbolic.atanh,
-    "cbrt": roots.cbrt,
-    "fmod": remainder.fmod,
-    "tanh": hyperbolic.tanh,
-    "erf": special.erf,
+_FUNCTIONS = {
+    "exp_log": ["exp", "exp2", "log", "log1p", "log2", "log10"],
+    "hyperbolic": ["cosh", "expm1", "sinh", "tanh"],
+    "inverse_hyperbolic": ["acosh", "asinh", "atanh"],
+    "inverse_trig": ["acos", "asin", "atan", "atan2"],
+    "power": ["pow"],
+    "remainder": ["fmod"],
+    "roots": ["cbrt"],
+    "special": ["erf"],
+    "trig": ["cos", "sin", "tan"],
 }
+"""The functions of each module here; a module is loaded when one of its functions is first expanded."""
+
+
+def _expansion(module: str, name: str) -> Callable[..., Term]:
+    return lambda *terms: getattr(import_module(f"{__name__}.{module}"), name)(*terms)
+
+
+EXPANSIONS: dict[str, Callable[..., Term]] = {name: _expansion(module, name) for module, names in _FUNCTIONS.items() for name in names}
 
 
 def expand(name: str, b: ScalarBuilder, *args: Any) -> Any:
