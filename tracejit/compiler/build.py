@@ -44,6 +44,26 @@ class BuildLog:
     report: list[tuple[str, str]] = field(factory=list)  # equation name, the kernel or library it runs in
 
 
+class _Kernels:
+    """What was made of the kernels so far: `made` has (the scheduled kernel, names of the buffers before that, the schedule) by `key`."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, tuple[Kernel, tuple[str, ...], Schedule]] = {}
+        self._first: Kernel | None = None
+
+    def key(self, kernel: Kernel) -> str:
+        """The text of a kernel without its name, by which equal ones are found; that of the first is written when there is a second."""
+        if self._first is None:
+            self._first = kernel
+            return ""
+        if "" in self.made:
+            self.made[self._text(self._first)] = self.made.pop("")
+        return self._text(kernel)
+
+    def _text(self, kernel: Kernel) -> str:
+        return str(evolve(kernel, name="kernel"))
+
+
 @node
 class _Context:
     backend: str
@@ -53,7 +73,7 @@ class _Context:
     temporaries: list[ProgramBuffer]
     names: list[int]
     alternatives: tuple[str, ...] = ()
-    kernels: dict[str, tuple[Kernel, tuple[str, ...], Schedule]] = field(factory=dict)  # by text: what was made of it
+    kernels: _Kernels = field(factory=_Kernels)
 
 
 def own_outputs(jaxpr: Jaxpr) -> Jaxpr:
@@ -152,8 +172,8 @@ class _Builder:
         kernel, parameters = compose(group, name, layout_of)
         product = find_product(group)
         # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
-        text = str(evolve(kernel, name="kernel"))
-        known = self.c.kernels.get(text) if product is None else None
+        key = self.c.kernels.key(kernel)
+        known = self.c.kernels.made.get(key) if product is None else None
         if known is not None:
             scheduled, names, schedule = known
             self.c.log.report += [(e.name, scheduled.name) for e in group.equations]
@@ -181,7 +201,7 @@ class _Builder:
             check_kernel(scheduled)
         self.c.log.kernels.append((kernel, scheduled, schedule))
         if product is None:
-            self.c.kernels[text] = (scheduled, names, schedule)
+            self.c.kernels.made[key] = (scheduled, names, schedule)
         by_name = {b.name: v for v, b in parameters.items()}
         self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule))
 
