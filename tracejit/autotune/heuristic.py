@@ -62,8 +62,10 @@ def _nests(body: Sequence[Any], guarded: bool = False) -> list[_Nest]:
 def _strides(loop: For, body: Sequence[Any]) -> dict[Value, Any]:
     """For the values of a nest: how they vary with `loop.index`: an integer (affine), or None (any other way).  Absent: not at all."""
     vary: dict[Value, Any] = {loop.index: 1}
-    for _ in range(2):  # carries need a second look
-        for s in walk(tuple(body)):
+    statements = list(walk(tuple(body)))
+    carries = any(isinstance(s, (For, While)) for s in statements)
+    for _ in range(2 if carries else 1):  # carries need a second look
+        for s in statements:
             if isinstance(s, Op):
                 if any(isinstance(a, Value) and a in vary for a in s.args):
                     vary[s.out] = _affine(s, vary)

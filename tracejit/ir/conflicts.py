@@ -23,7 +23,7 @@ class Conflicts:
 
 def conflicts(loop: For) -> Conflicts:
     """What may go wrong when iterations of `loop` run in another order (`stores`), or in lanes (`updates`)."""
-    unsafe = [s for s in walk(loop.body) if isinstance(s, Store)]
+    unsafe = [s for s in walk(loop.body) if isinstance(s, Store) and not any(i is loop.index for i in s.index)]
     if not any(isinstance(i, Value) for s in unsafe for i in s.index):
         return Conflicts()
     strides, data = _flow(loop)

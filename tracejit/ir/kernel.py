@@ -296,8 +296,9 @@ def walk(body: tuple[Any, ...]) -> Iterator[Any]:
     while stack:
         statement = stack.pop()
         yield statement
-        for block in reversed(blocks(statement)):
-            stack.extend(reversed(block))
+        if isinstance(statement, (For, While, If)):  # few are
+            for block in reversed(blocks(statement)):
+                stack.extend(reversed(block))
 
 
 def results_of(statement: Any) -> tuple[Value, ...]:

@@ -118,6 +118,8 @@ def _separate(buffer: Buffer, nest: For, index: Value, defined: dict[Value, Any]
     found = [s for s in walk((nest,)) if isinstance(s, (Load, Store, Atomic)) and s.buffer is buffer]
     if all(isinstance(s, Atomic) for s in found):
         return True
+    if any(all(s.index[axis] is index for s in found) for axis in range(len(buffer.shape))):
+        return True
     return any(_axis_separates([linear(s.index[axis], defined) for s in found], index, defined) for axis in range(len(buffer.shape)))
 
 
