@@ -220,6 +220,7 @@ class _Fuser:
         self.nodes: dict[int, _Node] = {}
         self.became: dict[int, int] = {}  # a group that was merged: the group it went into
         self.groups_of: list[list[int]] = [[] for _ in equations]
+        self.read_by: dict[int, list[int]] = {}
         self.refusals: list[tuple[Var, str]] = []
 
     def product_of(self, atom: Any) -> int | None:
@@ -445,7 +446,12 @@ class _Fuser:
         return False
 
     def consumed_by(self, n: int) -> list[int]:
-        return list(dict.fromkeys(c for v in self.equations[n].outputs for c in self.consumers.get(v, ()) if self.groups_of[c]))
+        """The equations of groups that read n; all of them were visited before n is, so the answer stays."""
+        found = self.read_by.get(n)
+        if found is None:
+            consumers = dict.fromkeys(c for v in self.equations[n].outputs for c in self.consumers.get(v, ()))
+            found = self.read_by[n] = [c for c in consumers if self.groups_of[c]]
+        return found
 
     def new_group(self, n: int) -> None:
         e, shape = self.equations[n], self.shapes[n]
