@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 # Loaded at first use only. `numba`, `jax` and `torch` never: they are peers.
-HEAVY = ["llvmlite", "pyopencl", "pycuda", "vulkan", "ml_dtypes", "scipy", "numba", "jax", "torch", "sklearn", "matplotlib", "asyncio"]
+HEAVY = [
+    "llvmlite", "pyopencl", "pycuda", "vulkan", "ml_dtypes", "scipy", "numba", "jax", "torch", "sklearn", "matplotlib", "asyncio", "attr",
+]  # fmt: skip
 
 
 def python(source: str, environment: dict[str, str] | None = None) -> str:
@@ -24,8 +26,13 @@ def test_import_loads_nothing_heavy():
     assert not {name.split(".")[0] for name in loaded} & set(HEAVY)
 
 
+def test_a_first_call_has_no_class_made_by_attrs():
+    """It takes ten times as long as ours for each, and some 200 are needed."""
+    assert python("import numpy, tracejit, sys; tracejit.jit(lambda x: x + 1)(numpy.ones(3)); print('attr' in sys.modules)").split() == ["False"]
+
+
 def test_import_costs_little_over_numpy(tmp_path: Path):
-    """About half of what numpy itself costs (60 ms beside 120): as a ratio, so that the machine does not matter."""
+    """An eighth of what numpy itself costs (10 ms beside 80): as a ratio, so that the machine does not matter."""
     source = (
         "import time; a = time.process_time(); import numpy; b = time.process_time(); import tracejit; c = time.process_time(); "
         "print(b - a, c - b)"
@@ -36,7 +43,7 @@ def test_import_costs_little_over_numpy(tmp_path: Path):
     python(source, environment)
     runs = [[float(word) for word in python(source, environment).split()] for _ in range(5)]
     numpy_seconds, own_seconds = (min(column) for column in zip(*runs, strict=True))
-    assert own_seconds < 0.65 * numpy_seconds, f"tracejit {own_seconds * 1e3:.0f} ms of CPU over numpy's {numpy_seconds * 1e3:.0f}"
+    assert own_seconds < 0.3 * numpy_seconds, f"tracejit {own_seconds * 1e3:.0f} ms of CPU over numpy's {numpy_seconds * 1e3:.0f}"
 
 
 def test_import_starts_no_thread():

@@ -372,6 +372,12 @@ def test_a_check_shares_the_loop_that_reads_the_indices():
         assert len(loads) == 1
 
 
+def test_the_report_names_kernels_that_exist():
+    """Equal kernels are written once: the counter and the failure both start as 0."""
+    lowered = tj.jit(summed).lower(X, np.array([1, 2]))
+    assert {where for _, where in lowered.report} <= {k.name for k in lowered.program.kernels()} | {"program"}
+
+
 # -- NumPy ----------------------------------------------------------------------------------------------------------------------------
 WAYS = {
     "read": tj.jit(read), "write": tj.jit(written), "loop": tj.jit(summed), "number": tj.jit(read),
