@@ -196,7 +196,7 @@ def test_a_win_must_be_beyond_noise(challenger: list[float], default: list[float
 
 def test_contenders_take_turns(cpu: Backend):
     order: list[int] = []
-    contenders = [Contender(Schedule(), None, lambda n=n: order.append(n)) for n in range(3)]
+    contenders = [Contender(Schedule(), workload().kernel, None, lambda n=n: order.append(n)) for n in range(3)]
     assert interleave(contenders, 3, time.monotonic() + 10) == 3
     assert order == [0, 1, 2, 1, 2, 0, 2, 0, 1]
     assert interleave(contenders, 5, time.monotonic() - 1) == 1  # past the deadline: one round, so that there are samples

@@ -5,7 +5,8 @@ import pytest
 from tracejit.autotune.choose import default_schedule
 from tracejit.autotune.space import candidates
 from tracejit.backends.base import Target
-from tracejit.ir.schedule import Grid, Parallel, Schedule, Split, Vector, WhileUnroll, apply
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.schedule import Grid, Parallel, Schedule, Split, Tile, Vector, WhileUnroll, apply
 from tracejit.ir.text import parse_kernel
 
 CPU = Target("cpu", 256, 2)
@@ -57,7 +58,37 @@ kernel walk(x: f64[100] C, out: f64[100] C out) {
 """)
 
 
-@pytest.mark.parametrize("kernel", [ROWS, FLAT, STEPS, RECURRENCE], ids=lambda k: k.name)
+def product(m: object, n: object, k: object, lhs: str = "k", rhs: str = "n", outer: object = 1) -> Kernel:
+    """A product in plain loops, as the tuner meets it."""
+    note = f"product f32 outer {outer} m {m} n {n} k {k} lhs {lhs} rhs {rhs} epilogue 0"
+    m, n, k = (f"n{d}" if x == "?" else x for d, x in enumerate((m, n, k)))
+    dims = [x for x in (m, n, k) if isinstance(x, str)]
+    named = f"dims({', '.join(dims)})" if dims else ""
+    return parse_kernel(f"""
+kernel product(a: f32[{m}, {k}] C, b: f32[{k}, {n}] C, out: f32[{m}, {n}] C out) {named} notes({note!r}) {{
+  for %i in 0..{m} {{
+    for %j in 0..{n} {{
+      %t = for %l in 0..{k} carry(%s = 0.0:f32) combine(%p, %q) {{
+        %r = add %p %q
+        yield %r
+      }} {{
+        %x = load a[%i, %l]
+        %y = load b[%l, %j]
+        %z = mul %x %y
+        %u = add %s %z
+        yield %u
+      }}
+      store out[%i, %j] = %t
+    }}
+  }}
+}}
+""")
+
+
+PRODUCT = product(256, 300, 400)
+
+
+@pytest.mark.parametrize("kernel", [ROWS, FLAT, STEPS, RECURRENCE, PRODUCT], ids=lambda k: k.name)
 def test_candidates_are_legal_and_distinct_and_begin_with_the_default(kernel):
     default = default_schedule(kernel, CPU)
     found = candidates(kernel, CPU, default)
@@ -105,6 +136,50 @@ def test_a_recurrence_has_no_vectors():
     assert not any(
         isinstance(d, (Vector, Parallel)) for s in candidates(RECURRENCE, CPU, default_schedule(RECURRENCE, CPU)) for d in s.directives
     )
+
+
+def test_tiles_of_products_vary_in_registers_panels_tasks_and_packing():
+    default = default_schedule(PRODUCT, CPU)
+    (usual,) = default.directives
+    assert isinstance(usual, Tile)
+    found = candidates(PRODUCT, CPU, default)
+    tiles = [d for s in found for d in s.directives if isinstance(d, Tile)]
+    assert len({(t.rows, t.columns, t.width) for t in tiles}) >= 12
+    assert {t.columns // t.width for t in tiles} >= {1, 2, 3, 4}
+    assert {t.width for t in tiles} == {4, 8}
+    for name in ("depth", "tall", "wide"):
+        sizes = {getattr(t, name) for t in tiles if (t.rows, t.columns) == (usual.rows, usual.columns)}
+        assert min(sizes) < getattr(usual, name) < max(sizes), name
+    assert {t.share for t in tiles} == {"none", "tasks"}
+    assert {t.pack for t in tiles} == {"none", "lhs", "rhs", "both"}
+    assert any(not any(isinstance(d, Tile) for d in s.directives) for s in found)  # plain loops
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize(
+    "kernel", [PRODUCT, product(3, 500, 64), product(1, 4096, 4096), product("?", "?", "?"), product(64, 64, 50_000)], ids=str
+)
+def test_register_tiles_fit_the_registers(kernel: Kernel, bits: int):
+    target = Target("cpu", bits, 2)
+    found = candidates(kernel, target, default_schedule(kernel, target))
+    tiles = [d for s in found for d in s.directives if isinstance(d, Tile)]
+    assert len(tiles) > 10
+    for t in tiles:
+        vectors = t.columns // t.width
+        assert t.rows * vectors + (vectors + 1 if t.rows > 1 else 1) <= (16 if bits <= 256 else 32)
+        assert t.tall >= t.rows
+        assert t.wide >= t.columns
+
+
+def test_operands_that_are_read_across_stay_packed():
+    kernel = product(256, 300, 400, lhs="x*", rhs="k")
+    found = candidates(kernel, CPU, default_schedule(kernel, CPU))
+    assert {d.pack for s in found for d in s.directives if isinstance(d, Tile)} == {"both"}
+
+
+def test_a_product_whose_default_is_plain_loops_is_tried_with_tiles_and_other_loops():
+    found = candidates(PRODUCT, CPU, Schedule((Vector("L1", 8, 2),)))
+    assert {len({d for s in found for d in s.directives if isinstance(d, kind)}) > 2 for kind in (Tile, Vector)} == {True}
 
 
 def test_grids_vary_in_the_size_of_groups():

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.autotune.database import Database
-from tracejit.ir.kernel import Kernel
-from tracejit.ir.schedule import Schedule, Vector, name_loops
+from tracejit.autotune.database import Database, Entry
+from tracejit.autotune.measure import Contender
+from tracejit.ir.kernel import For, Kernel, walk
+from tracejit.ir.schedule import Schedule, Tile, Vector, name_loops
 from tracejit.support.errors import UnsupportedError, UserError
 
 
@@ -46,6 +47,61 @@ def test_a_better_schedule_is_kept_and_used_by_later_compilations(database: Path
     assert (f.lower(X).text("asm") != code) == bool(kept)
 
 
+A, B = (np.random.default_rng(n).integers(-4, 5, shape).astype("f4") for n, shape in enumerate([(120, 150), (150, 200)]))
+
+
+def poor_tile(kernel: Kernel) -> Schedule:
+    """One accumulator."""
+    product = any(note.startswith("product ") for note in kernel.notes)
+    return Schedule((Tile(1, 4, 4, 150, 120, 200),)) if product else Schedule()
+
+
+def test_a_better_tile_of_a_product_is_kept_and_used_by_later_compilations(database: Path):
+    f = tj.jit(lambda a, b: np.maximum(a @ b, 1))
+    report = tj.tune(f, seconds=6, default=poor_tile)(A, B)
+    (outcome,) = report.outcomes
+    assert not outcome.rejected
+    assert outcome.chosen_seconds < 0.7 * outcome.default_seconds
+    (tile,) = outcome.chosen.directives
+    assert isinstance(tile, Tile)
+    Database(database).update([Entry(report.keys[0], outcome.chosen, 1.0, 2.0)])  # also if it is the heuristic's own
+    f.clear_cache()
+    np.testing.assert_array_equal(f(A, B), np.maximum(A @ B, 1))
+    assert schedule_of(f, A, B) == str(tile)
+    assert f"  {tile}" in str(report)
+    assert f"| {tile} |" in database.read_text()
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (lambda a, b: a @ b, (A, B)),
+        (lambda a, b: a @ b + 1, (A.reshape(4, 30, 150), B)),  # rows are two axes, which plain loops see as one
+        (lambda a, b: np.exp(a.T @ b).sum(axis=0), (A, A)),
+        (np.matmul, (np.stack([A, A]), np.stack([B, B]))),
+    ],
+)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_default_of_a_product_is_measured_as_the_tile_that_it_is(
+    function: Any, args: Any, dynamic: bool, database: Path, monkeypatch: Any
+):
+    measured: list[tuple[Schedule, Kernel]] = []
+    made = Contender.of.__func__  # type: ignore[attr-defined]
+
+    def of(cls: Any, backend: Any, workload: Any, schedule: Schedule) -> Any:
+        found = made(cls, backend, workload, schedule)
+        measured.append((schedule, found.kernel))
+        return found
+
+    monkeypatch.setattr(Contender, "of", classmethod(of))
+    report = tj.tune(function, seconds=0.3, dynamic_shapes=dynamic)(*args)
+    (outcome,) = [o for o in report.outcomes if o.default.directives and isinstance(o.default.directives[0], Tile)]
+    assert not outcome.rejected
+    kernels = [kernel for schedule, kernel in measured if schedule == outcome.default]
+    assert kernels
+    assert all(any(isinstance(s, For) and s.axis.kind == "unroll" for s in walk(k.body)) for k in kernels)  # rows in registers
+
+
 def heuristic_text(x: np.ndarray) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRACEJIT_TUNE_DB", "")
@@ -54,8 +110,6 @@ def heuristic_text(x: np.ndarray) -> str:
 
 def test_an_entry_changes_what_a_jitted_function_runs(database: Path):
     """The way from the file to machine code, whatever a search would find on this machine."""
-    from tracejit.autotune.database import Entry
-
     f = tj.jit(work)
     expected, before = f(X), f.lower(X).text("asm")
     report = tj.tune(f, seconds=0.5)(X)
@@ -70,7 +124,6 @@ def test_an_entry_changes_what_a_jitted_function_runs(database: Path):
 
 def test_an_earlier_winner_that_no_longer_wins_is_forgotten(database: Path, monkeypatch: pytest.MonkeyPatch):
     from tracejit.autotune import search as search_module
-    from tracejit.autotune.database import Entry
 
     f = tj.jit(work)
     (key,) = tj.tune(f, seconds=0.3)(X).keys

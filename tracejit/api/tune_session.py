@@ -188,21 +188,19 @@ class _Machine:
         arrays = [seen_as(b, a, dims) for b, a in zip(kernel.buffers, arguments, strict=True)]
         written = [b.name in kernel.outputs for b in kernel.buffers]
         kept = frozenset(b.name for b, a, w in zip(kernel.buffers, arguments, written, strict=True) if w and id(a) in self.written)
-        workload = Workload(kernel, arrays, {d: dims[d] for d in dims}, kept)
+        workload = Workload(kernel, arrays, {d: dims[d] for d in dims}, kept, step.tiled)
         first = self._tuned(workload, step)
-        for target, result in zip(
-            [a for a, w in zip(arrays, written, strict=True) if w], first.run(workload.inputs(), dict(dims)), strict=True
-        ):
+        for target, result in zip([a for a, w in zip(arrays, written, strict=True) if w], first.results(workload), strict=True):
             np.copyto(target, result)
         self.written.update(id(a) for a, w in zip(arguments, written, strict=True) if w)
         if not self.left:
             raise _Finished
 
-    def _tuned(self, workload: Workload, step: Launch) -> Any:
+    def _tuned(self, workload: Workload, step: Launch) -> Contender:
         """The compiled kernel; tuned when it is met first."""
         number = id(step.kernel)
         if number in self.left:
             outcome = self.session.tune(workload, len(self.left))
             self.contenders[number] = Contender.of(self.session.backend, workload, outcome.default)
             self.left.discard(number)
-        return self.contenders[number].compiled
+        return self.contenders[number]

@@ -15,10 +15,12 @@ import numpy as np
 from attrs import define, field
 
 from tracejit.backends.base import Backend
-from tracejit.ir.kernel import Const, Kernel
+from tracejit.backends.runner import seen_as
+from tracejit.ir.kernel import Buffer, Const, Kernel
 from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer
-from tracejit.ir.schedule import Schedule, apply
+from tracejit.ir.schedule import Schedule, Tile, apply
 from tracejit.ir.types import Dim
+from tracejit.support.errors import ScheduleError
 
 __all__ = ["Contender", "Workload", "agrees", "interleave", "single_kernel_program", "wins"]
 
@@ -32,21 +34,37 @@ class Workload:
     """A kernel with arguments: what candidates run on.
 
     arrays: one an argument.  kept: names of outputs whose old contents matter (updates in place), which each run starts from.
+    tiled: for a matrix product, what makes its kernel for a tile.
     """
 
     kernel: Kernel
     arrays: Sequence[np.ndarray[Any, Any]]
     dims: Mapping[str, int]
     kept: frozenset[str] = frozenset()
+    tiled: Callable[[Tile], Kernel] | None = None
 
-    def inputs(self) -> list[np.ndarray[Any, Any]]:
-        names = [b.name for b in self.kernel.buffers]
-        return [a for n, a in zip(names, self.arrays, strict=True) if n not in self.kernel.outputs or n in self.kept]
+    def scheduled(self, schedule: Schedule) -> Kernel:
+        """The kernel with a schedule applied.  Raises ScheduleError."""
+        applied = apply(self.kernel, schedule)
+        tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
+        if tile is None:
+            return applied
+        if self.tiled is None:
+            raise ScheduleError(f"{tile}: of kernel {self.kernel.name} only the plain loops are known")
+        return self.tiled(tile)
+
+    def inputs(self, kernel: Kernel | None = None) -> list[np.ndarray[Any, Any]]:
+        """The arrays a run is given, in the shapes that `kernel`, one scheduled in some way, gives them."""
+        arrays = {b.name: a for b, a in zip(self.kernel.buffers, self.arrays, strict=True)}
+        given = [b for b in (kernel or self.kernel).buffers if b.name not in self.kernel.outputs or b.name in self.kept]
+        return [seen_as(b, arrays[b.name], self.dims) for b in given]
+
+    def outputs(self) -> list[Buffer]:
+        return [b for b in self.kernel.buffers if b.name in self.kernel.outputs]
 
 
 def single_kernel_program(kernel: Kernel, schedule: Schedule, kept: frozenset[str] = frozenset()) -> Program:
-    """A program that runs one kernel: its inputs and `kept` outputs are arguments, its outputs results."""
-    scheduled = apply(kernel, schedule)
+    """A program that runs one kernel to which `schedule` was applied: its inputs and `kept` outputs are arguments, its outputs results."""
     inputs: list[ProgramBuffer] = []
     outputs: list[ProgramBuffer] = []
     arguments: list[ProgramBuffer] = []
@@ -68,7 +86,7 @@ def single_kernel_program(kernel: Kernel, schedule: Schedule, kept: frozenset[st
             given = ProgramBuffer(b.name, b.dtype, shape, "input", b.layout)
             inputs.append(given)
             arguments.append(given)
-    steps.append(Launch(scheduled, tuple(arguments), schedule))
+    steps.append(Launch(kernel, tuple(arguments), schedule))
     return Program(kernel.name, tuple(inputs), tuple(outputs), (), tuple(steps), tuple(sorted(symbols)))
 
 
@@ -77,6 +95,7 @@ class Contender:
     """A compiled candidate and its samples, in seconds a run."""
 
     schedule: Schedule
+    kernel: Kernel
     compiled: Any
     call: Callable[[], None]
     repetitions: int = 1
@@ -85,11 +104,14 @@ class Contender:
     @classmethod
     def of(cls, backend: Backend, workload: Workload, schedule: Schedule) -> Contender:
         """Compile a schedule.  Raises what the backend raises."""
-        compiled: Any = backend.compile(single_kernel_program(workload.kernel, schedule, workload.kept))
-        return cls(schedule, compiled, compiled.prepare(workload.inputs(), dict(workload.dims)))
+        kernel = workload.scheduled(schedule)
+        compiled: Any = backend.compile(single_kernel_program(kernel, schedule, workload.kept))
+        return cls(schedule, kernel, compiled, compiled.prepare(workload.inputs(kernel), dict(workload.dims)))
 
     def results(self, workload: Workload) -> list[np.ndarray[Any, Any]]:
-        return self.compiled.run(workload.inputs(), dict(workload.dims))
+        """What a run returns, outputs in the shapes of the unscheduled kernel."""
+        found = self.compiled.run(workload.inputs(self.kernel), dict(workload.dims))
+        return [seen_as(b, a, workload.dims) for b, a in zip(workload.outputs(), found, strict=True)]
 
     @property
     def seconds(self) -> float:

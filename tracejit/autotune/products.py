@@ -1,4 +1,4 @@
-"""The default tiles of matrix products: registers first, then caches, then tasks.
+"""The default tiles of matrix products: registers first, then caches, then tasks; and the tiles to try beside them.
 
 A register tile is rated by what one step along the contracted axis costs: multiply-adds (two a cycle), loads and broadcasts (two a
 cycle), at least the latency of one multiply-add; and by what it costs to begin and end it; times the tiles that cover the result.
@@ -6,11 +6,14 @@ cycle), at least the latency of one multiply-add; and by what it costs to begin 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 from tracejit.ir.scalar import BITS
 from tracejit.ir.schedule import Tile
-from tracejit.support.nodes import value
+from tracejit.support.nodes import evolve, value
 
-__all__ = ["product_tile"]
+__all__ = ["product_tile", "tiles_near"]
 
 UNKNOWN = 512  # what a symbolic extent is taken for
 NEAR = 64 << 10  # bytes of an rhs panel: it streams from the second-level cache; partial sums cost more than that
@@ -72,6 +75,46 @@ def product_tile(note: str, vector_bits: int) -> Tile | None:
     pack_lhs = f.lhs not in ("k", "m") or "m" in f.symbolic or (min(f.n, wide) >= 4 * REUSE * columns and f.k * f.m * f.size > 2 * CACHED)
     pack = {(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[pack_lhs, pack_rhs]
     return Tile(rows, columns, width, depth, tall, wide, pack, share, grain, "+".join(flips) or "none")
+
+
+def tiles_near(tile: Tile, note: str, vector_bits: int) -> Iterator[Tile]:
+    """Tiles to try for a product beside `tile`: other blocks and panels, tasks, packing, and other register tiles that fit."""
+    f = _Facts.parse(note)
+    width = max(1, vector_bits // (8 * f.size))
+    depths = sorted({max(1, tile.depth // 2), tile.depth, 2 * tile.depth}, key=lambda n: n != tile.depth)
+    for depth, tall, wide in itertools.product(depths, (1, 0.5, 2), (1, 0.5, 2)):
+        yield evolve(tile, depth=depth, tall=max(tile.rows, int(tile.tall * tall)), wide=max(tile.columns, int(tile.wide * wide)))
+    if tile.share in ("none", "tasks"):
+        share = "tasks" if tile.share == "none" else "none"
+        quarter = max(tile.rows, -(-f.m // 4)), max(tile.columns, -(-f.n // 4))
+        yield evolve(tile, share=share)
+        yield from (evolve(tile, share="tasks", tall=tall, wide=wide) for tall, wide in ((quarter[0], f.n), (f.m, quarter[1]), quarter))
+    yield from (evolve(tile, grain=n) for n in (max(1, tile.grain // 2), 2 * tile.grain))
+    # What lies across the way it is read must be packed; the rest may be.
+    for lhs, rhs in itertools.product((False, True), repeat=2):
+        if (lhs or f.lhs.rstrip("*") in ("k", "m")) and (rhs or f.rhs.rstrip("*") == "n"):
+            yield evolve(tile, pack={(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[lhs, rhs])
+    for depth, (rows, columns, lanes) in itertools.product(depths, _register_tiles(f, width, 16 if vector_bits <= 256 else 32)):
+        yield evolve(
+            tile,
+            rows=rows,
+            columns=columns,
+            width=lanes,
+            depth=depth,
+            tall=max(rows, tile.tall // rows * rows),
+            wide=max(columns, tile.wide),
+        )
+
+
+def _register_tiles(f: _Facts, width: int, registers: int) -> Iterator[tuple[int, int, int]]:
+    """(rows, columns, width) of tiles that fit the registers: by vectors, the most rows, fewer, and as many as share them out evenly."""
+    for lanes, vectors in itertools.product((width, width // 2), (1, 2, 3, 4, 6, 8)):
+        most = (registers - vectors - 1) // vectors if f.m > 1 else 1
+        if lanes < 2 or most < 1 or (vectors > 1 and vectors * lanes > f.n):
+            continue
+        most = min(most, f.m)
+        even = -(-f.m // -(-f.m // most))
+        yield from ((rows, vectors * lanes, lanes) for rows in dict.fromkeys((most, even, max(1, most * 3 // 4), max(1, most // 2))))
 
 
 def _row_times_matrix(f: _Facts, width: int) -> Tile | None:

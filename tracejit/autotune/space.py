@@ -2,6 +2,7 @@
 
 On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 2, 4, 8), which loop is shared among threads and how
 finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and which loop becomes lanes.
+Of a matrix product: the tile (see `products.tiles_near`), and none.
 On a grid: the size of a work-group, the number of partial results, and whether a row is taken by an item or by a group.
 """
 
@@ -11,15 +12,17 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tracejit.autotune.heuristic import heuristic_schedule
+from tracejit.autotune.products import product_tile, tiles_near
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Const, For, Kernel, While, walk
-from tracejit.ir.schedule import Directive, Grid, Parallel, Schedule, Split, Vector, WhileUnroll, apply, name_loops
+from tracejit.ir.schedule import Directive, Grid, Parallel, Schedule, Split, Tile, Vector, WhileUnroll, apply, name_loops
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve
 
 __all__ = ["SPACE_VERSION", "candidates"]
 
-SPACE_VERSION = 1  # part of every key: raised when the space, or what a directive means, changes
+SPACE_VERSION = 2  # part of every key: raised when the space, or what a directive means, changes
 
 _WIDTHS = (1.0, 0.5, 2.0)
 _FACTORS = (1, 2, 4, 8)
@@ -52,6 +55,20 @@ def _on_grid(default: Schedule) -> Iterator[Schedule]:
 
 
 def _on_processor(kernel: Kernel, target: Target, default: Schedule) -> Iterator[Schedule]:
+    product = next((n for n in kernel.notes if n.startswith("product ")), None)
+    if product is not None:
+        given = [d for d in default.directives if isinstance(d, Tile)]
+        usual = product_tile(product, target.vector_bits)
+        for tile in [*given, *([usual] if usual is not None and usual not in given else [])]:
+            yield from (Schedule((t,)) for t in tiles_near(tile, product, target.vector_bits))
+        kernel = evolve(kernel, notes=tuple(n for n in kernel.notes if n != product))
+        yield heuristic_schedule(kernel, target.vector_bits)
+        if given:
+            return
+    yield from _of_loops(kernel, target, default)
+
+
+def _of_loops(kernel: Kernel, target: Target, default: Schedule) -> Iterator[Schedule]:
     for base in dict.fromkeys([default, *_natural(default, target, kernel), *_other_loops(kernel, target)]):
         bases = [base, *_shared(kernel, base, target)]
         for shared, width, factor, grain in itertools.product(bases, _WIDTHS, _FACTORS, _GRAINS):
@@ -99,8 +116,6 @@ def _regrained(directives: Sequence[Directive], once: dict[str, int], grain: flo
 
 def _natural(default: Schedule, target: Target, kernel: Kernel) -> Iterator[Schedule]:
     """The default with vectors of the heuristic's width, where it has others, and the heuristic itself."""
-    from tracejit.autotune.heuristic import heuristic_schedule
-
     heuristic = heuristic_schedule(kernel, target.vector_bits)
     widths = {d.loop: d.width for d in heuristic.directives if isinstance(d, Vector)}
     usual = max(widths.values(), default=max(2, target.vector_bits // 64))

@@ -191,8 +191,11 @@ class _Builder:
         schedule = self.c.schedule(kernel)
         scheduled = apply(kernel, schedule)
         tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
+        tiled = None
         if product is not None and tile is not None:
             scheduled, parameters = compose_product(group, name, layout_of, product, tile)
+        elif product is not None:
+            tiled = lambda tile: compose_product(group, name, layout_of, product, tile)[0]  # noqa: E731
         if config.checks:
             from tracejit.ir.check import check_kernel
 
@@ -203,7 +206,7 @@ class _Builder:
         if product is None:
             self.c.kernels.made[key] = (scheduled, names, schedule)
         by_name = {b.name: v for v, b in parameters.items()}
-        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule))
+        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule, tiled))
 
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""

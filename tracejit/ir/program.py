@@ -14,12 +14,12 @@ others walk them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const, Kernel
-from tracejit.ir.schedule import Schedule
+from tracejit.ir.schedule import Schedule, Tile
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import node
 
@@ -46,11 +46,15 @@ class ProgramBuffer:
 
 @node
 class Launch:
-    """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it."""
+    """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it.
+
+    tiled: for a matrix product in plain loops, what makes its kernel for a tile; its buffers have the names of the kernel's.
+    """
 
     kernel: Kernel
     arguments: tuple[ProgramBuffer, ...]
     schedule: Schedule = Schedule()
+    tiled: Callable[[Tile], Kernel] | None = None
 
 
 @node
