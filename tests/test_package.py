@@ -28,7 +28,8 @@ def test_import_loads_nothing_heavy():
 
 def test_a_first_call_has_no_class_made_by_attrs():
     """It takes ten times as long as ours for each, and some 200 are needed."""
-    assert python("import numpy, tracejit, sys; tracejit.jit(lambda x: x + 1)(numpy.ones(3)); print('attr' in sys.modules)").split() == ["False"]
+    source = "import numpy, tracejit, sys; tracejit.jit(lambda x: x + 1)(numpy.ones(3)); print('attr' in sys.modules)"
+    assert python(source).split() == ["False"]
 
 
 def test_import_costs_little_over_numpy(tmp_path: Path):
