@@ -550,10 +550,12 @@ def lower_half(x: Any) -> Any:
         lambda x: x[: x.shape[0] // 2] * 2,
         lambda x: x[x.shape[0] // 3 : 2 * x.shape[0] // 3],
         lambda x: x[x.shape[0] // 2 :: -1],
+        lambda x: x[x.shape[0] // 2] + x[-(x.shape[0] // 2)],
         lambda x: [x[::2] * 2, x[1::2], x[::-2], x[-1 : x.shape[0] // 2 : -3]],
         lambda x: np.roll(x, x.shape[0] // 2),
         lambda x: np.roll(x, -(x.shape[0] // 2)),
         lambda x: np.roll(np.stack([x, x]), (1, (x.shape[0] + 1) // 2), (0, 1)),
+        lambda x: np.roll(x[-(x.shape[0] // 2) : (x.shape[0] + 1) // 2 : -2], 3),  # nothing
         lambda x: np.concatenate([x[x.shape[0] // 2 :], x[: x.shape[0] // 2]]),
         lambda x: np.concatenate([x[: (x.shape[0] + 1) // 2] * 2, x[(x.shape[0] + 1) // 2 :]]) + x,
         lambda x: x[: x.shape[0] // 4 * 4].reshape(-1, 4).sum(axis=1),
@@ -582,6 +584,49 @@ def test_halves_that_are_equal_for_even_extents_only_are_refused_for_odd_ones(fu
         else:
             with pytest.raises(ShapeError):
                 f(x)
+    assert f.compilations == 2
+    assert "f64[2*n0]" in f.explain()
+
+
+def by_parity(x: Any) -> Any:
+    return x[: x.shape[0] // 2] * x[x.shape[0] // 2 :] if x.shape[0] % 2 == 0 else x[x.shape[0] // 2]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_branch_on_the_parity_of_an_extent_compiles_once_for_each(backend: str):
+    f = tj.jit(by_parity, backend=backend)
+    for n in (5, 6, 7, 8, 9, 31, 4, 12, 64, 33, 100, 11):
+        for x in (np.cos(np.arange(n)), np.cos(np.arange(2 * n))[::2]):
+            np.testing.assert_array_equal(f(x), by_parity(x))
+    assert f.compilations == 6  # in both layouts: one size, then even and odd ones
+
+
+def test_remainders_of_several_extents_are_told_apart():
+    def blocks(x: Any, y: Any) -> Any:
+        rows, columns = x.shape
+        parts = x.reshape(rows // 2, 2, columns // 3, 3).sum(axis=(1, 3))
+        y[: rows // 2] += y[rows // 2 :]
+        return [parts, *np.array_split(y, 4)]
+
+    f = tj.jit(blocks)
+    for n, m in ((6, 9), (8, 12), (10, 12), (16, 6), (40, 60), (12, 33), (6, 9), (64, 6)):
+        x, y = np.cos(np.arange(n * m)).reshape(n, m), np.arange(float(n))
+        mine, theirs = y.copy(), y.copy()
+        for got, want in zip(f(x, mine), blocks(x, theirs), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14)
+        np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(ShapeError):
+        f(np.ones((8, 10)), np.ones(8))
+    with pytest.raises(ShapeError):
+        f(np.ones((7, 9)), np.ones(7))
+
+
+def test_gradients_of_halves_serve_all_even_sizes():
+    slope = tj.jit(tj.grad(lambda x: (x[: x.shape[0] // 2] * x[x.shape[0] // 2 :]).sum()))
+    for n in range(6, 40, 2):
+        x = np.cos(np.arange(n))
+        np.testing.assert_array_equal(slope(x), np.roll(x, n // 2))
+    assert slope.compilations == 2
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch):

@@ -134,6 +134,34 @@ def test_a_divisor_that_may_be_zero_fixes_the_extent(divided: Any):
         divided(2)
 
 
+def test_what_divides_evenly_leaves_a_quotient():
+    assert str((2 * N + 1) // 2) == "n0"
+    assert (2 * N + 1) % 2 == 1
+    assert type((2 * N + 1) % 2) is int
+    assert str((4 * N + 6 * M + 7) // 4) == "large1+n0+floordiv(2*large1+3, 4)+1"
+    assert str((5 - N) % 3) == "mod(2*n0+2, 3)"
+    assert all((5 - n) % 3 == (2 * n + 2) % 3 for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("claim", "periods"),
+    [
+        (lambda n: n % 6 == 4, {"n0": 6}),
+        (lambda n: n // 2 == n - n // 2, {"n0": 2}),
+        (lambda n: n // 3 % 2 == 1, {"n0": 6}),
+        (lambda n: n % 2 + n % 3 == 1, {"n0": 6}),
+        (lambda n: n // 2 == 5, {}),  # not by remainders alone
+        (lambda n: n == 7, {}),
+    ],
+)
+def test_an_undecided_comparison_says_which_remainders_would_decide_it(claim: Any, periods: dict[str, int]):
+    with pytest.raises(DimDependent) as error:
+        claim(N)
+    assert error.value.periods == periods
+    for r in range(periods.get("n0", 0)):
+        assert claim(periods["n0"] * N + r) in (True, False)
+
+
 def test_sameness_is_that_of_what_is_written():
     m = Dim.symbol("n1")
     assert same_extent(N // 2, Dim.symbol("n0") // 2)

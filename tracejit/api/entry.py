@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tracejit.compiler.pipeline import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import Dim, Extent, least_extent
+from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve
 from tracejit.support.tree import TreeDef, unflatten
@@ -84,13 +84,32 @@ def _dtype(leaf: Any) -> Any:
     return leaf.aval.dtype
 
 
-def _extent(n: Extent) -> Any:
+def _name(n: Extent) -> Any:
+    """An argument's extent in its guard: a number, a symbol, or the name of all of a*symbol + b."""
+    if not isinstance(n, Dim):
+        return n
+    symbol, factor, offset = affine(n)
+    return symbol if (factor, offset) == (1, 0) else f"all_{symbol}"
+
+
+def _parts(signature: CallSignature) -> dict[str, Dim]:
+    """The extents of arguments that are not symbols by themselves, by their symbols."""
+    extents = [n for leaf in signature.leaves if isinstance(leaf, ArrayLeaf) for n in leaf.shape if isinstance(n, Dim)]
+    return {affine(n)[0]: n for n in extents if _name(n) != affine(n)[0]}
+
+
+def _extent(n: Extent, parts: Mapping[str, Dim]) -> Any:
     """An extent in the entry's terms: a number, a name, or nested operations."""
     if not isinstance(n, Dim):
         return int(n)
 
     def atom(a: Any) -> Any:
-        return a if isinstance(a, str) else (a[0], _extent(a[1]), _extent(a[2]))
+        if not isinstance(a, str):
+            return a[0], _extent(a[1], parts), _extent(a[2], parts)
+        if a not in parts:
+            return a
+        _, factor, offset = affine(parts[a])
+        return "floordiv", ("sub", _name(parts[a]), offset), factor
 
     total: Any = None
     for monomial, coefficient in n.terms:
@@ -109,7 +128,7 @@ def _guard(leaf: Any, written: bool) -> Any:
             return e.NumpyScalarGuard(leaf.dtype)
         case ArrayLeaf():
             layout = "C" if leaf.layout == "C" else "strided"
-            return e.ArrayGuard(leaf.dtype, tuple(str(n) if isinstance(n, Dim) else n for n in leaf.shape), layout, written)
+            return e.ArrayGuard(leaf.dtype, tuple([_name(n) for n in leaf.shape]), layout, written)
         case NumberLeaf():
             return e.ScalarGuard(leaf.kind)  # type: ignore[arg-type]
         case StaticLeaf():
@@ -237,13 +256,14 @@ def _native(
     args = tuple(_guard_tree(child, guards) for child in args_tree.children)
     kwargs = tuple((k, _guard_tree(child, guards)) for k, child in zip(kwargs_tree.data, kwargs_tree.children, strict=True))
     wanted = tuple(compiled_slots(program, signature, traced))
+    parts = _parts(signature)
 
     def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(_slot(s, signature, traced, arrays, program) for s in wanted)
 
     watch = e.Watch(0, lambda: False) if dependencies.any() else None  # a real one when it is installed
     fresh = [b for b in program.outputs if b.role == "output"]
-    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n) for n in b.shape)) for b in fresh)
+    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in fresh)
     numbers = _leaf_numbers(signature)
     results = [
         e.OutLeaf(fresh.index(b)) if b.role == "output" else e.OutArg(numbers[traced[program.inputs.index(b)]]) for b in program.outputs
@@ -254,7 +274,7 @@ def _native(
         outputs,
         _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
         "program",
-        _release(program),
+        _release(program, parts),
         conditions=_least_extents(signature),
         watch=watch,
     )
@@ -279,7 +299,15 @@ def _native(
 
 def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
     """That extents are as large as the program was made for: it divides by them, and NumPy broadcasts or raises for smaller ones."""
-    return tuple([e.Condition("ge", name, least_extent(name)) for name in sorted(signature.symbols)])
+    conditions: list[e.Condition] = []
+    parts = _parts(signature)
+    for name in sorted(signature.symbols):
+        _, factor, offset = affine(parts.get(name, Dim.symbol(name)))
+        extent = _name(parts.get(name, Dim.symbol(name)))
+        conditions.append(e.Condition("ge", extent, factor * least_extent(name) + offset))
+        if factor != 1:
+            conditions.append(e.Condition("eq", ("mod", ("sub", extent, offset), factor), 0))
+    return tuple(conditions)
 
 
 def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -324,7 +352,7 @@ def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequ
         case "stride":
             return e.StrideSlot(leaf[traced[slot.number]], slot.axis)
         case "dim":
-            return e.DimSlot(slot.name)
+            return e.DimSlot(_extent(Dim.symbol(slot.name), _parts(signature)))
         case "failure":
             return e.ConstSlot(0)
         case _:
@@ -348,7 +376,7 @@ def _leaf_numbers(signature: CallSignature) -> dict[int, int]:
     return numbers
 
 
-def _release(program: Any) -> Any:
+def _release(program: Any, parts: Mapping[str, Dim]) -> Any:
     """Other threads may run during programs that have enough to do, or loop."""
     from tracejit.ir.program import CountedLoop, WhileLoop, walk_steps
 
@@ -358,7 +386,7 @@ def _release(program: Any) -> Any:
     total: Extent = 0
     for n in sizes:
         total = total + n
-    return _extent(total) if isinstance(total, Dim) else total >= e.GIL_WORK
+    return _extent(total, parts) if isinstance(total, Dim) else total >= e.GIL_WORK
 
 
 def _to_give(array: np.ndarray[Any, Any], others: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
@@ -391,7 +419,8 @@ def _python_call(
         for n, x in zip(traced, inputs, strict=True):
             leaf = signature.leaves[n]
             if isinstance(leaf, ArrayLeaf):
-                dims.update({str(d): m for d, m in zip(leaf.shape, x.shape, strict=True) if isinstance(d, Dim)})
+                pairs = zip(leaf.shape, x.shape, strict=True)
+                dims.update(found for d, m in pairs if isinstance(d, Dim) and (found := solved(d, m)) is not None)
         try:
             outputs = compiled.run([*inputs, *keep], dims)
         except FailedCheck as error:

@@ -18,7 +18,7 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticL
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
-from tracejit.ir.types import LARGE, Dim, DimDependent, least_extent
+from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import evolve, field, node, record
@@ -307,10 +307,16 @@ def _pattern(signature: CallSignature) -> Any:
 
 
 def _symbolic_version(state: _State, signature: CallSignature) -> Specialisation | None:
-    """A compiled version with symbolic extents that fits."""
-    latest = state.last.get(_pattern(signature))
-    version = state.versions.get(latest) if latest is not None else None
-    return version if version is not None and latest is not None and _bind_dims(latest, signature) is not None else None
+    """A compiled version with symbolic extents that fits: the latest, or else any."""
+    pattern = _pattern(signature)
+    latest = state.last.get(pattern)
+    if latest is None:
+        return None
+    for known in (latest, *reversed(state.versions)):
+        version = state.versions.get(known)
+        if version is not None and _pattern(known) == pattern and _bind_dims(known, signature) is not None:
+            return version
+    return None
 
 
 def _bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, int] | None:
@@ -321,8 +327,8 @@ def _bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, in
             continue
         for n, m in zip(a.shape, b.shape, strict=True):  # type: ignore[union-attr]
             if isinstance(n, Dim):
-                name = str(n)
-                if m < least_extent(name) or dims.setdefault(name, m) != m:
+                found = solved(n, m)
+                if found is None or dims.setdefault(*found) != found[1]:
                     return None
             elif n != m:
                 return None
@@ -364,7 +370,7 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
             state.static.add(signature.traced()[need.position])
             return None
         except DimDependent as error:
-            wanted = _decide(wanted, signature, error.symbols)
+            wanted = _decide(wanted, signature, error)
     from tracejit.api.entry import make_runner
 
     run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies)
@@ -406,15 +412,24 @@ def _with_other_extents(signature: CallSignature) -> CallSignature:
     return evolve(signature, leaves=tuple(leaves))
 
 
-def _decide(wanted: CallSignature, concrete: CallSignature, symbols: frozenset[str]) -> CallSignature:
-    """Symbols on which a decision of the trace depends: first they become those of large extents, if they are; then constants."""
-    found = _bind_dims(wanted, concrete) or {}
+def _decide(wanted: CallSignature, concrete: CallSignature, error: DimDependent) -> CallSignature:
+    """Symbols on which a decision of the trace depends.
+
+    Where remainders decide, an extent becomes a multiple of a symbol plus the remainder that it has.  Else symbols become those of
+    large extents, if they are; then constants.
+    """
+    symbols, found = error.symbols, _bind_dims(wanted, concrete) or {}
+    periods = {s: k for s, k in error.periods.items() if found.get(s, 0) // k >= least_extent(s)}
     enlarge = not any(s.startswith("large") for s in symbols) and all(found.get(s, 0) >= LARGE for s in symbols)
 
     def replaced(n: Any, m: Any) -> Any:
         if not isinstance(n, Dim) or not n.symbols() & symbols:
             return n
-        return Dim.symbol(f"large{str(n)[1:]}") if enlarge else m
+        symbol, factor, offset = affine(n)
+        if periods:
+            k = periods.get(symbol)
+            return n if k is None else factor * (k * Dim.symbol(symbol) + found[symbol] % k) + offset
+        return factor * Dim.symbol(f"large{symbol[1:]}") + offset if enlarge else m
 
     leaves: list[Any] = []
     for a, b in zip(wanted.leaves, concrete.leaves, strict=True):

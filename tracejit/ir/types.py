@@ -19,21 +19,27 @@ __all__ = [
     "Extent",
     "Shape",
     "ShapedArray",
+    "affine",
     "aval_of",
     "evaluate",
     "prod",
     "same_extent",
     "same_shape",
+    "solved",
     "surely_at_most",
 ]
 
 
 class DimDependent(TracejitError):
-    """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed."""
+    """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed.
 
-    def __init__(self, symbols: frozenset[str]) -> None:
+    periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.
+    """
+
+    def __init__(self, symbols: frozenset[str], periods: Mapping[str, int] | None = None) -> None:
         super().__init__(f"the value of {', '.join(sorted(symbols))} is needed while tracing")
         self.symbols = symbols
+        self.periods = periods or {}
 
 
 LARGE = 16
@@ -99,7 +105,10 @@ class Dim:
         if _negative(other):
             return -self // -other
         exact = _divide(self, other)
-        return exact if exact is not None else Dim((((("floordiv", self, other),), 1),))
+        if exact is not None:
+            return exact
+        whole, rest = _whole(self, other)
+        return whole + (Dim((((("floordiv", rest, other),), 1),)) if isinstance(rest, Dim) else rest // other)
 
     def __rfloordiv__(self, other: int) -> Extent:
         return -other // -self if _negative(self) else Dim((((("floordiv", other, self),), 1),))
@@ -109,7 +118,10 @@ class Dim:
             return self._specialise(other)
         if _negative(other):
             return -(-self % -other)
-        return 0 if _divide(self, other) is not None else Dim((((("mod", self, other),), 1),))
+        _, rest = _whole(self, other)
+        if isinstance(rest, Dim):
+            return 0 if _divide(rest, other) is not None else Dim((((("mod", rest, other),), 1),))
+        return rest % other
 
     def __rmod__(self, other: int) -> Extent:
         return -(-other % -self) if _negative(self) else Dim((((("mod", other, self),), 1),))
@@ -152,12 +164,13 @@ class Dim:
                 return True
         elif not isinstance(other, (int, np.integer)):
             return NotImplemented
-        low, high = _bounds(self - cast("Extent", other))
+        difference = self - cast("Extent", other)
+        low, high = _bounds(difference)
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
         if low == high == 0:
             return True
-        raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
+        raise _undecided(self, other, difference)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -174,13 +187,14 @@ class Dim:
         return hash(self.terms)
 
     def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
-        low, high = _bounds((self - other) * sign)
+        difference = (self - other) * sign
+        low, high = _bounds(difference)
         edge = 1 if strict else 0
         if low is not None and low >= edge:
             return True
         if high is not None and high < edge:
             return False
-        raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
+        raise _undecided(self, other, difference)
 
     def __ge__(self, other: Extent) -> bool:
         return self._ordered(other, sign=1, strict=False)
@@ -245,6 +259,31 @@ def _collect(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Extent:
     if len(kept) == 1 and kept[0][0] == ():
         return kept[0][1]
     return Dim(tuple(kept))
+
+
+def _undecided(a: Dim, b: Any, difference: Extent) -> DimDependent:
+    """The error of a comparison.  A difference that takes few values depends on remainders."""
+    periods: dict[str, int] = {}
+    if None not in _bounds(difference):
+        rest, _ = _without(difference, "floordiv")
+        for m, _ in _terms(rest):
+            for atom in m:
+                if not isinstance(atom, str):
+                    _add_periods(Dim((((atom,), 1),)), 1, periods)
+    return DimDependent(a.symbols() | (b.symbols() if isinstance(b, Dim) else frozenset()), periods)
+
+
+def _add_periods(x: Extent, divisor: int, periods: dict[str, int]) -> None:
+    """By what the symbols of x must be known modulo, for x to be known modulo `divisor`; into `periods`."""
+    for m, _ in _terms(x):
+        for atom in m:
+            if isinstance(atom, str):
+                periods[atom] = math.lcm(periods.get(atom, 1), divisor)
+            elif atom[0] == "max":
+                _add_periods(atom[1], divisor, periods)
+                _add_periods(atom[2], divisor, periods)
+            elif not isinstance(atom[2], Dim):
+                _add_periods(atom[1], divisor * int(atom[2]), periods)
 
 
 def _negative(divisor: Extent) -> bool:
@@ -386,6 +425,26 @@ def _range(atom: Any) -> tuple[int | None, int | None]:
     if high is not None:
         high = high // small if high >= 0 else (high // nearest if large is not None else -1)
     return low, high
+
+
+def affine(n: Dim) -> tuple[str, int, int]:
+    """(s, a, b) of the extent a*s + b of an argument, s a symbol."""
+    (monomial, factor), *rest = n.terms
+    return monomial[0], factor, rest[0][1] if rest else 0
+
+
+def solved(n: Dim, extent: int) -> tuple[str, int] | None:
+    """The symbol of an argument's extent and its value for a concrete one; None where there is no admissible value."""
+    symbol, factor, offset = affine(n)
+    value, left = divmod(extent - offset, factor)
+    return None if left or value < least_extent(symbol) else (symbol, value)
+
+
+def _whole(a: Dim, b: Extent) -> tuple[Extent, Extent]:
+    """(q, r) with a = q*b + r and the coefficients of r in 0..b-1, for an integer b; (0, a) for others."""
+    if isinstance(b, Dim):
+        return 0, a
+    return _collect([(m, c // b) for m, c in a.terms]), _collect([(m, c % b) for m, c in a.terms])
 
 
 def evaluate(x: Extent, values: Mapping[str, int]) -> int:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Dim, DimDependent, Extent, Shape, same_extent, same_shape
+from tracejit.ir.types import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
 from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import Tracer
@@ -83,8 +83,8 @@ def as_shape(shape: Any) -> Shape:
 
 
 def is_zero(n: Extent) -> bool:
-    """Whether an extent is certainly 0; symbolic ones are never taken for it."""
-    return isinstance(n, int) and n == 0
+    """Whether an extent is certainly 0."""
+    return n == 0 if isinstance(n, int) else surely_at_most(n, 0) and surely_at_most(0, n)
 
 
 def known(test: Any, default: bool) -> bool:

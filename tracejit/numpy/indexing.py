@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import is_zero
 from tracejit.numpy.index_checks import from_start
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.views import Rearranged, view
@@ -74,7 +75,7 @@ def _plain(part: Any) -> Any:
     if isinstance(part, Tracer) and part.dtype == np.bool_:
         known = _made_here(part)
         return part if known is None else known
-    if isinstance(part, (Tracer, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
+    if isinstance(part, (Tracer, Dim, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
         return part
     found = np.asarray(part)
     return found if found.ndim else found[()]
@@ -144,7 +145,9 @@ def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     start, stop = (place(part.start, first), place(part.stop, last)) if step > 0 else (place(part.start, last), place(part.stop, first))
     size = stop - start if step > 0 else start - stop
     stride = abs(step)
-    return start, 0 if size < 0 else size if stride == 1 else (size + (stride - 1)) // stride, step
+    if size < 0 or is_zero(size):
+        return start, 0, step
+    return start, size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
 def _basic(parts: Sequence[Any], shape: Shape, checked: bool = True) -> BasicIndex:

@@ -282,7 +282,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     count = int(as_extent(indices_or_sections))
     if count <= 0:
         raise reject(f"np.split into {count} sections: the number must be positive")
-    each, more = (n // count, 0) if isinstance(n, Dim) and is_zero(n % count) else divmod(int(n), count)
+    each, more = n // count, next(r for r in range(count) if n % count == r)
     edges = [each * (i + 1) + min(i + 1, more) for i in range(count - 1)]
     return _cut(x, k, n, edges)
 
