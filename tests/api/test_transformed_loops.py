@@ -215,6 +215,22 @@ def test_an_exception_in_a_traced_loop_is_the_users_own():
         tj.jit(g)(np.ones(3))
 
 
+def test_branches_change_arrays_in_different_orders():
+    def f(x: Any, y: Any) -> Any:
+        def yes() -> None:
+            x[0], y[0], x[1] = 1, 2, y[1]
+
+        def no() -> None:
+            y[0], x[0] = 3, 4
+
+        lax.cond(x[0] > 0, yes, no)
+
+    for first in (0.0, 5.0):
+        x, y = np.array([first, 7]), np.array([8, 9.0])
+        tj.jit(f)(x, y)
+        np.testing.assert_array_equal([x, y], [[1, 9], [2, 9]] if first else [[4, 7], [3, 9]])
+
+
 # -- carries that no iteration changes ---------------------------------------------------------------------------------------------------
 def test_a_carry_that_is_handed_on_is_no_carry():
     """Copying it in every iteration would cost as much as the array is large."""

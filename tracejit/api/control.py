@@ -292,7 +292,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     while True:
         bodies = [_Body(f, avals, cells) for f in functions]
         union = list({id(c): c for b in bodies for c in b.cells}.values())
-        if all(len(b.cells) == len(union) for b in bodies):
+        if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):  # in one order: they share outputs
             break
         cells = union
     _same_structure(bodies[1].tree, bodies[0].tree, "cond")  # type: ignore[arg-type]
