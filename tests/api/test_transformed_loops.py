@@ -8,7 +8,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.support.errors import UnsupportedError
+from tracejit.support.errors import ConcretizationError, UnsupportedError
 
 
 def recurrence(x: Any) -> Any:
@@ -229,6 +229,106 @@ def test_branches_change_arrays_in_different_orders():
         x, y = np.array([first, 7]), np.array([8, 9.0])
         tj.jit(f)(x, y)
         np.testing.assert_array_equal([x, y], [[1, 9], [2, 9]] if first else [[4, 7], [3, 9]])
+
+
+# -- arrays that several levels change and read -----------------------------------------------------------------------------------------
+def inner_loop(n: int) -> Any:
+    k, total = np.zeros(1), np.zeros(1)
+    for _ in tj.range(n):
+        k += 5
+        for _ in tj.range(2):
+            total += k
+    return total
+
+
+def read_before_the_change(n: int) -> Any:
+    k, total = np.zeros(1), np.zeros(1)
+    for _ in tj.range(n):
+        for _ in tj.range(2):
+            total += k
+        k += 5
+    return total
+
+
+def counted_inside(n: int) -> Any:
+    k, total = np.zeros(1), np.zeros(1)
+    for _ in tj.range(n):
+        k += 5
+        total[0] += lax.fori_loop(0, 2, lambda i, c: c + k[0], 0.0)  # noqa: B023
+    return total
+
+
+def branch_inside(n: int) -> Any:
+    k, total = np.zeros(1), np.zeros(1)
+    for i in tj.range(n):
+        total += lax.cond(i > 0, lambda: k * 1, lambda: k * 0)  # noqa: B023
+        k += 5
+        total += lax.cond(i > 0, lambda: k * 1, lambda: k * 0)  # noqa: B023
+    return total
+
+
+def gradient_inside(n: int) -> Any:
+    k, total = np.zeros(1), np.zeros(1)
+    for _ in tj.range(n):
+        k += 5
+        total[0] += tj.grad(lambda x: x * k[0])(1.0)  # noqa: B023
+    return total
+
+
+@pytest.mark.parametrize("f", [inner_loop, read_before_the_change, counted_inside, branch_inside, gradient_inside])
+def test_a_body_reads_what_the_loop_around_it_has_changed(f: Callable[..., Any]):
+    np.testing.assert_array_equal(tj.jit(f)(3), f(3))
+
+
+def test_the_first_value_of_an_array_that_a_loop_changes_is_not_relied_on():
+    def branched() -> Any:
+        k, total = np.zeros(1), np.zeros(1)
+        for _ in tj.range(3):
+            if k[0] == 0:
+                total += 1
+            k += 1
+        return total
+
+    def number() -> Any:
+        k, total = np.array(0), np.zeros(1)
+        for _ in tj.range(3):
+            if k == 0:
+                total += 1
+            k += 1
+        return total
+
+    def cut(x: Any) -> Any:
+        k = np.zeros(1, np.int64)
+        for _ in tj.range(3):
+            x[int(k[0]) :] += 1
+            k += 1
+        return x
+
+    def fixed() -> Any:
+        k, total = np.array([2, 5]), np.zeros(1)
+        for _ in tj.range(3):
+            if k[0] == 2:
+                total += k[1]
+        return total
+
+    for f, args in ((branched, ()), (number, ()), (cut, (np.zeros(5),))):
+        with pytest.raises(ConcretizationError):
+            tj.jit(f)(*args)
+    assert tj.jit(fixed)() == 15
+
+
+SIZES = np.array([0, 1])
+
+
+def test_a_captured_array_that_shapes_a_body_under_a_transformation_is_watched():
+    f = tj.jit(tj.grad(lambda x: lax.fori_loop(0, 2, lambda i, c: c + x[: int(np.sum(SIZES))].sum(), 0.0)))
+    x = np.ones(3)
+    try:
+        np.testing.assert_array_equal(f(x), [2, 0, 0])
+        SIZES[:] = 1
+        np.testing.assert_array_equal(f(x), [2, 2, 0])
+    finally:
+        SIZES[:] = 0, 1
 
 
 # -- carries that no iteration changes ---------------------------------------------------------------------------------------------------

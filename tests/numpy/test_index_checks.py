@@ -229,6 +229,39 @@ def test_scans_and_nested_loops():
     assert message(lambda: g(X, 2)) == (out_of_bounds(5, 5), "x[i + j + shift]")
 
 
+def test_an_array_that_a_loop_changes_is_not_known_to_be_in_bounds():
+    """Its first value is known while the body is traced."""
+
+    def by_element(x: Any) -> Any:
+        k = np.array([0, 1])
+        total = np.zeros(1)
+        for _ in tj.range(3):
+            total += x[k[0]]
+            k += 3
+        return total
+
+    def by_array(x: Any) -> Any:
+        k = np.array([0, 1])
+        total = np.zeros(2)
+        for _ in tj.range(3):
+            total += x[k]
+            k += 3
+        return total
+
+    def by_number(x: Any) -> Any:
+        k = np.array(0)
+        total = np.zeros(1)
+        for _ in tj.range(3):
+            for _ in tj.range(1):
+                total += x[k]
+            k += 3
+        return total
+
+    for f in (by_element, by_array, by_number):
+        assert message(lambda f=f: tj.jit(f)(X))[0] in (out_of_bounds(6, 5), out_of_bounds(7, 5))
+        np.testing.assert_array_equal(tj.jit(f)(np.arange(9.0)), f(np.arange(9.0)))
+
+
 # -- transformations ------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("compiled", [True, False])
 def test_transformations(compiled: bool):

@@ -23,7 +23,7 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
-from tracejit.tracer.stage import Staged, StageInterpreter, aval_of_argument, stage
+from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
@@ -409,6 +409,8 @@ def range(*bounds: Any) -> Iterator[Any]:
     # What was read of a cell before its first change is the carry of the iteration before.
     seen = [inner.captured_cells.get(id(c)) for c in cells]
     carries = [known[1] if known is not None else Var(c.aval.strong()) for known, c in zip(seen, cells, strict=True)]
+    if not inner.relied_on.isdisjoint(carries):
+        raise ChangedLater
     keep = [(v, c) for v, c in zip(inner.captured.values(), inner.constants, strict=True) if v not in carries]
     jaxpr = Jaxpr((*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()])
     results = bind(Loop(jaxpr, count, len(keep), len(cells)), *[c for _, c in keep], *cells)

@@ -28,7 +28,7 @@ from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.redirect import prepared, tracing
-from tracejit.tracer.stage import NeedValue, Staged, stage
+from tracejit.tracer.stage import ChangedLater, NeedValue, Staged, stage
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -501,7 +501,10 @@ def _trace(
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     with tracing() as trace:
         try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
+            try:
+                staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
+            except ChangedLater:
+                staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, careful=True)
         except RecursionError as error:
             raise UserError(
                 f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "

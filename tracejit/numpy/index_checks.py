@@ -23,7 +23,7 @@ __all__ = ["from_start"]
 
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
     """Integers counted from the start of an axis of extent n.  `checked`: the program fails where one is out of range."""
-    known = k.value_range()
+    known = k.seen().value_range()
     place = to_dtype(k, np.int64)
     if known[0] is None or not within((known[0], known[0]), 0, known[0]):
         place = u.where(u.less(place, 0), u.add(place, OPERATORS["extent"](n)), place)

@@ -73,18 +73,12 @@ def expanded(index: Any, rank: int) -> list[Any]:
 def _plain(part: Any) -> Any:
     """An index that is an array of another kind, as a NumPy array or number; a mask that the trace made, with its values."""
     if isinstance(part, Tracer) and part.dtype == np.bool_:
-        known = _made_here(part)
+        known = part.seen().made()
         return part if known is None else known
     if isinstance(part, (Tracer, Dim, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
         return part
     found = np.asarray(part)
     return found if found.ndim else found[()]
-
-
-def _made_here(x: Tracer) -> Any:
-    """The value of an array that follows from nothing but arrays which the trace made, None for others."""
-    find = getattr(x.interpreter, "made_here", None)
-    return None if find is None else find(x)
 
 
 def _is_mask(part: Any) -> bool:
@@ -286,7 +280,7 @@ def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int
 
 def _from_start(a: Any, n: Extent, checked: bool) -> Any:
     """An index array counted from the start.  Raises IndexOutOfBounds as far as values are known."""
-    known = _made_here(a) if isinstance(a, Tracer) else np.asarray(a)
+    known = a.seen().made() if isinstance(a, Tracer) else np.asarray(a)
     if known is not None and known.size and not (-n <= int(known.min()) and int(known.max()) < n):
         bad = known[(known < -n) | (known >= n)].flat[0]
         raise IndexOutOfBounds(f"index {bad} is out of bounds for an axis of extent {n}", location=user_location())

@@ -84,6 +84,7 @@ def _of(level: Interpreter) -> Failures:
     if found is not None:
         return found
     cell = Tracer(level, np.int64(0), ShapedArray((), np.int64)) if level is eager else level.lift(np.int64(0))
+    cell.is_array = True  # it changes
     if level.is_program or level.parent is None:
         found = Failures(cell)
     else:

@@ -51,6 +51,10 @@ class Interpreter:
         """A value from outside as a tracer of this interpreter."""
         raise NotImplementedError
 
+    def seen(self, cell: Tracer) -> Tracer:
+        """A tracer as the innermost trace around sees it: a loop or branch may have changed an array from outside."""
+        return cell if self.parent is None or cell.interpreter is self else self.parent.seen(cell)
+
     def write(self, cell: Any, value: Any) -> None:
         """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
         cell.store(self, value)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
+from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.support.nodes import field, record
 from tracejit.tracer.interpreter import eager, use_interpreter
@@ -56,8 +57,11 @@ class KnownValues:
         """The equation that computes a variable, None for an input of the trace."""
         return self._producer.get(var)
 
-    def needed(self, atom: Var, done: Container[Var]) -> list[Var]:
-        """What `atom` is computed from and `atom`, operands first, but for what is `done` and what only that is computed from."""
+    def needed(self, atom: Var, done: Container[Var], follow: Callable[[Equation], bool] = lambda e: True) -> list[Var]:
+        """What `atom` is computed from and `atom`, operands first, but for what is `done` and what only that is computed from.
+
+        Operands of equations that are not to be followed are not among them.
+        """
         self._index()
         order: dict[Var, None] = {}
         stack: list[tuple[Var, bool]] = [(atom, False)]
@@ -66,7 +70,7 @@ class KnownValues:
             if var in order or var in done:
                 continue
             equation = self._producer.get(var)
-            if ready or equation is None:
+            if ready or equation is None or not follow(equation):
                 order[var] = None
                 continue
             stack.append((var, True))
@@ -123,6 +127,12 @@ def range_of_array(array: Any) -> Range:
     return (int(array.min()), int(array.max())) if array.size and array.dtype.kind in "biu" else ANYTHING
 
 
+def _tells(equation: Equation) -> bool:
+    """Whether the range of a result follows from those of the operands."""
+    primitive = equation.primitive
+    return type(primitive).value_range is not Primitive.value_range and equation.outputs[0].aval.dtype.kind in "biu"
+
+
 @record
 class KnownRanges:
     """The ranges of integer variables of a growing list of equations.  `given(var)` is that of an input of the trace."""
@@ -134,7 +144,7 @@ class KnownRanges:
     def of(self, atom: Atom) -> Range:
         """Between which values the elements of an atom lie."""
         if isinstance(atom, Var):
-            for var in self.values.needed(atom, self._ranges):
+            for var in self.values.needed(atom, self._ranges, _tells):
                 self._ranges[var] = self._compute(var)
         return self._known(atom)
 
@@ -142,12 +152,10 @@ class KnownRanges:
         return range_of_array(atom.value) if isinstance(atom, Literal) else self._ranges[atom]
 
     def _compute(self, var: Var) -> Range:
-        if var.aval.dtype.kind not in "biu":
-            return ANYTHING
         equation = self.values.producer(var)
         if equation is None:
-            found = self.given(var)
-        elif equation.primitive.multiple_results:
+            found = self.given(var) if var.aval.dtype.kind in "biu" else ANYTHING
+        elif not _tells(equation):
             found = ANYTHING
         else:
             found = equation.primitive.value_range([self._known(x) for x in equation.inputs], *[x.aval for x in equation.inputs])

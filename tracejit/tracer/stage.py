@@ -19,7 +19,7 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_in
 from tracejit.tracer.known import KnownRanges, KnownValues, range_of_array
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
+__all__ = ["ChangedLater", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
 
 
 class NeedValue(Exception):
@@ -28,6 +28,10 @@ class NeedValue(Exception):
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
+
+
+class ChangedLater(Exception):
+    """A loop changes an array whose first value the trace of its body has relied on: the program has to be traced without that."""
 
 
 class StageInterpreter(Interpreter):
@@ -55,7 +59,12 @@ class StageInterpreter(Interpreter):
         self.ranges: dict[Var, Range] = {}  # of inputs that count
         self._known = KnownValues(self.equations, self._given)
         self._ranges = KnownRanges(self._known, self._range_given)
-        self._looked_into: dict[int, Any] = {} if parent is None else getattr(parent, "_looked_into", {})
+        around = parent
+        while around is not None and not isinstance(around, StageInterpreter):
+            around = around.parent
+        self._looked_into: dict[int, Any] = {} if around is None else around._looked_into
+        self.careful: bool = around is not None and around.careful  # loops over tj.range rely on no value of an array from outside
+        self.relied_on: set[Var] = set()  # arrays from outside of which a value was asked for and known
         self._made_here: set[int] = set()
 
     def new_input(self, aval: ShapedArray) -> Tracer:
@@ -85,14 +94,19 @@ class StageInterpreter(Interpreter):
         if tracer.interpreter is not self or self.partial:
             return None
         atom = self.atom(tracer)
-        if not isinstance(atom, Literal):
-            made = {var for var, value in zip(self.captured.values(), self.constants, strict=True) if id(value) in self._made_here}
-            if not made.issuperset(self._known.sources(atom)):
-                return None
+        if not isinstance(atom, Literal) and not all(map(self._is_made, self._known.sources(atom))):
+            return None
         try:
             return self._known.value(atom)
         except DimDependent:  # what it is follows from an extent
             return None
+
+    def _is_made(self, var: Var) -> bool:
+        """Whether an input is an array that the trace made, or one around it."""
+        for value, captured in zip(self.constants, self.captured.values(), strict=True):
+            if captured is var:
+                return value.made() is not None if isinstance(value, Tracer) else id(value) in self._made_here
+        return False
 
     def value_range(self, tracer: Tracer) -> Range:
         """Between which numbers the elements of a tracer of integers lie."""
@@ -102,10 +116,10 @@ class StageInterpreter(Interpreter):
         known = self.ranges.get(var)
         if known is not None:
             return known
-        for value, captured in zip(self.constants, self.captured.values(), strict=True):
+        for place, (value, captured) in enumerate(zip(self.constants, self.captured.values(), strict=True)):
             if captured is var:
                 if isinstance(value, Tracer):
-                    return value.value_range()
+                    return ANYTHING if self._may_change(place) else self._relying(var, value.value_range(), ANYTHING)
                 return range_of_array(value) if id(value) in self._made_here else ANYTHING
         return ANYTHING
 
@@ -119,11 +133,22 @@ class StageInterpreter(Interpreter):
             if captured is var:
                 value = self.constants[place]
                 if isinstance(value, Tracer):
-                    return value.concrete()
+                    return None if self._may_change(place) else self._relying(var, value.concrete(), None)
                 if id(value) not in self._made_here:
                     self._looked_into[id(value)] = value
                 return np.array(value)
         return None
+
+    def _may_change(self, place: int) -> bool:
+        """Whether what was captured there must be taken for an array that the body of a loop changes later on."""
+        captured = self._identities[place]
+        return self.careful and self.name == "range" and (bool(captured.shape) or captured.is_array)
+
+    def _relying(self, var: Var, known: Any, unknown: Any) -> Any:
+        """What is known of a captured array: nothing in the program may turn out to depend on it if the array changes."""
+        if known is not unknown:
+            self.relied_on.add(var)
+        return known
 
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Tracer) and (x.interpreter is self or id(x) in self.cells)
@@ -183,11 +208,23 @@ class StageInterpreter(Interpreter):
                     location=user_location(),
                 )
             var = self.captured[ident] = Var(aval.strong() if not isinstance(key, Tracer) else aval)
-            self.constants.append(_snapshot(value))
+            self.constants.append(self._snapshot(value) if isinstance(value, Tracer) else value)
             if isinstance(key, Tracer):
                 self.captured_cells[id(key)] = (key, var)
             self._identities.append(key)
         return var
+
+    def seen(self, cell: Tracer) -> Tracer:
+        if self.partial or cell.interpreter is self:
+            return super().seen(cell)
+        with use_interpreter(self):
+            return Tracer(self, self.atom(cell), cell.aval)
+
+    def _snapshot(self, cell: Tracer) -> Tracer:
+        """The present value of a captured cell, as the trace around sees it: a later write to the cell must not count."""
+        assert self.parent is not None
+        found = self.parent.seen(cell)
+        return Tracer(found.interpreter, found.value, found.aval)
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
         if self.partial and not any(self._owns(a) for a in args):
@@ -213,13 +250,6 @@ class StageInterpreter(Interpreter):
         if between is not cell.interpreter:
             cell.store(self, value)  # refuses: a transformation lies between
         self.cells[id(cell)] = (cell, self.atom(value))
-
-
-def _snapshot(value: Any) -> Any:
-    """Freeze a captured cell's present value: a later write to the cell must not change what was captured."""
-    if isinstance(value, Tracer):
-        return Tracer(value.interpreter, value.value, value.aval)
-    return value
 
 
 @node
@@ -248,6 +278,7 @@ def stage(
     cells: Sequence[Tracer] = (),
     own_changes: bool = False,
     program: bool = False,
+    careful: bool = False,
     ranges: Mapping[int, Range] | None = None,
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
@@ -258,6 +289,8 @@ def stage(
     changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
     among them are listed in `outer_cells`.  A `program` has what can fail in it as its last output, if anything can; other traces leave
     that to the trace around them.  `ranges` tells between which numbers integer arguments lie.
+
+    Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside.
     """
     parent = current_interpreter()
     positions: dict[Var, int] = {}
@@ -271,6 +304,7 @@ def stage(
     for n, tracer in enumerate(tracers):
         positions[tracer.value] = n
     interpreter.is_program, interpreter.is_part = program, not program
+    interpreter.careful |= careful
     for n, known in (ranges or {}).items():
         interpreter.ranges[tracers[n].value] = known
     for cell in cells:

@@ -176,12 +176,17 @@ class Tracer:
         return _write_out(out, function(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
-        known = self.concrete() if self.interpreter.alive else None
+        known = self.seen().concrete() if self.interpreter.alive else None
         if known is not None and not getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
             return np.array(known, dtype)
         self._refuse(
             "np.asarray / np.array", "use the traced array itself; to create an array inside the function use np.zeros and fill it"
         )
+
+    def seen(self) -> Tracer:
+        """What it is for the current trace: the body of a loop or branch may have changed it, or change it before it runs again."""
+        current = current_interpreter()
+        return self if current is self.interpreter else current.seen(self)
 
     # -- no concrete value --------------------------------------------------------------------------------------------------------
     def concrete(self) -> Any:
@@ -192,6 +197,11 @@ class Tracer:
         """Between which numbers its elements lie, if it holds integers and the trace can tell."""
         find = getattr(self.interpreter, "value_range", None)
         return ANYTHING if find is None or not self.interpreter.alive else find(self)
+
+    def made(self) -> Any:
+        """Its value if it follows from nothing but arrays which the trace made, else None."""
+        find = getattr(self.interpreter, "made_here", None)
+        return None if find is None else find(self)
 
     def _refuse(self, what: str, advice: str) -> NoReturn:
         if not self.interpreter.alive:
@@ -208,7 +218,7 @@ class Tracer:
 
     def _number(self) -> Any:
         """The concrete value where a transformation computes eagerly, as in NumPy, or where it depends on no argument of a trace."""
-        known = self.concrete() if self.interpreter.alive else None
+        known = self.seen().concrete() if self.interpreter.alive else None
         return None if known is None else known[()]
 
     def __bool__(self) -> bool:
@@ -293,9 +303,10 @@ def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
             return type(x)(map(value, cast("list[Any]", x))) if type(x) in (list, tuple) else x
         if not isinstance(x, Tracer):
             return x
-        if not x.interpreter.alive or x.concrete() is None or hasattr(x.interpreter, "loses_derivative"):
+        known = x.seen().concrete() if x.interpreter.alive else None
+        if known is None or hasattr(x.interpreter, "loses_derivative"):
             raise UnsupportedError(f"np.{name} is not supported in traced code", location=user_location())
-        return x.concrete()
+        return known
 
     return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
 
