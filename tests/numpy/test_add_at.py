@@ -33,3 +33,17 @@ def test_pairs_of_index_arrays():
         return x
 
     np.testing.assert_array_equal(tj.jit(pairs)(x, rows, columns), pairs(x, rows, columns))
+
+
+def test_places_out_of_range_in_a_short_loop_that_is_written_out():
+    """Each copy of the loop's body has a condition of its own, and may have an address that is none."""
+    x = np.arange(12.0).reshape(2, 6)
+    f = tj.jit(lambda x, k: tj.vmap(lambda x: tj.vmap(lambda i: x.at[np.array([0, 1]) + i].add(0.5))(k))(x))
+    assert "unroll" in f.lower(x, np.array([2, 3])).text("scheduled")
+    for starts in ([2, 3], [5, -1], [10**12, 0], [-(10**12), 10**15]):
+        want = np.stack([x, x], axis=1)
+        for row, start in enumerate(starts):
+            for place in (start, start + 1):
+                if -6 <= place < 6:
+                    want[:, row, place] += 0.5
+        np.testing.assert_array_equal(f(x, np.array(starts)), want)

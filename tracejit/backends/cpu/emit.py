@@ -99,6 +99,7 @@ class FunctionEmitter(Emit):
         self.counts: dict[int, int] = {}
         self.width = 1
         self.mask: Word | None = None
+        self.nowhere = ""
         self.label = "start"
         self.captured: dict[tuple[str, str], str] = {}
         self.polynomials: dict[Dim, str] = {}
@@ -433,14 +434,15 @@ class FunctionEmitter(Emit):
         size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
         step = offset.stride if not in_bytes else (offset.stride // size if offset.stride % size == 0 else 0)
         varying = offset.lanes or offset.stride
-        guard = self.mask if varying else None
+        guard = self.mask if varying or self._by_copy() else None
         axes = offset.axes if guard is None else union([offset, guard])
         regs: dict[Key, str] = {}
         for key in copies(axes, self.counts):
             at = project(key, axes, offset.axes)
-            mask = None if guard is None else guard.regs[project(key, axes, guard.axes)]
+            mask = None if guard is None else self._flag(guard, project(key, axes, guard.axes), bool(varying))
             if not varying:
-                raw = self.line(f"load {memory}, ptr {self.pointer(base, unit, offset.regs[at])}, align {size}")
+                pointer = self._where(mask, self.pointer(base, unit, offset.regs[at]))
+                raw = self.line(f"load {memory}, ptr {pointer}, align {size}")
                 regs[key] = self.line(f"trunc i8 {raw} to i1") if b.dtype == "bool" else raw
                 continue
             if not offset.lanes and step in (1, -1):
@@ -449,6 +451,23 @@ class FunctionEmitter(Emit):
                 raw = self._gather(base, unit, memory, self.vector(offset, at), size, mask)
             regs[key] = self.line(f"icmp ne <{self.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
         return Word(b.dtype, axes, regs, bool(varying), depth=self.depth())
+
+    def _by_copy(self) -> bool:
+        """Whether the mask is a flag for each copy of an unrolled loop, not one for each lane."""
+        return self.mask is not None and not self.mask.lanes
+
+    def _flag(self, mask: Word, key: Key, varying: bool) -> str:
+        """The mask of one copy, for all lanes of an access that varies over them."""
+        return self.vector(mask, key) if varying else mask.regs[key]
+
+    def _where(self, flag: str | None, pointer: str) -> str:
+        """The pointer, or one to memory that nobody reads where the flag is off: what it points to may be no element."""
+        if flag is None:
+            return pointer
+        if self.nowhere == "":
+            self.nowhere = "%nowhere"
+            self.entry.append(f"  {self.nowhere} = alloca [16 x i8], align 16")
+        return self.line(f"select i1 {flag}, ptr {pointer}, ptr {self.nowhere}")
 
     def _load_vector(self, base: str, unit: str, memory: str, offset: str, step: int, size: int, mask: str | None) -> str:
         n = self.width
@@ -495,14 +514,15 @@ class FunctionEmitter(Emit):
         n = self.width
         for key in copies(axes, self.counts):
             at, of = project(key, axes, offset.axes), project(key, axes, w.axes)
-            mask = None if self.mask is None else self.mask.regs[project(key, axes, self.mask.axes)]
+            mask = None if self.mask is None else self._flag(self.mask, project(key, axes, self.mask.axes), varying)
             if not varying:
                 register = w.regs[of]
                 if b.dtype == "bool":
                     register = self.line(f"zext i1 {register} to i8")
-                if mask is not None:
+                if mask is not None and not self._by_copy():
                     raise InternalError("a masked store to one place")
-                self.put(f"store {memory} {register}, ptr {self.pointer(base, unit, offset.regs[at])}, align {size}")
+                pointer = self._where(mask, self.pointer(base, unit, offset.regs[at]))
+                self.put(f"store {memory} {register}, ptr {pointer}, align {size}")
                 continue
             register = self.vector(w, of)
             if b.dtype == "bool":
