@@ -1184,3 +1184,20 @@ def test_slices_with_traced_bounds():
     g = tj.jit(lambda x, n: x[:n])  # Python numbers are asked for
     for n in (1, 2):
         np.testing.assert_array_equal(g(X, n), X[:n])
+
+
+def test_functions_that_are_missing_have_their_whole_name():
+    matrix = np.eye(2)
+    assert refused(lambda x: np.linalg.svd(x), matrix) == (
+        UnsupportedError, "np.linalg.svd is not supported in traced code", "np.linalg.svd(x)",
+    )  # fmt: skip
+    assert refused(lambda x: np.sort_complex(x), matrix)[1] == "np.sort_complex is not supported in traced code"
+
+
+def test_random_numbers_are_drawn_outside():
+    assert refused(lambda x: x + np.random.rand(3), X) == (
+        UnsupportedError,
+        "np.random.rand draws from a hidden state, so a compiled function would return the same numbers at each call; draw them outside and pass "
+        "them as an argument",
+        "np.random.rand(3)",
+    )

@@ -267,8 +267,8 @@ def refuse_random(name: str, original: Callable[..., Any]) -> Callable[..., Any]
         if current_interpreter() is eager:
             return original(*args, **kwargs)
         raise UnsupportedError(
-            f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; use tj.random "
-            "with a key, or pass the numbers as an argument",
+            f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; draw them "
+            "outside and pass them as an argument",
             location=user_location(),
         )
 

@@ -169,7 +169,8 @@ class Tracer:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
         if function is None:
-            return _computed_now(func, func.__name__, args, kwargs)
+            module = getattr(func, "__module__", "").removeprefix("numpy").lstrip(".")
+            return _computed_now(func, f"{module}.{func.__name__}" if module else func.__name__, args, kwargs)
         out = kwargs.get("out")
         if out is None:
             return function(*args, **kwargs)
