@@ -629,6 +629,28 @@ def test_gradients_of_halves_serve_all_even_sizes():
     assert slope.compilations == 2
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int32, np.uint64])
+def test_an_extent_is_a_python_number_whether_it_is_symbolic_or_not(dtype: Any):
+    for function in (
+        lambda x: x + x.shape[0],
+        lambda x: x.shape[0] * 2 - x,
+        lambda x: x % x.shape[0],
+        lambda x: np.maximum(x, x.shape[0] - 3),
+        lambda x: x @ x / x.size,
+        lambda x: x * (x.shape[0] * x.shape[0]),
+        lambda x: np.where(x > 1, x, x.shape[0]),
+        lambda x: x + np.array(x.shape[0]),
+        lambda x: tj.vmap(lambda v: v * x.shape[0])(x),
+    ):
+        f = tj.jit(function)
+        for n in (3, 4, 5):
+            x = np.arange(n).astype(dtype)
+            got, want = np.asarray(f(x)), np.asarray(f.__wrapped__(x))
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-3)
+        assert f.compilations == 2
+
+
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(config, "cache_size", 4)
 

@@ -30,7 +30,9 @@ def as_array(x: Any) -> Any:
             return stack([as_array(item) for item in x])
         return np.asarray(x)
     if isinstance(x, Dim):
-        return OPERATORS["extent"](x)
+        number = OPERATORS["extent"](x)
+        number.weaken()  # as an int, which an extent is where it is not symbolic
+        return number
     if x is None or isinstance(x, (str, bytes)):
         raise DtypeError(f"{type(x).__name__} is not an array", location=user_location())
     return np.asarray(x)
