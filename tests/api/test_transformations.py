@@ -10,7 +10,7 @@ from attrs import frozen
 from hypothesis import given, settings, strategies as st
 
 import tracejit as tj
-from tracejit.support.errors import UserError
+from tracejit.support.errors import TracejitError, UserError
 
 # -- random programs ------------------------------------------------------------------------------------------------------------------
 UNARY: dict[str, Callable[[Any], Any]] = {
@@ -702,3 +702,19 @@ def test_values_that_outlive_their_trace_are_refused():
             use()
     with pytest.raises(TypeError, match="after the function that was traced had returned"):
         bool(kept[0])
+
+
+def test_what_vmap_does_not_map_can_still_be_looked_into():
+    """Without jit its elements are known: masks, functions that NumPy computes, lists; arrays of no numbers are the function's own."""
+    x = np.arange(6.0).reshape(2, 3)
+    mask, words = np.array([True, False, True]), np.array(["a", "b"])
+    np.testing.assert_array_equal(tj.vmap(lambda row, m: row[m], in_axes=(0, None))(x, mask), x[:, mask])
+    np.testing.assert_array_equal(tj.vmap(lambda row, w: row * np.sort(w), in_axes=(0, None))(x, x[0]), x * x[0])
+    np.testing.assert_array_equal(tj.vmap(lambda row, w: row * w.tolist()[1], in_axes=(0, None))(x, x[1]), x * 4)
+    np.testing.assert_array_equal(tj.vmap(lambda row, w: row if w[0] == "a" else -row, in_axes=(0, None))(x, words), x)
+    np.testing.assert_array_equal(tj.grad(lambda row: np.sum(row[row > 0] ** 2))(np.array([1.0, -1, 2])), [2, 0, 4])
+    for unknown in (lambda row: row[row > 1], lambda row: np.sort(row), lambda row: row.tolist()):
+        with pytest.raises(TracejitError):
+            tj.vmap(unknown)(x)
+    with pytest.raises(TracejitError, match=r"np\.sort is not supported"):
+        tj.grad(lambda row: np.sum(np.sort(row)))(x[0])

@@ -63,8 +63,8 @@ def _run(
     c = Call.of(call, (args, kwargs), {}, (0, 1))
     describe = functools.partial(_describe, c)
     dims = _argument_axes(in_axes, c.trees)
-    # What is not mapped and is no array (a string, a function, a number) goes through untouched.
-    places = [n for n, d in enumerate(dims) if d is not None or isinstance(c.leaves[n], np.ndarray)]
+    # What is not mapped and is no array of numbers (a string, a function, a number) goes through untouched.
+    places = [n for n, d in enumerate(dims) if d is not None or (isinstance(c.leaves[n], np.ndarray) and c.leaves[n].dtype.kind in "biuf")]
     for n in places:
         array_leaf(c.leaves[n], "vmap", describe(n))
         if dims[n] is not None:

@@ -54,6 +54,9 @@ class BatchInterpreter(Transformation):
         value, axis = tracer.value
         return self.known(value) if axis is None else None
 
+    def made_here(self, tracer: Tracer) -> Any:
+        return super().made_here(tracer) if tracer.value[1] is None else None
+
     def loses_derivative(self, tracer: Tracer) -> bool:
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]

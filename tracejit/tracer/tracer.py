@@ -177,8 +177,8 @@ class Tracer:
         return _write_out(out, function(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
-        known = self.seen().concrete() if self.interpreter.alive else None
-        if known is not None and not getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+        known = self.known()
+        if known is not None:
             return np.array(known, dtype)
         self._refuse(
             "np.asarray / np.array", "use the traced array itself; to create an array inside the function use np.zeros and fill it"
@@ -193,6 +193,12 @@ class Tracer:
     def concrete(self) -> Any:
         """The concrete value if this interpreter knows it, else None."""
         return getattr(self.interpreter, "concrete", lambda t: None)(self)
+
+    def known(self) -> Any:
+        """The value that NumPy's functions may have for it, None if there is none or it would drop a derivative."""
+        if not self.interpreter.alive or getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+            return None
+        return self.seen().concrete()
 
     def value_range(self) -> Range:
         """Between which numbers its elements lie, if it holds integers and the trace can tell."""
@@ -271,6 +277,9 @@ class Tracer:
         self._refuse("item()", "return the array and call item() outside")
 
     def tolist(self) -> Any:
+        known = self.known()
+        if known is not None:
+            return known.tolist()
         self._refuse("tolist()", "return the array and call tolist() outside")
 
     def __copy__(self) -> Any:
@@ -304,8 +313,8 @@ def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
             return type(x)(map(value, cast("list[Any]", x))) if type(x) in (list, tuple) else x
         if not isinstance(x, Tracer):
             return x
-        known = x.seen().concrete() if x.interpreter.alive else None
-        if known is None or hasattr(x.interpreter, "loses_derivative"):
+        known = x.known()
+        if known is None:
             raise UnsupportedError(f"np.{name} is not supported in traced code", location=user_location())
         return known
 

@@ -70,6 +70,11 @@ class Transformation(Interpreter):
         """The concrete value of a value of the interpreter below, None if it has none."""
         return value.concrete() if isinstance(value, Tracer) else np.asarray(value)
 
+    def made_here(self, tracer: Tracer) -> Any:
+        """The value below, where that is known or follows from what the trace below has made."""
+        value = tracer.value[0]
+        return value.made() if isinstance(value, Tracer) else np.asarray(value)
+
     def value_range(self, tracer: Tracer) -> Range:
         """That of the value below."""
         value = tracer.value[0]
