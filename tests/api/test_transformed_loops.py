@@ -175,6 +175,38 @@ def test_integer_carries_and_captured_values():
     near(tj.jit(tj.grad(f))(x), tj.grad(f)(x))
 
 
+def test_what_python_would_carry_from_one_iteration_to_the_next_is_refused():
+    """The body is traced once: numbers that count and names that change places would be those of the first iteration in all."""
+
+    def counter(x: Any) -> Any:
+        k, total = 0, np.zeros(1)
+        for _ in tj.range(3):
+            total += x[k]
+            k += 1
+        return total
+
+    def swapped(x: Any) -> Any:
+        u, v = x.copy(), x * 0
+        for _ in tj.range(3):
+            v[1:] = u[:-1] + 1
+            u, v = v, u
+        return u
+
+    def bound_first(x: Any) -> Any:
+        j, factor, total = 7, 1, np.zeros(1)
+        for i in tj.range(3):
+            factor = 2
+            for j in range(2):
+                total += factor * x[i] * (j + 1) * sum(k for k in range(3))
+        return total + j
+
+    x = np.arange(5.0)
+    for f, name in ((counter, "k"), (swapped, "u")):
+        with pytest.raises(TypeError, match=f"binds '{name}' anew"):
+            tj.jit(f)(x)
+    np.testing.assert_array_equal(tj.jit(bound_first)(x), bound_first(x))
+
+
 def test_leaving_a_traced_loop_early_is_refused():
     def broken(x: Any) -> Any:
         out = np.zeros(3)

@@ -21,6 +21,7 @@ from tracejit.primitives.elementwise import convert
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.bytecode import carried_names
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
@@ -395,11 +396,12 @@ def range(*bounds: Any) -> Iterator[Any]:
     finally:
         inner.alive = False
     program.refused = program.refused or inner.refused
-    for name, old in before.items():
-        new = frame.f_locals.get(name)
-        if new is number or (isinstance(old, Tracer) and not old.interpreter.alive):
-            continue  # this loop's own variable; what an earlier loop left, which cannot be read any more
-        if new is not old and isinstance(new, Tracer) and new.interpreter is inner:
+    after = {name: new for name, new in frame.f_locals.items() if name in before and new is not before[name] and new is not number}
+    for name, new in after.items():
+        old = before[name]
+        if isinstance(old, Tracer) and not old.interpreter.alive:
+            continue  # what an earlier loop left, which cannot be read any more
+        if (isinstance(new, Tracer) and new.interpreter is inner) or name in carried_names(frame.f_code, frame.f_lasti):
             raise TracerError(
                 f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
                 f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",

@@ -5,11 +5,12 @@ Source: the documentation of CPython's `dis` module, 3.11 to 3.14: two bytes an 
 
 from __future__ import annotations
 
+import dis
 import opcode
 from collections.abc import Iterator
 from types import CodeType
 
-__all__ = ["instructions", "name_of"]
+__all__ = ["carried_names", "instructions", "name_of"]
 
 _NAMES = tuple(opcode.opname)
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
@@ -46,3 +47,29 @@ def _variables(code: CodeType) -> tuple[str, ...]:
     """Local, cell and free variables in the order of their slots: a cell that is an argument has the argument's."""
     return code.co_varnames + tuple(n for n in code.co_cellvars if n not in code.co_varnames) + code.co_freevars
 
+
+def carried_names(code: CodeType, place: int) -> set[str]:
+    """The names that the body of the `for` at this offset reads before it binds them: each iteration sees those of the one before.
+
+    >>> def f(n):
+    ...     k = 0
+    ...     for i in range(n):
+    ...         j = k
+    ...         k = j + i
+    >>> place = next(i.offset for i in dis.get_instructions(f) if i.opname == "FOR_ITER")
+    >>> sorted(carried_names(f.__code__, place))
+    ['k']
+    """
+    first: dict[str, bool] = {}  # name -> whether its first use is a load
+    end = place
+    for i in dis.get_instructions(code):
+        if i.offset == place and i.opname == "FOR_ITER":
+            end = i.argval
+        if not place < i.offset < end:
+            continue
+        uses = [part for part in i.opname.split("_") if part in ("LOAD", "STORE")]
+        names = i.argval if isinstance(i.argval, tuple) else (i.argval,)  # two in one instruction since Python 3.13
+        if uses and i.opname != "LOAD_FAST_AND_CLEAR" and i.opname.split("_")[1] in ("FAST", "DEREF", "NAME"):
+            for use, name in zip(uses, names, strict=False):
+                first.setdefault(name, use == "LOAD")
+    return {name for name, load in first.items() if load}
