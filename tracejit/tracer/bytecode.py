@@ -51,6 +51,8 @@ def _variables(code: CodeType) -> tuple[str, ...]:
 def carried_names(code: CodeType, place: int) -> set[str]:
     """The names that the body of the `for` at this offset reads before it binds them: each iteration sees those of the one before.
 
+    place: of the instruction or, as Python 3.12 tells it, of the cache behind it.
+
     >>> def f(n):
     ...     k = 0
     ...     for i in range(n):
@@ -63,8 +65,8 @@ def carried_names(code: CodeType, place: int) -> set[str]:
     first: dict[str, bool] = {}  # name -> whether its first use is a load
     end = place
     for i in dis.get_instructions(code):
-        if i.offset == place and i.opname == "FOR_ITER":
-            end = i.argval
+        if i.opname == "FOR_ITER" and i.offset <= place < i.argval:
+            end, first = i.argval, {}  # of nested ones the last
         if not place < i.offset < end:
             continue
         uses = [part for part in i.opname.split("_") if part in ("LOAD", "STORE")]
