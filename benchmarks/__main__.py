@@ -25,9 +25,9 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 # Small parallel kernels: where a pool that waits for a descheduled thread shows.
 SENSITIVE = ("sum_all 512", "softmax_rows 512", "layernorm 512", "heat_2d_100 128", "black_scholes 1e5 f4", "n_body 1000 f4")
 
-METHOD = """One process per framework; batches of about 30 ms are interleaved in rotating order, and every ratio is the median over
-the rounds of the ratio within one round. Before a time counts, the result is compared with NumPy in float64. All frameworks have the
-same cores. JAX gets its own arrays as inputs and is waited for; Numba's versions are explicit loops with `prange` and `fastmath`;
+METHOD = """One process per framework; batches of about 30 ms are interleaved in rotating order, with pauses in which the threads of the one
+before fall asleep, and every ratio is the median over the rounds of the ratio within one round. Before a time counts, the result is
+compared with NumPy in float64. All frameworks have the same cores. JAX gets its own arrays as inputs and is waited for; Numba's versions are explicit loops with `prange` and `fastmath`;
 tracejit's are the NumPy functions under `tj.jit`, with `tj.lax.fori_loop`, `tj.lax.while_loop` and `tj.vmap` for loops."""
 
 

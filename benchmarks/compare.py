@@ -35,7 +35,7 @@ class Settings:
     rounds: int = 9
     batch_seconds: float = 0.03
     cores: int = 2
-    pause_seconds: float = 0.004  # spinning threads of the batch before go to sleep
+    pause_seconds: float = 0.12  # threads of the batch before stop spinning: OpenBLAS's after 100 ms, in which they take a core
     time_limit: float = 240.0  # for building and checking one case
 
 

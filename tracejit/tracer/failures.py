@@ -133,7 +133,6 @@ def index_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) ->
     index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
     site = sites[number - 1]
     extent = evaluate(site.extent, dims)
-    what = (
-        "an index" if -extent <= index < extent else f"index {index}"
-    )  # one of more bits than are kept, for an axis that is not that long
+    # One of more bits than are kept may look as if it were inside.
+    what = "an index" if -extent <= index < extent else f"index {index}"
     return IndexOutOfBounds(f"{what} is out of bounds for an axis of extent {extent}", location=site.location)
