@@ -5,7 +5,6 @@ Source: the documentation of CPython's `dis` module, 3.11 to 3.14: two bytes an 
 
 from __future__ import annotations
 
-import dis
 import opcode
 from collections.abc import Iterator
 from types import CodeType
@@ -53,6 +52,7 @@ def carried_names(code: CodeType, place: int) -> set[str]:
 
     place: of the instruction or, as Python 3.12 tells it, of the cache behind it.
 
+    >>> import dis
     >>> def f(n):
     ...     k = 0
     ...     for i in range(n):
@@ -62,6 +62,8 @@ def carried_names(code: CodeType, place: int) -> set[str]:
     >>> sorted(carried_names(f.__code__, place))
     ['k']
     """
+    import dis  # only for loops that bind a name anew
+
     first: dict[str, bool] = {}  # name -> whether its first use is a load
     end = place
     for i in dis.get_instructions(code):
