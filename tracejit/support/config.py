@@ -20,6 +20,8 @@ class Config:
     checks: verify every IR after every pass (TRACEJIT_CHECKS).
     backend: the default backend name (TRACEJIT_BACKEND).
     default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
+    cpu: the processor that CPU code is made for, "native" or a level of x86-64, "x86-64-v2", "x86-64-v3", "x86-64-v4" (TRACEJIT_CPU;
+        read when the first function is compiled).
     cache_size: how many executables one jitted function keeps.
     """
 
@@ -27,9 +29,11 @@ class Config:
     backend: str = "cpu"
     default_dtype_bits: int = 64
     cache_size: int = 128
+    cpu: str = "native"
 
 
 config = Config(
     checks=_flag("TRACEJIT_CHECKS"),
     backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
+    cpu=os.environ.get("TRACEJIT_CPU", "native"),
 )

@@ -1,6 +1,6 @@
 """LLVM inside this process: IR text in, addresses out. Nothing here knows tracejit's own IR.
 
-One target machine (host processor and features, code generation level 3) and one ORC JIT serve the whole process. A module is parsed in a
+One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) and one ORC JIT serve the whole process. A module is parsed in a
 context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so modules may
 repeat each other's names. Objects are position independent (small code model): constants are addressed relative to the code, far symbols go
 through a table that the linker builds, and the same bytes load in another process (`load_object`).
@@ -24,10 +24,11 @@ from itertools import count
 from types import ModuleType
 from typing import Any
 
-from tracejit.support.errors import CompileError
+from tracejit.support.config import config
+from tracejit.support.errors import BackendUnavailable, CompileError
 
 __all__ = [
-    "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "load", "load_object", "lock", "pass_names",
+    "LEVELS", "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "level_features", "load", "load_object", "lock", "pass_names",
     "symbols", "vector_bits",
 ]  # fmt: skip
 
@@ -64,6 +65,13 @@ _PASSES: Mapping[str, str] = {
 }
 _PIPELINES: Mapping[str, int] = {"O1": 1, "O2": 2, "O3": 3}
 
+LEVELS: Mapping[str, tuple[str, ...]] = {
+    "x86-64-v2": ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "cx16", "sahf", "popcnt"),
+    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+"""What TRACEJIT_CPU may say, and what each level adds to the one before."""
+
 # The run time's own symbols: their module is compiled when the first program that declares one is loaded.
 _RUNTIME: Mapping[str, str] = {
     "tj_parallel_for": "pool",
@@ -85,8 +93,7 @@ class _Engine:
         binding = self.binding = import_module("llvmlite.binding")
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        self.cpu: str = binding.get_host_cpu_name()
-        self.features: dict[str, bool] = _host_features(binding)
+        self.cpu, self.features = _processor(binding, config.cpu)
         self.machine = self._create_machine(binding, level=3)
         self.quick_machine = self._create_machine(binding, level=0)
         # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through RuntimeDyld.
@@ -98,6 +105,29 @@ class _Engine:
         layout = {"codemodel": "jitdefault"} if os.name == "nt" else {"reloc": "pic", "codemodel": "small"}
         target = binding.Target.from_triple(binding.get_process_triple())
         return target.create_target_machine(cpu=self.cpu, features=flags, opt=level, jit=True, **layout)
+
+
+def _processor(binding: ModuleType, level: str) -> tuple[str, dict[str, bool]]:
+    """LLVM's name of the processor that code is made for, and its features: the host's, or those of a level of x86-64 that it has.
+
+    Raises: BackendUnavailable for a level that does not exist, or that this processor does not reach.
+    """
+    host = _host_features(binding)
+    if level == "native":
+        return binding.get_host_cpu_name(), host
+    if level not in LEVELS:
+        raise BackendUnavailable(f"TRACEJIT_CPU={level!r} is no level of x86-64; known: {', '.join(LEVELS)}, native")
+    wanted = level_features(level)
+    missing = sorted(name for name in wanted if not host.get(name))
+    if missing:
+        raise BackendUnavailable(f"TRACEJIT_CPU={level}: this processor has no {', '.join(missing)}; take a lower level, or native")
+    return level, {name: name in wanted for name in host}
+
+
+def level_features(level: str) -> frozenset[str]:
+    """What a level of x86-64 has, in LLVM's spelling.   Source: x86-64 psABI, micro-architecture levels."""
+    names = list(LEVELS)
+    return frozenset(name for k in names[: names.index(level) + 1] for name in LEVELS[k])
 
 
 def _host_features(binding: ModuleType) -> dict[str, bool]:
@@ -246,12 +276,12 @@ def symbols() -> Mapping[str, int]:
 
 
 def cpu_name() -> str:
-    """The host processor in LLVM's spelling, such as "znver4"."""
+    """The processor that code is made for in LLVM's spelling, such as "znver4"."""
     return _engine().cpu
 
 
 def features() -> frozenset[str]:
-    """The host processor's features in LLVM's spelling, such as "avx2"; only those that are on."""
+    """Its features in LLVM's spelling, such as "avx2"; only those that are on."""
     return frozenset(name for name, on in _engine().features.items() if on)
 
 
