@@ -177,8 +177,8 @@ class _Contraction(Tiler):
         """Where a tile starts, what is left from there, and whether it is complete (None: always)."""
         start = (self.first(scope, self.m, q), self.first(scope, self.n, panel))
         left = [self.op(scope, "sub", index_const(a.extent), x) for a, x in zip((self.m, self.n), start, strict=True)]
-        sides = [(a, x) for a, x in zip((self.m, self.n), left, strict=True) if a.cover == "edge" and not (self.cut and a is self.n)]
-        tests = [self.test(scope, "ge", x, index_const(a.size)) for a, x in sides]
+        sides = zip((self.m, self.n), left, self.ragged, strict=True)
+        tests = [self.test(scope, "ge", x, index_const(a.size)) for a, x, ragged in sides if ragged]
         return start, left, tests[0] if len(tests) == 1 else (self.c.op(scope, "and", tuple(tests), "bool") if tests else None)
 
     def one_tile(self, t: Task, scope: Scope, q: Operand, panel: Operand, block: Operand | None) -> None:
@@ -247,7 +247,7 @@ class _Contraction(Tiler):
         *,
         every: bool,
     ) -> None:
-        """The epilogue over a tile whose sums are in memory: of every tile, or of incomplete ones."""
+        """The epilogue over a tile whose sums are in memory: of every tile, or of incomplete ones only."""
 
         def rows(s: Scope, height: Operand | int, width: Operand | int) -> tuple[Operand, ...]:
             def row(x: Scope, r: Operand) -> None:
@@ -269,7 +269,7 @@ class _Contraction(Tiler):
 
         def run(s: Scope) -> tuple[Operand, ...]:
             if whole is None:
-                return complete(s)
+                return complete(s) if every else ()
             self.branch(s, whole, complete if every else lambda x: (), incomplete)
             return ()
 
@@ -392,7 +392,7 @@ class _Contraction(Tiler):
         ap = self.lhs_buffer(scope, tall) if self.packs_lhs else None
         many = not (isinstance(self.blocks, int) and self.blocks == 1)
         sums = self.alloc(scope, "sums", (wide, tall, m, n)) if many else None
-        edge = self.alloc(scope, "tile", (m, n)) if self.separate or "edge" in (self.m.cover, self.n.cover) else None
+        edge = self.alloc(scope, "tile", (m, n)) if self.separate or any(self.ragged) else None
         t = Task(scope, tiles, panels, ap, bp, sums, edge, own_rhs=own)
         if many:
             self.loop(scope, self.blocks, lambda s, block: self.block(t, s, block))

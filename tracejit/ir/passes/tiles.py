@@ -113,6 +113,8 @@ class Tiler:
         self.packs_rhs = flat or tile.pack in ("rhs", "both")
         # Columns of an rhs that is not packed end where the rhs ends: the vector loop itself is cut off there.
         self.cut = self.n.cover == "edge" and not self.packs_rhs
+        # Whether a tile may be incomplete in its rows, in its columns: its sums then go through a small buffer, see Note [edges].
+        self.ragged = (self.m.cover == "edge", self.n.cover == "edge" and not self.cut)
         self.separate = epilogue_cost(self.c.group, self.p) > SEPARATE_COST
 
     # -- small pieces ---------------------------------------------------------------------------------------------------------------
