@@ -1,7 +1,7 @@
 """LLVM inside this process: IR text in, addresses out. Nothing here knows tracejit's own IR.
 
-One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) and one ORC JIT serve the whole process. A module is parsed in a
-context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so modules may
+One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) and one ORC JIT serve the whole
+process. A module is parsed in a context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so modules may
 repeat each other's names. Objects are position independent (small code model): constants are addressed relative to the code, far symbols go
 through a table that the linker builds, and the same bytes load in another process (`load_object`).
 
@@ -28,8 +28,8 @@ from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError
 
 __all__ = [
-    "LEVELS", "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "level_features", "load", "load_object", "lock", "pass_names",
-    "symbols", "vector_bits",
+    "LEVELS", "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "level_features", "load", "load_object",
+    "lock", "pass_names", "symbols", "vector_bits",
 ]  # fmt: skip
 
 # LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules load under it too.
