@@ -488,7 +488,9 @@ def test_masks_have_shapes_that_are_not_known():
     kind, message, marked = refused(lambda x: x[x > 1], X)
     assert (kind, message, marked) == (
         UnsupportedError,
-        "x[mask] has a shape that depends on data; use np.where(mask, x, other), or x[mask] = value to assign",
+        "the shape of x[mask] depends on data, so returning it is not supported; x[mask] can be computed with elementwise, summed, and "
+        "assigned to the same elements (x[mask] = f(x[mask])); use np.where(mask, x, other) for an array of x's shape and np.sum(mask) for "
+        "the number of elements",
         "x[x > 1]",
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, scattered, single_mask, updated
+from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
 from tracejit.support.errors import UnsupportedError
@@ -53,6 +54,9 @@ class IndexedAt:
     def set(self, values: Any) -> Any:
         """x with x[index] replaced."""
         x = self.array
+        mask = single_mask(self.index, aval(x)) if isinstance(values, Selection) else None
+        if mask is not None:
+            return assigned(x, mask, 0, values)
         value = to_dtype(as_array(values), x.dtype)
         if self.index is Ellipsis or single_mask(self.index, aval(x)) is not None:
             return updated(x, self.index, value)

@@ -17,6 +17,7 @@ from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
 from tracejit.numpy.index_checks import from_start
+from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import indexing as p
@@ -190,6 +191,10 @@ def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]
 # -- reading --------------------------------------------------------------------------------------------------------------------------
 def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
     """x[index]: a view for basic indices, a new array for index arrays; with `checked` an error for traced indices out of range."""
+    if _has_traced_mask(index):
+        place = masked_part(x, index)
+        if place is not None:
+            return select(*place)
     found = classify(x, index, checked)
     if not isinstance(found, BasicIndex):
         return _gather(x, found, checked)
@@ -246,7 +251,7 @@ def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int
             if _is_mask(value):
                 if isinstance(value, Tracer):
                     raise UnsupportedError(
-                        "x[mask] has a shape that depends on data; use np.where(mask, x, other), or x[mask] = value to assign",
+                        "the shape of x[mask] depends on data, which is not supported here; use np.where(mask, x, other)",
                         location=user_location(),
                     )
                 value = np.asarray(value)
@@ -334,6 +339,12 @@ def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
     """x[index] = value: a new value for the cell."""
     if not isinstance(x, Tracer):
         raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+    if _has_traced_mask(index) or isinstance(value, Selection):
+        place = masked_part(x, index)
+        if place is not None:
+            part, mask, at = place
+            part.assign(assigned(part, mask, at, value if isinstance(value, Selection) else as_array(value)))
+            return
     value = as_array(value)
     if casting == "same_kind" and not np.can_cast(aval(value).dtype, x.dtype, "same_kind") and not aval(value).weak:
         raise DtypeError(
@@ -443,11 +454,56 @@ def single_mask(index: Any, have: ShapedArray) -> Any:
     """The mask, if the index is one mask of the whole shape; None if not."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
+    index = _plain(index)
     if isinstance(index, (Tracer, np.ndarray)) and index.dtype == np.bool_:
         if index.shape != have.shape[: index.ndim]:
             raise IndexOutOfBounds(f"a mask of shape {index.shape} does not fit an array of shape {have.shape}", location=user_location())
         return index
     return None
+
+
+def _has_traced_mask(index: Any) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tracer) and part.dtype == np.bool_ for part in parts)
+
+
+def masked_part(x: Any, index: Any) -> tuple[Any, Any, int] | None:
+    """(what the other indices leave of x, the mask, how many axes lie before those of the mask) for an index with a mask that is not known.
+
+    None for other indices.
+    """
+    have: ShapedArray = aval(x)
+    parts = expanded(index, have.ndim)
+    masks = [part for part in parts if isinstance(part, Tracer) and part.dtype == np.bool_]
+    if not masks:
+        return None
+    rest = [part for part in parts if part is not masks[0]]
+    if len(masks) > 1 or not all(isinstance(part, slice) or _is_integer(part) for part in rest):
+        raise UnsupportedError(
+            "an index of a mask that is not known while tracing and of other masks, arrays or None is not supported; index in two steps "
+            "(x[:, i][mask]), or use np.where",
+            location=user_location(),
+        )
+    mask = masks[0]
+    place = next(k for k, part in enumerate(parts) if part is mask)
+    slices = [k for k, part in enumerate(parts) if isinstance(part, slice)]
+    at = sum(1 for k in slices if k < place)
+    numbers = [k for k, part in enumerate(parts) if part is not mask and k not in slices]
+    if at and any(min(k, place) < s < max(k, place) for k in numbers for s in slices):
+        raise UnsupportedError(
+            "an index with a slice between a number and a mask puts the selected elements first, which is not supported; index in two "
+            "steps (x[i][:, mask])",
+            location=user_location(),
+        )
+    rank = aval(mask).ndim
+    axis = place  # every part before the mask has one axis
+    if tuple(have.shape[axis : axis + rank]) != tuple(mask.shape):
+        raise IndexOutOfBounds(
+            f"a mask of shape {mask.shape} does not fit axes of {tuple(have.shape[axis : axis + rank])}", location=user_location()
+        )
+    if all(parts[k] == slice(None) for k in slices) and not numbers:
+        return x, mask, at
+    return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at
 
 
 def _masked(x: Any, mask: Any, value: Any) -> Any:

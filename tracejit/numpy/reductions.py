@@ -42,6 +42,10 @@ def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(out))
 
 
+def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
+
+
 def _keep(result: Any, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Any:
     return reshape(result, tuple(1 if d in axes else n for d, n in enumerate(shape))) if keepdims else result
 
@@ -164,17 +168,22 @@ def var(
     correction: Any = None,
 ) -> Any:
     """The variance over `axis`, in two passes, with `ddof` (or `correction`) taken off the count."""
-    if where is not None:
-        raise UnsupportedError("np.var with where= is not supported", location=user_location())
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
     result = np.dtype(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
     x = to_dtype(x, wide)
+    ddof = correction if correction is not None else ddof
+    if where is not None and where is not True:
+        mask = broadcast_to(as_array(where), have.shape)
+        number = sum(mask, axes, wide, keepdims=True)
+        center = u.divide(sum(x, axes, wide, keepdims=True, where=mask), number) if mean is None else mean
+        gap = u.where(mask, u.subtract(x, center), wide.type(0))
+        count = u.maximum(u.subtract(number if keepdims else reshape(number, _kept(have.shape, axes)), ddof), 0)
+        return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
     center = _mean(x, axes, wide) if mean is None else mean
     gap = u.subtract(x, center)
-    ddof = correction if correction is not None else ddof
     count = u.maximum(u.subtract(extent_scalar(_count(have.shape, axes), wide), ddof), 0)
     return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
 

@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype
-from tracejit.numpy.shaping import array_of, copy, flat
+from tracejit.numpy.shaping import array_of, copy, flat, reshape
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
@@ -20,7 +20,8 @@ from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
-    "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "nan_to_num", "piecewise", "real", "round", "select", "where",
+    "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "nan_to_num", "piecewise", "place", "putmask", "real", "round", "select",
+    "where",
 ]  # fmt: skip
 
 
@@ -282,6 +283,34 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     OPERATORS["setitem"](dst, Ellipsis, value)
 
 
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write the elements of values, repeated along a's, into a where the mask holds."""
+    if not isinstance(a, Tracer):
+        raise unsupported("np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a constant")
+    value, test = as_array(values), as_array(mask)
+    if aval(value).ndim and not isinstance(values, (list, tuple)) and not np.can_cast(aval(value).dtype, a.dtype):
+        raise DtypeError(f"np.putmask: {aval(value)} cannot be cast to {a.dtype} by the rule 'safe'", location=user_location())
+    size = aval(test).size
+    if not same_shape((size,), (a.size,)) and size != a.size:
+        raise reject(f"np.putmask: a mask of shape {aval(test).shape} is given for an array of shape {a.shape}")
+    if aval(value).ndim and int(aval(value).size) == 0:
+        return
+    value = to_dtype(value, a.dtype)
+    value = joining.resize(value, a.shape) if aval(value).ndim else spread(value, a.shape)
+    OPERATORS["setitem"](a, Ellipsis, choose_between(reshape(u.not_equal(test, 0), a.shape), value, a))
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write one value into arr where the mask holds.
+
+    Raises: UnsupportedError for several, which are put down one after another: where each goes depends on the values of the mask.
+    """
+    have = aval(as_array(vals))
+    if have.ndim and int(have.size) != 1:
+        raise unsupported("np.place with several values, each for the next True element, is not supported; use x[mask] = y[mask]")
+    putmask(arr, mask, vals)
+
+
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal of a to val, repeated or cut to its length; with `wrap` it starts again below a tall matrix."""
     have = aval(array_of(a))
@@ -322,7 +351,7 @@ METHODS.update(
 )
 for _function in (where, clip, select, choose, piecewise, nan_to_num, around, round, fix, real, imag, iscomplexobj, isrealobj,
                   isreal, iscomplex,
-                  isclose, allclose, array_equal, array_equiv, copyto, fill_diagonal):  # fmt: skip
+                  isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 FUNCTIONS.update(
     {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _never, np.may_share_memory: _never}

@@ -55,6 +55,7 @@ class KnownValues:
 
     def producer(self, var: Var) -> Equation | None:
         """The equation that computes a variable, None for an input of the trace."""
+        self._index()
         return self._producer.get(var)
 
     def needed(self, atom: Var, done: Container[Var], follow: Callable[[Equation], bool] = lambda e: True) -> list[Var]:

@@ -17,6 +17,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import KnownRanges, KnownValues, range_of_array
+from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["ChangedLater", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
@@ -149,6 +150,40 @@ class StageInterpreter(Interpreter):
         if known is not unknown:
             self.relied_on.add(var)
         return known
+
+    def same_value(self, x: Tracer, y: Tracer) -> bool:
+        """Whether two arrays have the same elements (see `same.same_value`)."""
+        pending: list[tuple[Atom, Atom]] = [(self.atom(x), self.atom(y))]
+        seen: set[tuple[int, int]] = set()
+        while pending:
+            a, b = pending.pop()
+            if a is b or (id(a), id(b)) in seen:
+                continue
+            seen.add((id(a), id(b)))
+            if isinstance(a, Literal) or isinstance(b, Literal):
+                if not (isinstance(a, Literal) and isinstance(b, Literal) and a.aval == b.aval and a.value.tobytes() == b.value.tobytes()):
+                    return False
+                continue
+            made, again = self._known.producer(a), self._known.producer(b)
+            if made is None or again is None:
+                if made is not again or not self._captured_alike(a, b):
+                    return False
+                continue
+            if made.primitive != again.primitive or made.outputs.index(a) != again.outputs.index(b):
+                return False
+            pending += zip(made.inputs, again.inputs, strict=True)  # a primitive takes as many operands each time
+        return True
+
+    def _captured_alike(self, a: Var, b: Var) -> bool:
+        """Whether two inputs are the same array from outside."""
+        places = [place for var in (a, b) for place, captured in enumerate(self.captured.values()) if captured is var]
+        if len(places) < 2 or any(map(self._may_change, places)) or self.parent is None:
+            return False
+        with use_interpreter(self.parent):
+            if not same_value(*[self.constants[place] for place in places]):
+                return False
+        self.relied_on.update((a, b))
+        return True
 
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Tracer) and (x.interpreter is self or id(x) in self.cells)
@@ -345,6 +380,8 @@ def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], 
 
 
 def _as_array(x: Any) -> Any:
+    if type(x) is not Tracer and isinstance(x, Tracer):
+        x.returned()
     if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or hasattr(x, "aval"):
         return x
     raise TracerError(

@@ -184,6 +184,9 @@ class Tracer:
             "np.asarray / np.array", "use the traced array itself; to create an array inside the function use np.zeros and fill it"
         )
 
+    def returned(self) -> None:
+        """The traced function returns it: raises for what stands for an array of no known shape."""
+
     def seen(self) -> Tracer:
         """What it is for the current trace: the body of a loop or branch may have changed it, or change it before it runs again."""
         current = current_interpreter()

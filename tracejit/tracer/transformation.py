@@ -10,8 +10,9 @@ import numpy as np
 from tracejit.ir.ranges import Range
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.interpreter import Interpreter
+from tracejit.tracer.interpreter import Interpreter, use_interpreter
 from tracejit.tracer.known import range_of_array
+from tracejit.tracer.same import same_value
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
@@ -74,6 +75,15 @@ class Transformation(Interpreter):
         """The value below, where that is known or follows from what the trace below has made."""
         value = tracer.value[0]
         return value.made() if isinstance(value, Tracer) else np.asarray(value)
+
+    def same_value(self, x: Tracer, y: Tracer) -> bool:
+        """Whether two arrays have the same elements (see `same.same_value`): the values below, mapped alike; tangents do not count."""
+        (a, this), (b, that) = x.value, y.value
+        if (isinstance(this, int) or isinstance(that, int)) and this != that:
+            return False
+        assert self.parent is not None
+        with use_interpreter(self.parent):
+            return same_value(a, b)
 
     def value_range(self, tracer: Tracer) -> Range:
         """That of the value below."""
