@@ -101,7 +101,8 @@ def loading() -> None:
 
 
 def jobs(label: str) -> None:
-    many = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(llvm.load(JOBS).address("many"))
+    library = llvm.load(JOBS)
+    many = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(library.address("many"))
     data = (ctypes.c_int64 * 1024)()
     for chunks, work, times in ((2, 1, 20000), (8, 1, 5000), (8, 1000, 1000), (8, 100_000, 10)):
         data[0] = work
@@ -126,7 +127,8 @@ def jobs(label: str) -> None:
 
 
 def arrays() -> None:
-    make = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.py_object, ctypes.c_void_p)(llvm.load(ARRAYS).address("arrays"))
+    library = llvm.load(ARRAYS)
+    make = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.py_object, ctypes.c_void_p)(library.address("arrays"))
     for size in (10, 1000, 100_000, 1_000_000):
         dims = ctypes.c_int64(size)
         seconds = median(lambda dims=dims: make(10_000, np.dtype("f4"), ctypes.addressof(dims))) / 10_000

@@ -1243,7 +1243,7 @@ def test_threads_call_while_another_adds_and_clears(kind: str):
             n % 2 == 0,
         )
         library = add(new(kind), spec, PLUS_ONE)
-        spec_of[n] = spec, library.address("entry" if dispatcher.native else "plus_one")
+        spec_of[n] = spec, library.address("entry" if dispatcher.native else "plus_one"), library
     wrong: list[Any] = []
     stop = threading.Event()
 
@@ -1264,9 +1264,9 @@ def test_threads_call_while_another_adds_and_clears(kind: str):
         for thread in threads:
             thread.start()
         for round_number in range(60):
-            for n, (spec, address) in spec_of.items():
+            for n, (spec, address, library) in spec_of.items():
                 if (n + round_number) % 3:
-                    dispatcher.add(spec, address, Weak())
+                    dispatcher.add(spec, address, library)
             if round_number % 7 == 0:
                 dispatcher.clear()
             time.sleep(0.002)

@@ -190,9 +190,10 @@ def test_vectors_of_the_natural_width_stay_whole():
         f"define void @f(ptr %x) {llvm.attributes()} {{ %v = load <{lanes} x float>, ptr %x, align 4\n %w = fadd <{lanes} x float> %v, %v\n"
         f" store <{lanes} x float> %w, ptr %x, align 4\n ret void }}"
     )
-    assembly = llvm.load(text).assembly()
+    library = llvm.load(text)
+    assembly = library.assembly()
     data = (ctypes.c_float * lanes)(*range(lanes))
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(llvm.load(text).address("f"))(ctypes.addressof(data))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("f"))(ctypes.addressof(data))
     assert list(data) == [2.0 * k for k in range(lanes)]
     register = {128: "xmm", 256: "ymm", 512: "zmm"}[bits]
     if "%rdi" in assembly:

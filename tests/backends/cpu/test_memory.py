@@ -323,7 +323,8 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 
 def test_native_threads_share_the_pool_without_the_gil():
-    hammer = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(llvm.load(HAMMER).address("hammer"))
+    library = llvm.load(HAMMER)
+    hammer = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(library.address("hammer"))
     results: list[int] = []
     threads = [threading.Thread(target=lambda seed=seed: results.append(hammer(seed, 100_000))) for seed in range(4)]
     for thread in threads:

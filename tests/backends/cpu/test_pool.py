@@ -248,7 +248,8 @@ def test_sleeping_workers_are_woken_for_long_jobs_and_left_alone_for_short_ones(
       store i64 %t, ptr %p
       ret void
     }"""
-    function = llvm.load(text, symbols={"work": address("work")}).address("timed")
+    timed = llvm.load(text, symbols={"work": address("work")})
+    function = timed.address("timed")
     assert threads_of(function, 100) <= 4  # a microsecond: not worth it, but where a late worker still spins
     assert threads_of(function, 3_000_000) >= 15  # 8 chunks of a few ms
     assert threads_of(function, 100) <= 5  # the first of these is taken for a long one
@@ -393,7 +394,8 @@ def test_chunks_in_execution_can_see_that_their_job_is_stopped():
       ret void
     }
     declare i64 @PyThread_get_thread_ident()"""
-    mixed = llvm.load(text, symbols={"endless": address("endless"), "work": address("work")}).address("mixed")
+    loaded = llvm.load(text, symbols={"endless": address("endless"), "work": address("work")})
+    mixed = loaded.address("mixed")
     data[0] = threading.get_ident()
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
@@ -501,7 +503,8 @@ def test_a_child_leaves_its_parents_chunks_alone():
         import mmap
         text = TEXT.replace("define void @spin", "declare i32 @usleep(i32)\\n define void @nap(ptr %a, i64 %i)"
             " { call i32 @usleep(i32 200)\\n call void @count(ptr %a, i64 %i)\\n ret void }\\n define void @spin")
-        nap = llvm.load(text).address("nap")
+        napping = llvm.load(text)
+        nap = napping.address("nap")
         shared = mmap.mmap(-1, 8 * 2000)
         counters = (ctypes.c_int64 * 2000).from_buffer(shared)
         thread = threading.Thread(target=pool.parallel_for, args=(nap, ctypes.addressof(counters), 2000))
@@ -543,7 +546,8 @@ def test_spawned_processes_work(tmp_path):
 
         def work(n):
             data = (ctypes.c_int64 * n)()
-            pool.parallel_for(llvm.load(TEXT).address("mark"), ctypes.addressof(data), n)
+            library = llvm.load(TEXT)
+            pool.parallel_for(library.address("mark"), ctypes.addressof(data), n)
             return sum(data)
 
         if __name__ == "__main__":

@@ -86,7 +86,7 @@ class CompiledProgram:
         words, outputs = self._arguments(inputs, dims)
         address, function = ctypes.addressof(words), self._function
 
-        def call(keep: Any = (words, outputs, inputs)) -> None:
+        def call(keep: Any = (self, words, outputs, inputs)) -> None:
             function(address)
 
         return call

@@ -1,11 +1,15 @@
 """LLVM inside this process: IR text in, addresses out. Nothing here knows tracejit's own IR.
 
-One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) and one ORC JIT serve the whole
-process. A module is parsed in a context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so modules may
-repeat each other's names. Objects are position independent (small code model): constants are addressed relative to the code, far symbols go
-through a table that the linker builds, and the same bytes load in another process (`load_object`).
+One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) serves the whole process. A module is
+parsed in a context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so
+modules may repeat each other's names. Objects are position independent (small code model): constants are addressed relative to the code,
+far symbols go through a table that the linker builds, and the same bytes load in another process (`load_object`).
 
-Loaded code is never unloaded, also not while the interpreter exits: pool threads stand in it.
+Code lives as long as its `Library`; whoever keeps an address keeps the library too. What was dropped is unloaded when the next module is
+loaded, or when many wait; nothing is unloaded while the interpreter exits: threads may stand in it. The run time's own modules stay for
+good (`Library.keep`). Constants are marked executable, so that the linker lays them into the pages of the code: a small function takes one
+page instead of two, and neighbouring pages are one mapping of the process, whose number Linux limits. Where that limit comes near, `load`
+raises; LLVM would end the process.
 
 Measured (2 cores, Zen 4): importing llvmlite 30-60 ms, once; a kernel of 20 vector operations 2.6 ms (parse 0.2, code generation 1.8,
 link 0.5); the 1,000th module costs what the first did. One MCJIT engine per module took 8 ms and 0.8 MB; RuntimeDyld under ORC costs the
@@ -14,28 +18,34 @@ same as JITLink but needs the large code model (two more instructions per consta
 
 from __future__ import annotations
 
+import gc
 import os
+import struct
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError
 
 __all__ = [
     "LEVELS", "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "level_features", "load", "load_object",
-    "lock", "pass_names", "symbols", "vector_bits",
+    "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
 ]  # fmt: skip
 
 # LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules load under it too.
 lock = threading.RLock()
 _symbols: dict[str, int] = {}
 _library_names = (f"tracejit.{number}" for number in count())
+_dropped: deque[tuple[_Session, list[Any]]] = deque()  # what libraries that are gone have loaded
+_MANY_DROPPED = 64  # so many are unloaded without waiting for the next load, if nobody compiles just then
 
 # Which of LLVM's passes llvmlite can add one by one. GVN does early-cse's work and more. There is no single licm: "O1" contains it.
 _PASSES: Mapping[str, str] = {
@@ -96,15 +106,38 @@ class _Engine:
         self.cpu, self.features = _processor(binding, config.cpu)
         self.machine = self._create_machine(binding, level=3)
         self.quick_machine = self._create_machine(binding, level=0)
-        # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through RuntimeDyld.
-        host = self._create_machine(binding, level=3)
-        self.jit: Any = binding.create_lljit_compiler(host, use_jit_link=os.name != "nt", suppress_errors=True)
+        self.sessions: list[_Session] = []  # all but the last one are full
+
+    def session(self) -> _Session:
+        """The JIT that loads the next library."""
+        if not self.sessions or self.sessions[-1].full:
+            host = self._create_machine(self.binding, level=3)
+            # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through RuntimeDyld.
+            jit = self.binding.create_lljit_compiler(host, use_jit_link=os.name != "nt", suppress_errors=True)
+            self.sessions.append(_Session(jit))
+        return self.sessions[-1]
 
     def _create_machine(self, binding: ModuleType, level: int) -> Any:
         flags = ",".join(("+" if on else "-") + name for name, on in sorted(self.features.items()))
         layout = {"codemodel": "jitdefault"} if os.name == "nt" else {"reloc": "pic", "codemodel": "small"}
         target = binding.Target.from_triple(binding.get_process_triple())
         return target.create_target_machine(cpu=self.cpu, features=flags, opt=level, jit=True, **layout)
+
+
+class _Session:
+    """One ORC JIT. LLVM keeps about 8 KB of every library that it has unloaded: a JIT loads a number of them, and goes with the last."""
+
+    __slots__ = ("jit", "live", "loaded")
+    most = 256
+
+    def __init__(self, jit: Any) -> None:
+        self.jit = jit
+        self.loaded = 0
+        self.live = 0
+
+    @property
+    def full(self) -> bool:
+        return self.loaded >= self.most
 
 
 def _processor(binding: ModuleType, level: str) -> tuple[str, dict[str, bool]]:
@@ -152,20 +185,29 @@ def _engine() -> _Engine:
 
 
 class Library:
-    """One loaded module. Its code and data live until the process ends.
+    """One loaded module. Its code and data live as long as this object.
 
     object: the relocatable object file, for a disk cache; `load_object` takes it back.
     """
 
-    __slots__ = ("_addresses", "_assembly", "_passes", "_text", "name", "object")
+    __slots__ = ("__weakref__", "_addresses", "_assembly", "_finalizer", "_loaded", "_passes", "_text", "name", "object")
 
-    def __init__(self, name: str, text: str, passes: str | None, object_code: bytes, addresses: dict[str, int]) -> None:
+    def __init__(self, name: str, text: str, passes: str | None, object_code: bytes, addresses: dict[str, int], loaded: _Loaded) -> None:
         self.name = name
         self.object = object_code
         self._text = text
         self._passes = passes
         self._addresses = addresses
         self._assembly: str | None = None
+        self._loaded = loaded
+        self._finalizer = weakref.finalize(self, _drop, loaded)
+        self._finalizer.atexit = False
+
+    def keep(self) -> None:
+        """Never unload it: addresses have gone where no reference can follow."""
+        self._finalizer.detach()
+        for tracker in self._loaded[1]:
+            tracker.detach()
 
     def address(self, symbol: str) -> int:
         """The address of a function or variable that the module defines with external linkage.
@@ -176,14 +218,17 @@ class Library:
         return found if found is not None else self._look_up(symbol)
 
     def _look_up(self, symbol: str) -> int:
-        engine = _engine()
         with lock:
+            session, trackers = self._loaded
             try:
-                tracker: Any = engine.jit.lookup(self.name, symbol)
+                tracker: Any = session.jit.lookup(self.name, symbol)
             except RuntimeError as error:
                 raise CompileError(f"The compiled module defines no symbol {symbol!r}.", source=self._text, log=str(error)) from None
-            self._addresses[symbol] = tracker[symbol]
-            tracker.detach()
+            self._addresses[symbol] = int(tracker[symbol])
+            if self._finalizer.alive:
+                trackers.append(tracker)
+            else:
+                tracker.detach()
         return self._addresses[symbol]
 
     def assembly(self) -> str:
@@ -213,10 +258,13 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
 
     Every function that holds vectors should end its `define` line with `attributes()`.
 
-    Raises: CompileError, with text and LLVM's message, if the text does not parse or verify, a pass is unknown, or a symbol is missing.
+    Raises: CompileError, with text and LLVM's message, if the text does not parse or verify, a pass is unknown, or a symbol is missing;
+        without them where the process comes near the number of memory mappings that the system allows.
     """
     engine = _engine()
+    _make_room()
     with lock:
+        _unload_dropped()
         name = next(_library_names)
         with _parsed(engine, text) as module:
             _optimise(engine, module, passes)
@@ -226,12 +274,12 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
         known = {**_symbols, **(symbols or {})}
         imports = {symbol: known[symbol] for symbol in declared if symbol in known}
         try:
-            addresses = _link(engine, name, object_code, imports, defined)
+            addresses, loaded = _link(engine, name, object_code, imports, defined)
         except RuntimeError as error:
             missing = [symbol for symbol in declared if symbol not in known and not _in_process(engine, symbol)]
             reason = f"These symbols are not defined: {', '.join(missing)}." if missing else "The linker gives this reason."
             raise CompileError(f"Compiled code does not link. {reason}", source=text, log=str(error)) from None
-        return Library(name, text, passes, object_code, addresses)
+        return Library(name, text, passes, object_code, addresses, loaded)
 
 
 def load_object(object_code: bytes, *, symbols: Mapping[str, int] | None = None, declared: Sequence[str] | None = None) -> Library:
@@ -243,17 +291,19 @@ def load_object(object_code: bytes, *, symbols: Mapping[str, int] | None = None,
     Raises: CompileError if the bytes are no object file of this system, or a symbol is missing.
     """
     engine = _engine()
+    _make_room()
     with lock:
+        _unload_dropped()
         name = next(_library_names)
         wanted = set(declared) if declared is not None else None
         _load_runtime([symbol for symbol in _RUNTIME if (symbol in wanted if wanted is not None else symbol.encode() in object_code)])
         known = {**_symbols, **(symbols or {})}
         imports = {s: a for s, a in known.items() if (s in wanted if wanted is not None else s.encode() in object_code)}
         try:
-            _link(engine, name, object_code, imports, ())
+            addresses, loaded = _link(engine, name, object_code, imports, ())
         except RuntimeError as error:
             raise CompileError("The bytes are no object file of this system.", log=str(error)) from None
-        return Library(name, "", None, object_code, {})
+        return Library(name, "", None, object_code, addresses, loaded)
 
 
 def define_symbol(name: str, address: int) -> None:
@@ -380,13 +430,126 @@ def _in_process(engine: _Engine, symbol: str) -> bool:
     return symbol.startswith("llvm.") or engine.binding.address_of_symbol(symbol) is not None
 
 
-def _link(engine: _Engine, name: str, object_code: bytes, imports: Mapping[str, int], exports: Sequence[str]) -> dict[str, int]:
-    builder = engine.binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+_Loaded: TypeAlias = "tuple[_Session, list[Any]]"
+"""Where a library is loaded, and LLVM's trackers of it: all of them must be closed."""
+
+
+def _link(
+    engine: _Engine, name: str, object_code: bytes, imports: Mapping[str, int], exports: Sequence[str]
+) -> tuple[dict[str, int], _Loaded]:
+    builder = engine.binding.JITLibraryBuilder().add_object_img(_in_one_segment(object_code)).add_current_process()
     for symbol, address in imports.items():
         builder.import_symbol(symbol, address)
     for symbol in exports:
         builder.export_symbol(symbol)
-    tracker: Any = builder.link(engine.jit, name)
-    addresses = {symbol: int(tracker[symbol]) for symbol in exports}
-    tracker.detach()  # never unloaded
-    return addresses
+    session = engine.session()
+    session.loaded += 1  # LLVM keeps the name of one that fails, too
+    session.live += 1
+    try:
+        tracker: Any = builder.link(session.jit, name)
+    except RuntimeError:
+        session.live -= 1
+        raise
+    return {symbol: int(tracker[symbol]) for symbol in exports}, (session, [tracker])
+
+
+# Offsets in the header of an ELF file (64 bits, little endian) and of one of its sections.
+_ELF, _SECTIONS_AT, _SECTION_SIZE, _SECTION_FLAGS = b"\x7fELF\x02\x01", 40, 58, 8
+_WRITABLE, _IN_MEMORY, _EXECUTABLE = 1, 2, 4
+
+
+def _in_one_segment(object_code: bytes) -> bytes:
+    """The object with its constants marked executable: the linker makes one segment of sections that have the same rights."""
+    if os.name == "nt" or object_code[: len(_ELF)] != _ELF:
+        return object_code
+    code = bytearray(object_code)
+    try:
+        (start,) = struct.unpack_from("<Q", code, _SECTIONS_AT)
+        size, number = struct.unpack_from("<HH", code, _SECTION_SIZE)
+        for section in range(number):
+            place = start + section * size + _SECTION_FLAGS
+            (flags,) = struct.unpack_from("<Q", code, place)
+            if flags & _IN_MEMORY and not flags & _WRITABLE:
+                struct.pack_into("<Q", code, place, flags | _EXECUTABLE)
+    except struct.error:
+        return object_code  # damaged, which the linker will say
+    return bytes(code)
+
+
+# -- unloading --------------------------------------------------------------------------------------------------------------------------
+def _drop(loaded: _Loaded) -> None:
+    """A library is gone: unload it when the next one is loaded, or with others where many wait and nobody compiles."""
+    _dropped.append(loaded)
+    if len(_dropped) >= _MANY_DROPPED and lock.acquire(blocking=False):
+        try:
+            _unload_dropped()
+        finally:
+            lock.release()
+
+
+def _unload_dropped() -> None:
+    """Unload what was dropped. The lock is held; a collection of garbage may call this once more in the middle of it."""
+    while _dropped:
+        session, trackers = _dropped.popleft()
+        for tracker in trackers:
+            tracker.close()
+        session.live -= 1
+    sessions = _start().sessions
+    while done := next((session for session in sessions if session.full and not session.live), None):
+        sessions.remove(done)
+        done.jit.close()
+
+
+def loaded_count() -> int:
+    """How many libraries are loaded; those that were dropped are unloaded first."""
+    with lock:
+        _unload_dropped()
+        return sum(session.live for session in _start().sessions)
+
+
+# -- the limit of the system ------------------------------------------------------------------------------------------------------------
+_unchecked = 500  # libraries that may be loaded before the mappings are counted (again)
+
+
+def _make_room() -> None:
+    """Count the process's mappings now and then, the more often the nearer their limit is; at the limit collect garbage.
+
+    Raises: CompileError if nine tenths are in use after that: memory and threads need some, too.
+    """
+    global _unchecked
+    _unchecked -= 1
+    if _unchecked > 0:
+        return
+    limit = _limit_of_mappings()
+    left = limit - limit // 10 - _mappings()
+    if left <= 0:
+        gc.collect()
+        with lock:
+            _unload_dropped()
+        left = limit - limit // 10 - _mappings()
+    _unchecked = max(1, min(500, left // 8))
+    if left <= 0:
+        raise CompileError(
+            f"No more code is loaded: the process has {_mappings()} of the {limit} memory mappings that the system allows "
+            f"(vm.max_map_count), and {loaded_count()} compiled functions are in use. Compile fewer: pass what differs as an argument "
+            "instead of jitting a function for each case, drop functions that are not needed any more, or raise the limit "
+            "(sysctl vm.max_map_count)."
+        )
+
+
+def _limit_of_mappings() -> int:
+    """How many mappings a process may have; a number out of reach where the system does not say so."""
+    try:
+        with open("/proc/sys/vm/max_map_count", "rb") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 1 << 62
+
+
+def _mappings() -> int:
+    """How many mappings this process has."""
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0

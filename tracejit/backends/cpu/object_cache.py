@@ -36,7 +36,13 @@ def cache_folder() -> Path | None:
 
 
 def load_cached(text: str, *, symbols: Mapping[str, int] | None = None, passes: str | None = None) -> llvm.Library:
-    """`llvm.load(text, quick=True)`, from the cache where it has it.   Raises CompileError as `load` does."""
+    """`llvm.load(text, quick=True)`, from the cache where it has it, and never unloaded.   Raises CompileError as `load` does."""
+    library = _load(text, symbols, passes)
+    library.keep()
+    return library
+
+
+def _load(text: str, symbols: Mapping[str, int] | None, passes: str | None) -> llvm.Library:
     folder = cache_folder()
     if folder is None:
         return llvm.load(text, passes=passes, symbols=symbols, quick=True)
