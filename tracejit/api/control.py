@@ -17,7 +17,6 @@ from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
-from tracejit.primitives.elementwise import convert
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
@@ -25,7 +24,7 @@ from tracejit.tracer.bytecode import carried_names
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
 
@@ -75,7 +74,7 @@ def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
     if dtype is None and not aval.weak:
         return x
     want = aval.dtype if dtype is None else dtype
-    return want.type(x) if isinstance(x, (bool, int, float)) else convert(x, want)
+    return OPERATORS["to_dtype"](x, want)
 
 
 def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:

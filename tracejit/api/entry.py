@@ -23,7 +23,7 @@ from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
-from tracejit.tracer.failures import Site, index_error
+from tracejit.tracer.failures import Site, failure_error
 from tracejit.tracer.stage import Staged
 
 __all__ = ["Runner", "make_runner"]
@@ -424,7 +424,7 @@ def _python_call(
         try:
             outputs = compiled.run([*inputs, *keep], dims)
         except FailedCheck as error:
-            raise index_error(error.failure, sites or (), dims).about(backend=backend) from None
+            raise failure_error(error.failure, sites or (), dims).about(backend=backend) from None
         except TracejitError as error:
             error.about(backend=backend)
             raise

@@ -46,7 +46,7 @@ class NumberLeaf:
 
 @node
 class StaticLeaf:
-    """Part of the key: strings, None, dtypes, slices, callables, anything hashable that is no number."""
+    """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits, anything hashable that is no number."""
 
     value: Any
 
@@ -111,8 +111,8 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         data = x._data  # pyright: ignore[reportPrivateUsage]
         return ArrayLeaf(data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True), data
     if kind in (bool, int, float):
-        if kind is int and not -(2**63) <= x < 2**63:
-            raise DtypeError(f"argument {path} is the integer {x}, which does not fit 64 bits")
+        if kind is int and not -(2**63) <= x < 2**63:  # no number of a kernel: as if it were written in the function
+            return StaticLeaf(x), x
         return NumberLeaf(kind.__name__), x
     if isinstance(x, np.ndarray):
         raise UnsupportedError(

@@ -8,13 +8,12 @@ import numpy as np
 
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
 from tracejit.primitives.creation import extent_value
-from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim
-from tracejit.support.dtypes import canonical, result_type, weak_kind
+from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["array", "axis_of", "aval", "operands", "reject", "spread"]
 
@@ -80,7 +79,7 @@ def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:
         return x
     if a.dtype.kind == "f" and dtype.kind in "biu":
         raise DtypeError(f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location())
-    return canonical(dtype).type(x) if weak_kind(x) is not None else convert(x, dtype)
+    return OPERATORS["to_dtype"](x, dtype)
 
 
 def axis_of(axis: Any, rank: int) -> int:

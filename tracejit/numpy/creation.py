@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
-from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
 from tracejit.numpy.shaping import array_of, check_order, copy, moveaxis, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.elementwise import select
@@ -113,7 +113,7 @@ def array(
 
 
 def _converted(value: Any, dtype: Any, ndmin: int, fresh: bool) -> Any:
-    x = array_of(value)
+    x = array_of(value if dtype is None else numbers_to_dtype(value, dtype))
     if isinstance(x, (np.ndarray, np.generic)):
         made = np.array(x, dtype, copy=True if fresh else None, ndmin=ndmin)
         canonical(made.dtype)

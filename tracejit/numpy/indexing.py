@@ -351,7 +351,7 @@ def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
             f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new array",
             location=user_location(),
         )
-    value = to_dtype(value, x.dtype) if not (aval(value).weak and isinstance(value, (bool, int, float))) else x.dtype.type(value)
+    value = to_dtype(value, x.dtype)
     if not _writes_itself(x, index, value):
         x.assign(updated(x, index, value))
 

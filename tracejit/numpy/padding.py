@@ -11,7 +11,7 @@ from tracejit.ir.types import Extent
 from tracejit.numpy import creation, reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
 from tracejit.numpy.joining import part
-from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy
 from tracejit.primitives import shape as p
 from tracejit.tracer.tracer import FUNCTIONS
@@ -103,7 +103,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     x = as_array(value)
     if dtype.kind in "iub" and not hasattr(x, "aval"):
         x = np.asarray(x).astype(dtype)[()]
-    return p.reshape(to_dtype(x, dtype), ())
+    return p.reshape(wrapped_to_dtype(x, dtype), ())
 
 
 def _extended(x: Any, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Any:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.ranges import within
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
+from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import canonical, result_type, weak_kind
-from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
+from tracejit.tracer.failures import number_error
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "promote", "to_dtype"]
+__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
 
 
 def as_array(x: Any) -> Any:
@@ -56,16 +59,62 @@ def aval(x: Any) -> ShapedArray:
 
 
 def to_dtype(x: Any, dtype: Any) -> Any:
-    """An operand as exactly `dtype`; a Python number becomes a NumPy scalar.  Raises OverflowError where it does not fit an integer."""
+    """An operand as exactly `dtype`; a Python number becomes a NumPy scalar.
+
+    Raises: NumberOutOfBounds for a Python number that does not fit an integer dtype; for a traced one the program does.
+    """
     dtype = canonical(dtype)
     if weak_kind(x) is not None:
-        if dtype.kind != "f" or dtype.itemsize == 8:
-            return dtype.type(x)
-        with np.errstate(all="ignore"):  # a number too great for a narrow dtype is infinite
-            return dtype.type(x)
+        return _number(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
         return x if x.dtype == dtype else (convert(x, dtype) if isinstance(x, np.ndarray) and x.ndim else np.asarray(x).astype(dtype)[()])
+    if isinstance(x, Tracer) and x.aval.weak:
+        if dtype.kind in "iu":
+            check_number(x, dtype)
+        elif dtype.itemsize < 8 and x.dtype.kind == "i" and not within(x.seen().value_range(), -(2**53), 2**53):
+            x = convert(x, np.float64)  # rounded twice, as a Python integer is
     return convert(x, dtype)
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python number as a NumPy scalar."""
+    if dtype.kind in "iu" and type(x) is int:
+        limits = np.iinfo(dtype)
+        if not limits.min <= x <= limits.max:
+            raise number_error(f"integer {x}", dtype)
+    try:
+        with np.errstate(all="ignore"):  # a number too great for a narrow floating-point dtype is infinite
+            return dtype.type(x)
+    except OverflowError as error:
+        raise NumberOutOfBounds(str(error), location=user_location()) from None
+
+
+def numbers_to_dtype(x: Any, dtype: Any) -> Any:
+    """An operand, or nested sequences of them, whose Python numbers have become numbers of `dtype`."""
+    dtype = canonical(dtype)
+
+    def converted(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [converted(item) for item in cast("list[Any]", x)]
+        return to_dtype(x, dtype) if weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak) else x
+
+    if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
+        return converted(x)
+    try:
+        return np.asarray(x, dtype) if isinstance(x, (list, tuple)) or weak_kind(x) is not None else x
+    except OverflowError as error:
+        raise NumberOutOfBounds(str(error), location=user_location()) from None
+
+
+def wrapped_to_dtype(x: Any, dtype: Any) -> Any:
+    """An operand as exactly `dtype`, where a Python number that does not fit wraps around: what `where` and its relatives do."""
+    dtype = canonical(dtype)
+    if dtype.kind in "iu":
+        if type(x) is int and -(2**63) <= x < 2**64:
+            return np.asarray(x).astype(dtype)[()]
+        if isinstance(x, Tracer) and x.aval.weak:
+            return convert(x, dtype)
+    return to_dtype(x, dtype)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -103,18 +152,21 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     return broadcast_in_dim(reshape(x, tuple(have[d] for d in kept)), tuple(shape), tuple(d + offset for d in kept))
 
 
-def promote(*operands: Any, to: Any = None, keep_scalars: bool = True) -> list[Any]:
+def promote(*operands: Any, to: Any = None, keep_scalars: bool = True, convert_with: Callable[[Any, Any], Any] = to_dtype) -> list[Any]:
     """Operands of one dtype and one shape (rank-0 ones may stay scalars).
 
-    to: a dtype to use instead of the promoted one, or a function of the promoted dtype.
+    to: a dtype to use instead of the promoted one, or a function of the promoted dtype.  convert_with: what converts an operand.
     """
     xs = [as_array(x) for x in operands]
     avals = [aval(x) for x in xs]
     dtype, _ = result_type(*[(a.dtype, a.weak) for a in avals])
     if to is not None:
         dtype = to(dtype) if callable(to) and not isinstance(to, (type, np.dtype)) else np.dtype(to)
-    ys = [to_dtype(x, dtype) for x in xs]
+    ys = [convert_with(x, dtype) for x in xs]
     return broadcast(ys, [a.shape for a in avals], keep_scalars)
+
+
+OPERATORS["to_dtype"] = to_dtype
 
 
 def broadcast(xs: Sequence[Any], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Any]:

@@ -73,7 +73,8 @@ def _reduction(
         if where is not None and where is not True:
             if identity is None and initial is None:
                 raise UnsupportedError(f"np.{name} with where= needs initial=", location=user_location())
-            x = u.where(broadcast_to(as_array(where), have.shape), x, identity if identity is not None else initial)
+            neutral = identity if identity is not None else to_dtype(initial, aval(x).dtype)
+            x = u.where(broadcast_to(as_array(where), have.shape), x, neutral)
         empty = builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes)
         if empty and identity is None and initial is not None:
             kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
@@ -81,7 +82,7 @@ def _reduction(
         else:
             result = run(x, axes) if axes else (x if have.ndim == 0 else u.positive(x))
             if initial is not None:
-                result = combine(result, initial)
+                result = combine(result, to_dtype(initial, aval(result).dtype))
         return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]
 
     function.__name__ = function.__qualname__ = name

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
-from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy, flat, reshape
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
@@ -57,8 +57,9 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     low = min if a_min is None or a_min is np._NoValue else a_min  # pyright: ignore[reportPrivateUsage]
     high = max if a_max is None or a_max is np._NoValue else a_max  # pyright: ignore[reportPrivateUsage]
     x = array_of(a)
-    if weak_kind(low) is not None or weak_kind(high) is not None:
-        low, high = (_within(b, aval(x).dtype) for b in (low, high))
+    if aval(x).dtype.kind in "iu":  # a Python integer that limits nothing may be beyond the dtype's range
+        info = np.iinfo(aval(x).dtype)
+        low, high = _limit(low, u.maximum, int(info.min)), _limit(high, u.minimum, int(info.max))
     if low is not None:
         x = u.maximum(x, low)
     if high is not None:
@@ -67,12 +68,15 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     return copy(x) if x is a else x
 
 
-def _within(bound: Any, dtype: np.dtype[Any]) -> Any:
-    """A Python integer beyond an integer dtype's range limits nothing, as in NumPy."""
-    if type(bound) is not int or dtype.kind not in "iu":
-        return bound
-    info = np.iinfo(dtype)
-    return builtins.min(builtins.max(bound, int(info.min)), int(info.max))
+def _limit(bound: Any, nearer: Any, end: int) -> Any:
+    """A Python integer, or `end` if that limits as much."""
+    if type(bound) is int:
+        return bound if (bound > end) == (nearer is u.maximum) else end
+    if isinstance(bound, Tracer) and bound.aval.weak and bound.dtype.kind == "i" and -(2**63) <= end < 2**63:
+        found = nearer(bound, end)
+        found.weaken()
+        return found
+    return bound
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
@@ -89,9 +93,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     fallback = as_array(default)
     dtype, _ = result_type(*[(aval(x).dtype, aval(x).weak) for x in [*choices, fallback]])
     shape = broadcast_shapes(*[aval(x).shape for x in [*conditions, *choices, fallback]])
-    out = spread(to_dtype(fallback, dtype), shape)
+    out = spread(wrapped_to_dtype(fallback, dtype), shape)
     for x, y in zip(reversed(conditions), reversed(choices), strict=True):
-        out = choose_between(spread(x, shape), spread(to_dtype(y, dtype), shape), out)
+        out = choose_between(spread(x, shape), spread(wrapped_to_dtype(y, dtype), shape), out)
     return out
 
 
@@ -118,9 +122,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     dtype, _ = result_type(*[(aval(x).dtype, aval(x).weak) for x in options])
     shape = broadcast_shapes(aval(index).shape, *[aval(x).shape for x in options])
     index = spread(index, shape)
-    result = spread(to_dtype(options[-1], dtype), shape)
+    result = spread(wrapped_to_dtype(options[-1], dtype), shape)
     for n in reversed(range(len(options) - 1)):
-        result = choose_between(u.equal(index, n), spread(to_dtype(options[n], dtype), shape), result)
+        result = choose_between(u.equal(index, n), spread(wrapped_to_dtype(options[n], dtype), shape), result)
     return copy(result) if len(options) == 1 else result
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.numpy.promotion import as_array, aval, promote
+from tracejit.ir.ranges import ANYTHING
+from tracejit.ir.types import surely_at_most
+from tracejit.numpy.promotion import as_array, aval, broadcast, promote, wrapped_to_dtype
 from tracejit.primitives import elementwise as p
 from tracejit.support.errors import UnsupportedError, UserError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.tracer import OPERATORS, UFUNCS
+from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
 
 __all__ = [
     "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
@@ -95,6 +97,62 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
     return function
 
 
+def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
+    """A comparison.  Integers are compared as the numbers they are, whatever their dtypes, as NumPy does."""
+    plain = _ufunc(name, primitive, 2)
+    mirrored = {"less": p.Gt, "less_equal": p.Ge, "greater": p.Lt, "greater_equal": p.Le}.get(name, type(primitive))()
+
+    def compare(x: Any, y: Any, /, **kwargs: Any) -> Any:
+        if not kwargs:
+            x, y = as_array(x), as_array(y)
+            found = _of_integers(primitive, x, y)
+            if found is None:
+                found = _of_integers(mirrored, y, x)
+            if found is not None:
+                return found
+        return plain(x, y, **kwargs)
+
+    compare.__name__ = compare.__qualname__ = name
+    compare.__doc__ = plain.__doc__
+    UFUNCS[getattr(np, name)] = compare
+    return compare
+
+
+def _of_integers(primitive: p.Elementwise, x: Any, y: Any) -> Any:
+    """The comparison of integers x with y, a Python integer or of int64 where x is of uint64, which no dtype need hold; None for others."""
+    have, other = aval(x), aval(y)
+    if have.dtype.kind not in "iu" or other.dtype.kind != "i" or (have.weak and not isinstance(x, Tracer)):
+        return None
+    limits = np.iinfo(have.dtype)
+    low, high = int(limits.min), int(limits.max)
+    if type(y) is int:
+        return None if low <= y <= high else _everywhere(x, primitive.impl(0, -1 if y < 0 else 1))
+    if not (other.weak or have.dtype == np.uint64) or have.dtype == np.int64:
+        return None
+    # Python's number, or the numbers of the wider dtype, are brought between the limits; what was beyond is decided apart.
+    wide = p.convert(y, np.int64) if isinstance(y, Tracer) else np.asarray(y).astype(np.int64)[()]
+    near = bind(p.Maximum(), wide, np.int64(low))
+    near = near if high >= 2**63 else bind(p.Minimum(), near, np.int64(high))
+    a, b, wide = broadcast([x, p.convert(near, have.dtype), wide], [have.shape, other.shape, other.shape])
+    found = bind(primitive, a, b)
+    least, greatest = y.seen().value_range() if isinstance(y, Tracer) else ANYTHING
+    beyond: list[tuple[Any, bool]] = []
+    if least is None or not surely_at_most(low, least):
+        beyond.append((bind(p.Lt(), wide, np.int64(low)), primitive.impl(0, -1)))
+    if high < 2**63 - 1 and (greatest is None or not surely_at_most(greatest, high)):
+        beyond.append((bind(p.Gt(), wide, np.int64(high)), primitive.impl(0, 1)))
+    for decided, answer in beyond:
+        if answer != primitive.impl(0, 0):  # else the limit itself gives that answer
+            found = bind(p.Or(), found, decided) if answer else bind(p.And(), found, bind(p.Not(), decided))
+    return found
+
+
+def _everywhere(x: Any, answer: Any) -> Any:
+    """The same answer for each element of x."""
+    same = bind(p.Eq(), p.convert(x, aval(x).dtype), p.convert(x, aval(x).dtype))
+    return same if answer else bind(p.Not(), same)
+
+
 add = _ufunc("add", p.Add(), 2)
 subtract = _ufunc("subtract", p.Sub(), 2)
 multiply = _ufunc("multiply", p.Mul(), 2)
@@ -113,12 +171,12 @@ bitwise_xor = _ufunc("bitwise_xor", p.Xor(), 2)
 invert = bitwise_invert = _ufunc("invert", p.Not(), 1)
 left_shift = bitwise_left_shift = _ufunc("left_shift", p.ShiftLeft(), 2, _number)
 right_shift = bitwise_right_shift = _ufunc("right_shift", p.ShiftRight(), 2, _number)
-equal = _ufunc("equal", p.Eq(), 2)
-not_equal = _ufunc("not_equal", p.Ne(), 2)
-less = _ufunc("less", p.Lt(), 2)
-less_equal = _ufunc("less_equal", p.Le(), 2)
-greater = _ufunc("greater", p.Gt(), 2)
-greater_equal = _ufunc("greater_equal", p.Ge(), 2)
+equal = _comparison("equal", p.Eq())
+not_equal = _comparison("not_equal", p.Ne())
+less = _comparison("less", p.Lt())
+less_equal = _comparison("less_equal", p.Le())
+greater = _comparison("greater", p.Gt())
+greater_equal = _comparison("greater_equal", p.Ge())
 sqrt = _ufunc("sqrt", p.Sqrt(), 1, floating_dtype)
 cbrt = _ufunc("cbrt", p.Cbrt(), 1, floating_dtype)
 exp = _ufunc("exp", p.Exp(), 1, floating_dtype)
@@ -355,12 +413,10 @@ def divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where condition else y, with NumPy's promotion of x and y."""
-    from tracejit.numpy.promotion import broadcast
-
     test = _truth(condition)
     if not hasattr(test, "dtype"):
         test = np.bool_(test)
-    a, b = promote(x, y)
+    a, b = promote(x, y, convert_with=wrapped_to_dtype)
     test, a, b = broadcast([test, a, b], [aval(test).shape, aval(a).shape, aval(b).shape])
     return p.select(test, a, b)
 

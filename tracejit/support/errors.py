@@ -13,7 +13,7 @@ __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck", "InternalError",
     "LaunchError",
     "LeakedTracerError", "MissingRuleError", "OutOfMemory", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
-    "IndexOutOfBounds", "UnsupportedError", "UserError", "VerifyError", "WriteError",
+    "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedError", "UserError", "VerifyError", "WriteError",
 ]  # fmt: skip
 
 
@@ -80,11 +80,19 @@ class IndexOutOfBounds(UserError, IndexError):
     """An index is outside the array, as NumPy would say."""
 
 
-class FailedCheck(UserError, IndexError):
-    """A compiled program found an index out of bounds: `failure` says where, in the terms of the trace that made the program."""
+class NumberOutOfBounds(UserError, OverflowError):
+    """A Python number does not fit the integer dtype of the array that it meets, as NumPy would say."""
+
+
+class NegativePower(UserError, ValueError):
+    """An integer to a negative integer power, as NumPy would say."""
+
+
+class FailedCheck(UserError):
+    """A compiled program found a value that it cannot go on with: `failure` says where, in the terms of the trace that made it."""
 
     def __init__(self, failure: int) -> None:
-        super().__init__("an index is out of bounds")
+        super().__init__("an index or a number is out of bounds")
         self.failure = failure
 
 

@@ -1,11 +1,11 @@
-"""What can go wrong in a traced program depending on values: an index out of bounds.
+"""What can go wrong in a traced program depending on values: an index out of bounds, a Python number that does not fit an array's dtype.
 
 A level is what is not just a part of the trace around it: a program, a transformation, the eager interpreter.  Each has one cell (an i64
 of rank 0): 0 as long as nothing is wrong, then the first failure.  Loops and branches carry it as they carry every array that their
 bodies change.  A program hands its cell out and fails by it; a transformation hands it on to the level below, reduced over the mapped
 axis; the eager interpreter raises at once.
 
-A failure is (number of the site + 1) * 2**48 + the index modulo 2**48.
+A failure is (number of the site + 1) * 2**48 + the index or number modulo 2**48.
 """
 
 from __future__ import annotations
@@ -17,24 +17,29 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
-from tracejit.support.errors import IndexOutOfBounds
+from tracejit.support.errors import IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError
 from tracejit.support.nodes import field, node, record
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["INDEX_BITS", "Failures", "Site", "failure_cell", "failures_here", "hand_on", "index_error", "note_failure"]
+__all__ = [
+    "INDEX_BITS", "NEGATIVE_POWER", "Failures", "Site", "failure_cell", "failure_error", "failures_here", "hand_on", "negative_power",
+    "note_failure", "number_error",
+]  # fmt: skip
 
 INDEX_BITS = 48
 """How many bits of an index a failure keeps."""
+NEGATIVE_POWER = "power"
+"""What a site is about where an exponent is negative."""
 _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 
 @node
 class Site:
-    """Where the user's code indexes an axis of this extent."""
+    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, NEGATIVE_POWER."""
 
-    extent: Extent
+    about: Extent | np.dtype[Any] | str
     location: Location | None
 
 
@@ -46,14 +51,14 @@ class Failures:
     sites: list[Site] = field(factory=list[Site])
     numbers: dict[Any, int] = field(factory=dict[Any, int])
 
-    def site(self, extent: Extent) -> int:
-        """The number of the user's line as one that indexes an axis of this extent.  Lines beyond what a failure can count share one."""
+    def site(self, about: Extent | np.dtype[Any] | str) -> int:
+        """The number of the user's line as one that can fail so.  Lines beyond what a failure can count share one."""
         location = user_location()
-        key = (str(extent), location and (location.code, location.lasti))
+        key = (str(about), location and (location.code, location.lasti))
         number = self.numbers.get(key)
         if number is None:
             if len(self.sites) < _MOST_SITES:
-                self.sites.append(Site(extent, location))
+                self.sites.append(Site(about, location))
             number = self.numbers[key] = len(self.sites) - 1
         return number
 
@@ -100,7 +105,7 @@ def _of(level: Interpreter) -> Failures:
 def note_failure(found: Any) -> None:
     """The level fails by the greatest element of `found`, unless that is 0 or something else was wrong before.
 
-    Raises: IndexOutOfBounds where values are known.
+    Raises: the failure's error where values are known.
     """
     failures = failures_here()
     cell = failures.cell
@@ -109,7 +114,7 @@ def note_failure(found: Any) -> None:
         if not found:
             return
         if cell.interpreter is eager:
-            raise index_error(int(found), failures.sites, {})
+            raise failure_error(int(found), failures.sites, {})
     first = current_interpreter() is cell.interpreter and not cell.version
     cell.assign(OPERATORS["first_failure"](None if first else cell, found))
 
@@ -127,12 +132,31 @@ def hand_on(level: Interpreter) -> None:
         note_failure(failures.cell.value[0])
 
 
-def index_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) -> IndexOutOfBounds:
+def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) -> TracejitError:
     """The error that a failure stands for; `dims` are the symbolic extents of the call."""
     number, index = failure >> INDEX_BITS, failure & ((1 << INDEX_BITS) - 1)
     index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
     site = sites[number - 1]
-    extent = evaluate(site.extent, dims)
+    about = site.about
+    if isinstance(about, str):
+        return negative_power(site.location)
+    if isinstance(about, np.dtype):
+        limits = np.iinfo(about)
+        shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"  # one of more bits than are kept
+        return number_error(shown, about, site.location)
+    extent = evaluate(about, dims)
     # One of more bits than are kept may look as if it were inside.
     what = "an index" if -extent <= index < extent else f"index {index}"
     return IndexOutOfBounds(f"{what} is out of bounds for an axis of extent {extent}", location=site.location)
+
+
+def number_error(shown: str, dtype: np.dtype[Any], location: Location | None = None) -> NumberOutOfBounds:
+    """The error for a Python number, `integer 300`, that does not fit a dtype."""
+    return NumberOutOfBounds(f"Python {shown} out of bounds for {dtype}", location=location or user_location())
+
+
+def negative_power(location: Location | None = None) -> NegativePower:
+    """The error for an integer to a negative integer power."""
+    return NegativePower(
+        "integers to negative integer powers are not allowed; make the base floating point", location=location or user_location()
+    )

@@ -23,7 +23,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
-from tracejit.tracer.tracer import METHODS, Tracer
+from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = ["CREATION", "REDIRECTED", "called_here", "converter", "redirect_members", "substitute_for"]
@@ -167,7 +167,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         (x,) = args
         if weak:
             return _python_number(x, kind)
-        return METHODS["astype"](x, np.dtype(kind))
+        dtype = np.dtype(kind)
+        return OPERATORS["to_dtype"](x, dtype) if x.aval.weak and dtype != x.dtype else METHODS["astype"](x, dtype)
 
     return convert
 

@@ -343,12 +343,35 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
     return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
 
 
+_BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
+"""Operators under which Python's bools are no integers."""
+
+
+def _python_operand(x: Any) -> Any:
+    """An operand of Python's arithmetic on Python numbers: True is 1."""
+    if not isinstance(x, Tracer):
+        return int(x) if type(x) is bool else x
+    if not x.aval.weak or x.dtype.kind != "b":
+        return x
+    number = OPERATORS["to_dtype"](x, np.int64)
+    number.weaken()
+    return number
+
+
+def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: Any) -> Any:
+    """An operator on a traced Python number and `other`, which is x or y."""
+    is_number = type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)
+    if is_number and name not in _BITWISE:
+        x, y = _python_operand(x), _python_operand(y)
+    return _number(function(x, y), other)
+
+
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = OPERATORS.get(name)
         if function is None or _is_sequence_operation(self, other):
             return NotImplemented
-        return _number(function(self, other), other) if self.aval.weak else function(self, other)
+        return _of_numbers(name, function, self, other, other) if self.aval.weak else function(self, other)
 
     return method
 
@@ -358,7 +381,7 @@ def _reflected(name: str) -> Callable[..., Any]:
         function = OPERATORS.get(name)
         if function is None or _is_sequence_operation(self, other):
             return NotImplemented
-        return _number(function(other, self), other) if self.aval.weak else function(other, self)
+        return _of_numbers(name, function, other, self, other) if self.aval.weak else function(other, self)
 
     return method
 
@@ -375,8 +398,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _unary(name: str) -> Callable[..., Any]:
     def method(self: Tracer) -> Any:
-        result = OPERATORS[name](self)
-        return _number(result, 0) if self.aval.weak else result
+        return _number(OPERATORS[name](_python_operand(self)), 0) if self.aval.weak else OPERATORS[name](self)
 
     return method
 

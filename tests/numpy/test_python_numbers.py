@@ -1,0 +1,226 @@
+"""Python numbers as arguments and as literals mean what they mean to NumPy, whatever their size and the array's dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import NumberOutOfBounds
+
+DTYPES = [np.dtype(c) for c in "?bBhHiIlLefd"]
+INTEGERS = (
+    0, 1, 3, -1, 127, 128, -128, -129, 255, 256, 300, 32767, -32768, 32768, 65535, 65536, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1,
+    2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**64, -(2**63) - 1,
+)  # fmt: skip
+FEW = (3, -1, 255, 300, 2**63, 2**64)
+
+
+def some(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Small numbers and the limits of a dtype."""
+    if dtype.kind in "iu":
+        return np.array([0, 1, 3, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    return np.array([0, 1, 3, 60000, -60000], dtype)
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    """(what a call makes of copies of its arguments), or the kind of its error."""
+    args = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in args)
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*args)
+    except (OverflowError, ValueError, TypeError) as error:
+        return "OverflowError" if isinstance(error, OverflowError) else "TypeError" if isinstance(error, TypeError) else "ValueError"
+    return [(np.asarray(x).dtype, np.asarray(x).tobytes()) for x in (result, *args) if isinstance(x, (np.ndarray, np.generic))]
+
+
+def assign(a: Any, t: Any) -> None:
+    a[0] = t
+
+
+def add_in_place(a: Any, t: Any) -> None:
+    a += t
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": lambda a, t: a < t, "le": lambda a, t: a <= t, "gt": lambda a, t: a > t, "ge": lambda a, t: a >= t, "eq": lambda a, t: a == t,
+    "ne": lambda a, t: a != t, "reflected": lambda a, t: t < a, "ufunc": lambda a, t: np.greater_equal(t, a),
+    "scalar": lambda a, t: a[1] <= t, "element": lambda a, t: t > a[3],
+}  # fmt: skip
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, t: a + t, "sub": lambda a, t: t - a, "mul": lambda a, t: a * t, "div": lambda a, t: a / t,
+    "floordiv": lambda a, t: a // t, "and": lambda a, t: a & t, "shift": lambda a, t: a << t,
+    "minimum": np.minimum, "maximum": lambda a, t: np.maximum(t, a), "clip": lambda a, t: np.clip(a, 0, t),
+    "clip from": lambda a, t: np.clip(a, t, 300), "method": lambda a, t: a.clip(max=t), "where": lambda a, t: np.where(a > 1, a, t),
+    "select": lambda a, t: np.select([a > 1], [a], t), "assign": assign, "fill": lambda a, t: a.fill(t), "in place": add_in_place,
+    "full": lambda a, t: np.full(3, t, a.dtype), "full_like": np.full_like, "array": lambda a, t: np.array([t, 1], a.dtype),
+    "asarray": lambda a, t: np.asarray(t, a.dtype), "initial": lambda a, t: np.max(a, initial=t),
+    "sum": lambda a, t: np.sum(a, initial=t), "scalar": lambda a, t: a[1] + t, "type": lambda a, t: np.uint8(t),
+}  # fmt: skip
+
+
+def all_comparisons(a: Any, t: Any) -> Any:
+    return np.concatenate([np.atleast_1d(compare(a, t)) for compare in COMPARISONS.values()])
+
+
+def test_comparisons_with_any_integer_as_an_argument():
+    f = tj.jit(all_comparisons)
+    for dtype in DTYPES:
+        for t in INTEGERS:
+            assert outcome(f, some(dtype), t) == outcome(all_comparisons, some(dtype), t), (dtype, t)
+
+
+def test_an_integer_beyond_the_dtype_needs_no_version_of_its_own():
+    f = tj.jit(lambda a, t: a > t)
+    for t in (5, -1, 300, 2**63 - 1, -(2**63)):
+        np.testing.assert_array_equal(f(some(np.dtype("u1")), t), some(np.dtype("u1")) > t)
+    assert f.compilations == 1
+    for t in (2**64, -(10**30)):
+        np.testing.assert_array_equal(f(some(np.dtype("u1")), t), some(np.dtype("u1")) > t)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_comparisons_with_any_integer_as_a_literal(dtype: np.dtype[Any]):
+    def compared(a: Any) -> Any:
+        return [compare(a, t) for compare in COMPARISONS.values() for t in values]
+
+    values = [t for t in INTEGERS if dtype.kind != "b" or -(2**63) <= t < 2**63]
+    with np.errstate(all="ignore"):
+        for found, wanted in zip(tj.jit(compared)(some(dtype)), compared(some(dtype)), strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_with_any_integer_as_an_argument(name: str):
+    operation = OPERATIONS[name]
+    f = tj.jit(operation)
+    for dtype in DTYPES:
+        for t in INTEGERS:
+            if name in ("full", "full_like", "where", "select") and (dtype.kind == "b" or not -(2**63) <= t < 2**64):
+                continue  # NumPy's answer is an array of objects, or is one by mistake
+            assert outcome(f, some(dtype), t) == outcome(operation, some(dtype), t), (dtype, t)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(c) for c in "BLf"], ids=str)
+def test_operations_with_any_integer_as_a_literal(dtype: np.dtype[Any]):
+    for name, operation in OPERATIONS.items():
+        for t in FEW:
+            if name not in ("full", "full_like", "where", "select") or -(2**63) <= t < 2**64:
+                assert outcome(tj.jit(lambda a, o=operation, t=t: o(a, t)), some(dtype)) == outcome(operation, some(dtype), t), (name, t)
+
+
+def test_integers_and_bools_are_counted_as_python_counts_them():
+    def f(a: Any, n: Any, m: Any) -> Any:
+        return a + (n + m), a * -n, a + ~n, a + (n - m) * m, a << (n + m)
+
+    a = np.arange(4)
+    for found, wanted in zip(tj.jit(f)(a, True, True), f(a, True, True), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_what_is_computed_from_the_argument_is_checked():
+    f = tj.jit(lambda a, n: a + (n + 1))
+    np.testing.assert_array_equal(f(np.zeros(2, np.uint8), 254), np.full(2, 255, np.uint8), strict=True)
+    with pytest.raises(NumberOutOfBounds, match="Python integer 256 out of bounds for uint8") as caught:
+        f(np.zeros(2, np.uint8), 255)
+    assert str(caught.value).splitlines()[-1].strip() == "^" * len("a + (n + 1)")
+
+
+def test_no_argument_has_changed_when_a_number_did_not_fit():
+    def f(a: Any, t: Any) -> None:
+        a[0] = 1
+        a[1] = t
+
+    a = np.zeros(3, np.uint8)
+    for t in (300, -1, 300.5):
+        with pytest.raises(OverflowError):
+            tj.jit(f)(a, t)
+    assert not a.any()
+    tj.jit(f)(a, 255.9)
+    assert a.tolist() == [1, 255, 0]
+
+
+@pytest.mark.parametrize("t", [3.7, -0.9, 255.9, 256.0, -1.0, 1e30, -1e30, np.inf, 9.2e18, -(2.0**63), 2.0**63, 1.8e19, 2.0**64])
+def test_a_float_is_stored_in_integers_where_its_integer_fits(t: float):
+    for dtype in "bBhHiIlL":
+        assert outcome(tj.jit(assign), np.zeros(2, dtype), t) == outcome(assign, np.zeros(2, dtype), t), dtype
+
+
+def test_numbers_in_loops_and_branches():
+    def counted(a: Any, n: Any) -> Any:
+        for i in tj.range(n):
+            a[i % 3] = i
+        return a
+
+    def chosen(a: Any, n: Any) -> Any:
+        return tj.lax.cond(n < 256, lambda: a + n, lambda: a)
+
+    def repeated(a: Any, n: Any) -> Any:
+        return tj.lax.while_loop(lambda c: c[0] < n, lambda c: c + n // 2, a)
+
+    a = np.zeros(3, np.uint8)
+    assert tj.jit(counted)(a.copy(), 256).tolist() == [255, 253, 254]
+    with pytest.raises(OverflowError, match="integer 256"):
+        tj.jit(counted)(a.copy(), 257)
+    assert tj.jit(chosen)(a, 7).tolist() == [7] * 3
+    assert tj.jit(chosen)(a, 300).tolist() == [0] * 3  # the branch that would fail is not taken
+    assert tj.jit(repeated)(a, 10).tolist() == [10] * 3
+    with pytest.raises(OverflowError, match="integer 300"):
+        tj.jit(repeated)(a, 600)
+
+
+def test_numbers_under_transformations():
+    a = np.array([0, 1, 255], np.uint8)
+    for wrap in (tj.jit, lambda f: f):
+        add = wrap(tj.vmap(lambda x, n: x + n, in_axes=(0, None)))
+        less = wrap(tj.vmap(lambda x, n: x < n, in_axes=(0, None)))
+        slope = wrap(tj.grad(lambda w, x, n: np.sum((x + n) * w)))
+        assert add(a, 5).tolist() == [5, 6, 4]
+        assert less(a, 300).tolist() == [True] * 3
+        assert slope(np.ones(3), a, 2).tolist() == [2, 3, 1]
+        for failing in (lambda: add(a, 300), lambda: slope(np.ones(3), a, -1)):  # noqa: B023
+            with pytest.raises(OverflowError, match="out of bounds for uint8"):
+                failing()
+
+
+def test_signed_and_unsigned_integers_are_compared_as_numbers():
+    signed = np.array([-(2**63), -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1])
+    unsigned = np.array([0, 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+
+    def compared(x: Any, y: Any) -> Any:
+        return x < y, x <= y, x > y, x >= y, x == y, x != y, np.less(y, x), np.equal(y, x)
+
+    for dtype in "bhil":
+        x, y = signed.astype(dtype)[:, None], unsigned[None, :]
+        for found, wanted in zip(tj.jit(compared)(x, y), compared(x, y), strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    mapped = tj.jit(tj.vmap(tj.vmap(compared, in_axes=(None, 0)), in_axes=(0, None)))(signed, unsigned)
+    for found, wanted in zip(mapped, compared(signed[:, None], unsigned[None, :]), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+@pytest.mark.parametrize("backend", ["reference", "opencl"])
+def test_numbers_on_other_backends(backend: str, record_backend: Any):
+    f = tj.jit(lambda a, t: (a < t, a >= t, np.clip(a, 0, t)), backend=backend)
+    a = np.array([0, 1, 255], np.uint8)
+    for t in (3, 300, 255):
+        for found, wanted in zip(f(a, t), (a < t, a >= t, np.clip(a, 0, t)), strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    with pytest.raises(OverflowError, match="integer -1 out of bounds for uint8"):
+        f(a, -1)
+
+
+def test_arithmetic_is_checked_only_where_a_number_might_not_fit():
+    def checked(function: Any, *args: Any) -> bool:
+        return tj.jit(function).lower(*args).program.checked
+
+    assert checked(lambda a, n: a + n, np.zeros(3, np.uint8), 3)
+    assert not checked(lambda a, n: a + n, np.zeros(3, np.int64), 3)
+    assert not checked(lambda a, n: a * n, np.zeros(3, np.float32), 3)
+    assert not checked(lambda a, n: a < n, np.zeros(3, np.uint8), 3)
+    assert not checked(lambda a, n: a + n % 10, np.zeros(3, np.uint8), 3)
+    assert not checked(lambda a, n: np.where(a > 1, a, n), np.zeros(3, np.uint8), 3)

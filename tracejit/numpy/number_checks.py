@@ -1,0 +1,71 @@
+"""Checks of Python numbers that are traced: NumPy raises OverflowError for one that does not fit an array's dtype, and so does the program.
+
+A Python integer takes the dtype of the array that it meets (NEP 50).  Traced it is an i64 whose value no trace knows, so the program
+fails if it does not fit, after it has run: what it computed with the wrapped number meanwhile is thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.ranges import within
+from tracejit.primitives import elementwise as p
+from tracejit.primitives.reduction import reduce_max
+from tracejit.tracer.failures import INDEX_BITS, NEGATIVE_POWER, failures_here, negative_power, note_failure
+from tracejit.tracer.interpreter import bind, current_interpreter
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["check_exponent", "check_number"]
+
+
+def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
+    """The program fails if the Python number `x`, or an element of it, does not fit the integer dtype."""
+    have = x.dtype
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    if have.kind == "b" or (have.kind == "i" and (dtype == np.int64 or within(x.seen().value_range(), low, high))):
+        return
+    seen = current_interpreter().checked
+    if seen.get((id(x.value), dtype)) is x.value:
+        return
+    seen[id(x.value), dtype] = x.value  # kept, so that its identity is not given out again
+    if have.kind == "f":  # without its fraction it is between the limits; NaN is not
+        number = p.convert(x, np.float64)
+        below = float(low) - 1 if low > -(2**63) else np.nextafter(float(low), -np.inf)
+        inside = bind(p.And(), bind(p.Gt(), number, np.float64(below)), bind(p.Lt(), number, np.float64(float(high) + 1)))
+        outside = bind(p.Not(), inside)
+    else:
+        number = p.convert(x, np.int64)
+        outside = bind(p.Lt(), number, np.int64(low))
+        if dtype != np.uint64:
+            outside = bind(p.Or(), outside, bind(p.Gt(), number, np.int64(high)))
+    _fail(outside, p.convert(number, np.int64), dtype)
+
+
+def check_exponent(x: Any) -> None:
+    """The program fails if an element of an integer exponent is negative.  Raises: NegativePower where that is known."""
+    if not isinstance(x, Tracer):
+        if np.any(np.asarray(x) < 0):
+            raise negative_power()
+        return
+    least, _ = x.seen().value_range()
+    if x.dtype.kind != "i" or (least is not None and within((least, least), 0, 2**63 - 1)):
+        return
+    if any(isinstance(n, int) and n == 0 for n in x.shape):
+        return
+    seen = current_interpreter().checked
+    if seen.get((id(x.value), NEGATIVE_POWER)) is x.value:
+        return
+    seen[id(x.value), NEGATIVE_POWER] = x.value
+    _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
+
+
+def _fail(outside: Any, number: Any, about: Any) -> None:
+    """The program fails where `outside` holds, and says which number it was."""
+    site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
+    mark = bind(p.Or(), bind(p.And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
+    found = p.select(outside, mark, np.int64(0))
+    shape = getattr(found, "shape", ())
+    note_failure(reduce_max(found, tuple(range(len(shape)))) if shape else found)
