@@ -90,10 +90,16 @@ _RUNTIME: Mapping[str, str] = {
     "tj_stopped": "pool",
     "tj_interrupt": "pool",
     "tj_pool_threads": "pool",
+    "__truncsfhf2": "half",
+    "__truncdfhf2": "half",
+    "__extendhfsf2": "half",
     "tj_alloc": "memory",
     "tj_free": "memory",
     "tj_new_array": "memory",
 }
+
+# Of these LLVM calls the conversions of f16 that the processor lacks, though the module declares nothing of it.
+_HALF = tuple(symbol for symbol, module in _RUNTIME.items() if module == "half")
 
 
 class _Engine:
@@ -270,6 +276,7 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
             _optimise(engine, module, passes)
             defined, declared = _names(module)
             object_code: bytes = (engine.quick_machine if quick else engine.machine).emit_object(module)
+        declared += [symbol for symbol in _HALF if symbol.encode() in object_code and symbol not in defined]
         _load_runtime(declared)
         known = {**_symbols, **(symbols or {})}
         imports = {symbol: known[symbol] for symbol in declared if symbol in known}
