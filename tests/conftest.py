@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("TRACEJIT_CHECKS", "1")  # read when tracejit is imported, so set before
+os.environ.setdefault("TRACEJIT_POISON", "1")  # elements that nothing writes show
 os.environ["TRACEJIT_TUNE_DB"] = ""  # schedules that the user has tuned are not what is tested
 
 import hypothesis

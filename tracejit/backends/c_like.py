@@ -34,8 +34,9 @@ from tracejit.ir.kernel import (
     While,
     walk,
 )
-from tracejit.ir.scalar import BITS, OPS
+from tracejit.ir.scalar import BITS, OPS, poison_value
 from tracejit.ir.types import Dim, prod
+from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import value
 
@@ -170,6 +171,9 @@ class _Writer(Emitter):
         space = self.dialect.spaces[buffer.space]
         self.program.uses.add(buffer.dtype)
         self.line(f"{space} {self.dialect.storage[buffer.dtype]} {name}[{max(1, size)}];".strip())
+        if config.poison and buffer.space != "shared":
+            value = self.stored(buffer.dtype, self.literal(poison_value(buffer.dtype), buffer.dtype))
+            self.line(f"for (int fresh = 0; fresh < {size}; fresh++) {name}[fresh] = {value};")
 
     # Statements
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from tracejit.support.nodes import value
 
-__all__ = ["BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype"]
+__all__ = [
+    "BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte", "poison_value",
+]  # fmt: skip
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
@@ -40,6 +42,18 @@ def kernel_dtype(dtype: Any) -> str:
 def is_float(dtype: str) -> bool:
     """Whether `dtype` is f16, f32 or f64."""
     return dtype[0] == "f"
+
+
+def poison_byte(dtype: str) -> int:
+    """What each byte of fresh memory is set to where `config.poison` asks for it: NaN in every float, in integers a number nobody expects."""
+    return 0xFF if is_float(dtype) else 0xA5
+
+
+def poison_value(dtype: str) -> Any:
+    """The element that such memory holds."""
+    if dtype == "bool":
+        return True
+    return np.frombuffer(bytes([poison_byte(dtype)]) * (BITS[dtype] // 8), DTYPES[dtype])[0]
 
 
 def is_integer(dtype: str) -> bool:

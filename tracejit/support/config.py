@@ -23,6 +23,8 @@ class Config:
     cpu: the processor that CPU code is made for, "native" or a level of x86-64, "x86-64-v2", "x86-64-v3", "x86-64-v4" (TRACEJIT_CPU;
         read when the first function is compiled).
     cache_size: how many executables one jitted function keeps.
+    poison: fill results, intermediate and local arrays before each use with NaN, and integers with bytes 0xA5, so that an element which
+        nothing writes shows (TRACEJIT_POISON; read when a function is compiled).  The reference backend always does.
     """
 
     checks: bool = False
@@ -30,10 +32,12 @@ class Config:
     default_dtype_bits: int = 64
     cache_size: int = 128
     cpu: str = "native"
+    poison: bool = False
 
 
 config = Config(
     checks=_flag("TRACEJIT_CHECKS"),
     backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
     cpu=os.environ.get("TRACEJIT_CPU", "native"),
+    poison=_flag("TRACEJIT_POISON"),
 )

@@ -36,8 +36,9 @@ from tracejit.ir.kernel import (
     index_const,
 )
 from tracejit.ir.math import EXPANSIONS, expand
-from tracejit.ir.scalar import BITS, OPS
+from tracejit.ir.scalar import BITS, OPS, poison_byte
 from tracejit.ir.types import Dim
+from tracejit.support.config import config
 from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
 
 __all__ = ["FunctionEmitter", "Module"]
@@ -389,6 +390,13 @@ class FunctionEmitter(Emit):
             self.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {nbytes})")
             self.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
         self.buffers[b] = (pointer, [])
+        self.poison(pointer, self.polynomial(size) if isinstance(size, Dim) else str(size), b.dtype)
+
+    def poison(self, pointer: str, nbytes: str, dtype: str) -> None:
+        """Where the switch is on, fill fresh memory so that reading an element before it is written shows."""
+        if config.poison:
+            self.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            self.put(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {poison_byte(dtype)}, i64 {nbytes}, i1 false)")
 
     def address(self, b: Buffer, index: Sequence[Operand]) -> tuple[Word, bool]:
         """(offset, bytes?): where an element lies, in elements for row-major buffers, else in bytes."""

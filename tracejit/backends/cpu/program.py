@@ -15,6 +15,7 @@ from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
+from tracejit.support.config import config
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import value
 
@@ -91,7 +92,7 @@ class _ProgramEmitter:
                 case "failure":
                     self.failure = pointer
                 case _:
-                    self.place(self.program.outputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
+                    self.fresh(self.program.outputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
         for b in self.program.temporaries:
             self.allocate(b)
         self.steps(self.program.steps)
@@ -119,6 +120,12 @@ class _ProgramEmitter:
         self.e.entry.append(f"  store ptr {register}, ptr {variable}")
         self.pointers[b] = variable
 
+    def fresh(self, b: ProgramBuffer, register: str) -> None:
+        """Bind a buffer to memory that holds nothing yet."""
+        self.place(b, register)
+        if config.poison:
+            self.e.poison(register, self.nbytes(b), b.dtype)
+
     def pointer(self, b: ProgramBuffer) -> str:
         fixed = self.fixed.get(b)
         return fixed if fixed is not None else self.e.line(f"load ptr, ptr {self.pointers[b]}")
@@ -141,7 +148,7 @@ class _ProgramEmitter:
     def allocate(self, b: ProgramBuffer) -> None:
         e, size = self.e, b.size * item_size(b.dtype)
         if isinstance(size, int) and size <= 4096:
-            self.place(b, self._entry(f"alloca [{max(size, 8)} x i8], align 64"))
+            self.fresh(b, self._entry(f"alloca [{max(size, 8)} x i8], align 64"))
             return
         nbytes = self.nbytes(b)
         e.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
@@ -149,7 +156,7 @@ class _ProgramEmitter:
         pointer = self._entry(f"call ptr @tj_alloc(i64 {nbytes})")
         e.required.append(pointer)
         e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
-        self.place(b, pointer)
+        self.fresh(b, pointer)
 
     def steps(self, steps: Sequence[Any]) -> None:
         for s in steps:

@@ -79,7 +79,7 @@ class OpenCLProgram:
     # What the runner asks for
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> DeviceBuffer:
-        return self.device.alloc(int(np.prod(shape, dtype=np.int64)) * numpy_dtype(dtype).itemsize)
+        return self.device.alloc(int(np.prod(shape, dtype=np.int64)) * numpy_dtype(dtype).itemsize, dtype)
 
     def upload(self, array: Array, layout: str) -> DeviceBuffer:
         return self.device.from_host(array)  # row-major, which is a case of every layout

@@ -134,7 +134,7 @@ class Launchable:
         if self._temporaries is None or self._temporaries[0] != key:
             self._prepared.clear()  # their arguments are the memory that goes now
             self._temporaries = None
-            self._temporaries = (key, {t.name: self.device.alloc(_bytes(t, dims)) for t in self.program.temporaries})
+            self._temporaries = (key, {t.name: self.device.alloc(_bytes(t, dims), t.dtype) for t in self.program.temporaries})
         return self._temporaries[1]
 
     def _checked(self, buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> DeviceBuffer:

@@ -23,6 +23,8 @@ from tracejit.backends.opencl import target
 from tracejit.backends.opencl.launch import Launchable
 from tracejit.backends.opencl.memory import DeviceBuffer, Pool
 from tracejit.ir.kernel import Kernel
+from tracejit.ir.scalar import poison_byte
+from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError, LaunchError, OutOfMemory, UnsupportedError
 
 T = TypeVar("T")
@@ -158,9 +160,12 @@ class OpenCLDevice:
 
     # Memory
 
-    def alloc(self, nbytes: int) -> DeviceBuffer:
-        """Uninitialised device memory.  Raises OutOfMemory."""
-        return DeviceBuffer(self.pool.take(nbytes), nbytes, self)
+    def alloc(self, nbytes: int, dtype: str = "f64") -> DeviceBuffer:
+        """Uninitialised device memory, for elements of `dtype`.  Raises OutOfMemory."""
+        memory = self.pool.take(nbytes)
+        if config.poison and nbytes:
+            self.cl.enqueue_fill_buffer(self.queue, memory.raw, np.uint8(poison_byte(dtype)), 0, nbytes)
+        return DeviceBuffer(memory, nbytes, self)
 
     def from_host(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
         """A device copy of the elements of `array`, row-major.  Raises OutOfMemory."""

@@ -1,0 +1,87 @@
+"""TRACEJIT_POISON: an element that nothing writes shows, in results, between kernels and inside of them."""
+
+import numpy as np
+import pytest
+
+from tracejit.backends.registry import get_backend
+from tracejit.ir.program import Launch, Program, ProgramBuffer
+from tracejit.ir.text import parse_kernel
+from tracejit.support.config import config
+
+HALF_WRITTEN = """
+kernel half(out: {dtype}[8] C out) {{
+  for %i in 0..4 {{
+    store out[%i] = {one}
+  }}
+}}
+"""
+
+STALE = """
+kernel stale(out: f32[3, 4] C out) {
+  for %i in 0..3 {
+    alloc row: f32[4] C local
+    %even: i64 = and %i 1
+    %first = eq %even 0
+    if %first {
+      for %j in 0..4 {
+        store row[%j] = 1.0:f32
+      }
+    }
+    for %k in 0..4 {
+      %a = load row[%k]
+      store out[%i, %k] = %a
+    }
+  }
+}
+"""
+
+COPY = """
+kernel copy(x: f64[{n}] C, out: f64[{n}] C out) {{
+  for %i in 0..{n} {{
+    %a = load x[%i]
+    store out[%i] = %a
+  }}
+}}
+"""
+
+BACKENDS = ["cpu", "reference", "opencl"]
+
+
+def run(backend, *steps, output, temporaries=()):
+    """The result of kernels that take no arguments."""
+    return get_backend(backend).compile(Program("p", (), (output,), tuple(temporaries), tuple(steps))).run([], {})[0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i64", "u8"])
+def test_an_element_of_a_result_that_nothing_writes_shows(backend, dtype, record_backend):
+    record_backend(backend)
+    assert config.poison
+    kernel = parse_kernel(HALF_WRITTEN.format(dtype=dtype, one=f"{'1.0' if dtype[0] == 'f' else 1}:{dtype}"))
+    result = run(backend, Launch(kernel, (out := ProgramBuffer("out", dtype, (8,), "output"),)), output=out)
+    np.testing.assert_array_equal(result[:4], np.ones(4))
+    assert np.isnan(result[4:]).all() if dtype[0] == "f" else (np.abs(result[4:].astype(float)) > 100).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_local_array_holds_nothing_from_the_iteration_before(backend, record_backend):
+    record_backend(backend)
+    out = ProgramBuffer("out", "f32", (3, 4), "output")
+    result = run(backend, Launch(parse_kernel(STALE), (out,)), output=out)
+    np.testing.assert_array_equal(result, [[1] * 4, [np.nan] * 4, [1] * 4])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("n", [8, 5000])  # on the CPU's stack and on its heap
+def test_an_array_between_kernels_that_nothing_writes_shows(backend, n, record_backend):
+    record_backend(backend)
+    between, out = ProgramBuffer("t", "f64", (n,), "temporary"), ProgramBuffer("out", "f64", (n,), "output")
+    result = run(backend, Launch(parse_kernel(COPY.format(n=n)), (between, out)), output=out, temporaries=[between])
+    assert np.isnan(result).all()
+
+
+def test_the_switch_costs_nothing_when_it_is_off(monkeypatch):
+    monkeypatch.setattr(config, "poison", False)
+    out = ProgramBuffer("out", "f32", (3, 4), "output")
+    program = get_backend("cpu").compile(Program("p", (), (out,), (), (Launch(parse_kernel(STALE), (out,)),)))
+    assert "memset" not in program.text("code")
