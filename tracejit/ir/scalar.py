@@ -16,7 +16,8 @@ import numpy as np
 from tracejit.support.nodes import value
 
 __all__ = [
-    "BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte", "poison_value",
+    "BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte",
+    "poison_value",
 ]  # fmt: skip
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -45,7 +46,7 @@ def is_float(dtype: str) -> bool:
 
 
 def poison_byte(dtype: str) -> int:
-    """What each byte of fresh memory is set to where `config.poison` asks for it: NaN in every float, in integers a number nobody expects."""
+    """What each byte of fresh memory is set to where `config.poison` asks for it: NaN in every float, in integers an improbable number."""
     return 0xFF if is_float(dtype) else 0xA5
 
 

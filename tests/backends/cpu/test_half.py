@@ -82,8 +82,9 @@ def test_conversions_round_once():
 @pytest.mark.parametrize(
     "function",
     [
-        lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: np.sqrt(np.abs(a)), np.maximum, np.minimum, lambda a, b: a < b,
-        lambda a, b: np.floor(a), lambda a, b: -a, lambda a, b: np.where(b > 1, a, b), lambda a, b: np.copysign(a, b), lambda a, b: np.rint(a),
+        lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: np.sqrt(np.abs(a)), np.maximum, np.minimum,
+        lambda a, b: a < b, lambda a, b: np.floor(a), lambda a, b: -a, lambda a, b: np.where(b > 1, a, b), lambda a, b: np.copysign(a, b),
+        lambda a, b: np.rint(a),
     ],
 )  # fmt: skip
 def test_operations_on_f16_round_once(function):
