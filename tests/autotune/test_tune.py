@@ -30,7 +30,7 @@ def schedule_of(f: Any, *args: Any) -> str:
     return f.lower(*args).text("schedule").split(": ", 1)[1]
 
 
-def test_a_better_schedule_is_kept_and_used_by_later_compilations(database: Path):
+def test_a_better_schedule_is_kept_and_used_by_later_compilations(database: Path, clock: Any):
     f = tj.jit(work)
     before, code = f(X), f.lower(X).text("asm")
     report = tj.tune(f, seconds=6, default=poor)(X)
@@ -56,7 +56,7 @@ def poor_tile(kernel: Kernel) -> Schedule:
     return Schedule((Tile(1, 4, 4, 150, 120, 200),)) if product else Schedule()
 
 
-def test_a_better_tile_of_a_product_is_kept_and_used_by_later_compilations(database: Path):
+def test_a_better_tile_of_a_product_is_kept_and_used_by_later_compilations(database: Path, clock: Any):
     f = tj.jit(lambda a, b: np.maximum(a @ b, 1))
     report = tj.tune(f, seconds=6, default=poor_tile)(A, B)
     (outcome,) = report.outcomes
@@ -122,7 +122,7 @@ def test_an_entry_changes_what_a_jitted_function_runs(database: Path):
     assert schedule_of(f, X[:100]) != "vector L0 2 3"  # other extents are another kernel
 
 
-def test_an_earlier_winner_that_no_longer_wins_is_forgotten(database: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_earlier_winner_that_no_longer_wins_is_forgotten(database: Path, monkeypatch: pytest.MonkeyPatch, clock: Any):
     from tracejit.autotune import search as search_module
 
     f = tj.jit(work)

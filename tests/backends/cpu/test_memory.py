@@ -166,13 +166,13 @@ def test_no_recycling_with_limit_zero():
 
 
 def test_blocks_without_use_go_after_a_while(monkeypatch):
-    monkeypatch.setattr(memory, "_RECYCLE", memory._RECYCLE.replace(str(memory._STALE_MILLISECONDS), "50"))
+    monkeypatch.setattr(memory, "_RECYCLE", memory._RECYCLE.replace(str(memory._STALE_MILLISECONDS), "1000"))
     native = memory._Native()
     native.limit.value = 1 << 30
     for size in (1 << 20, 2 << 20, 3 << 20):
         native.free(native.alloc(size), size)
     assert native.held.value == 6 << 20
-    time.sleep(0.1)
+    time.sleep(1.1)
     native.free(native.alloc(4 << 20), 0)
     assert native.held.value == 4 << 20
     native.trim(0)
@@ -415,16 +415,19 @@ def test_an_unknown_layout_falls_back_to_numpys_memory(monkeypatch):
     assert array.sum() == 1 << 20
 
 
-def test_recycled_memory_is_faster_than_fresh_memory():
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults are counted as Linux does")
+def test_recycled_memory_costs_no_page_faults():
     x = np.ones(16 << 20, "f4")
-    fresh = min(_seconds(lambda: memory.trim(), x) for _ in range(5))
-    recycled = min(_seconds(lambda: None, x) for _ in range(5))
-    print(f"64 MB of x + 1: fresh {fresh * 1e3:.1f} ms, recycled {recycled * 1e3:.1f} ms")
-    assert recycled < fresh
+    memory.trim()
+    fresh = _page_faults(x)
+    recycled = min(_page_faults(x) for _ in range(5))  # of the interpreter's own memory there may be some
+    print(f"64 MB of x + 1: {fresh} page faults in fresh memory, {recycled} in recycled memory")
+    assert recycled < 8 <= fresh
 
 
-def _seconds(before: object, x: np.ndarray) -> float:
-    before()
-    start = time.perf_counter()
+def _page_faults(x: np.ndarray) -> int:
+    from resource import RUSAGE_THREAD, getrusage
+
+    before = getrusage(RUSAGE_THREAD).ru_minflt
     np.add(x, np.float32(1), out=memory.new_array(x.dtype, x.shape))
-    return time.perf_counter() - start
+    return getrusage(RUSAGE_THREAD).ru_minflt - before
