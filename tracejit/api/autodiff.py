@@ -20,7 +20,7 @@ from tracejit.support.dtypes import short_name, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UserError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
-from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
 from tracejit.tracer.jvp import jvp as flat_jvp
 from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
@@ -231,8 +231,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
                 f"jvp: {what} is a {type(x).__name__}; it is a tuple with one entry for each argument", location=user_location()
             )
     c = _prepare("jvp", Call.of(function, tuple(primals), {}, range(len(primals))), has_aux, True)
-    given, tree = flatten(tuple(tangents))
-    if tree.children != c.call.trees:
+    given = _leaves_like(tangents, c.call.trees)
+    if given is None:
         raise TracerError("jvp: primals and tangents differ in structure", location=user_location())
     directions = [_tangent(c, n, given[n]) for n in c.smooth]
     for n, t in enumerate(given):
@@ -247,6 +247,12 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     result = c.result(outputs, own)
     slope = unflatten(c.out["tree"], [own(_output_tangent(t, o)) for t, o in zip(slopes[: c.out["main"]], outputs, strict=False)])
     return (result, slope, c.aux(outputs, own)) if has_aux else (result, slope)
+
+
+def _leaves_like(trees: Sequence[Any], wanted: Sequence[TreeDef]) -> list[Any] | None:
+    """The leaves of trees in the order of these structures, None if they do not fit."""
+    parts = [flatten_like(x, tree) for x, tree in zip(trees, wanted, strict=True)] if len(trees) == len(wanted) else [None]
+    return None if None in parts else [leaf for part in parts for leaf in part or ()]
 
 
 def _output_tangent(tangent: Any, output: Any) -> Any:
@@ -291,8 +297,8 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     avals = [aval_of_argument(x) for x in linear.outputs[: c.out["main"]]]
 
     def pushforward(*tangents: Any) -> Any:
-        given, tree = flatten(tangents)
-        if tree.children != c.call.trees:
+        given = _leaves_like(tangents, c.call.trees)
+        if given is None:
             raise TracerError("linearize: the tangents differ in structure from the arguments", location=user_location())
         slopes = linear.pushforward([_tangent(c, n, t) for n, t in enumerate(given)])
         keep = Owner(given, own.arrays)
@@ -330,8 +336,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     rest = len(linear.outputs) - len(avals)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        given, tree = flatten(cotangent)
-        if tree != c.out["tree"]:
+        given = flatten_like(cotangent, c.out["tree"])
+        if given is None:
             raise TracerError("vjp: the cotangent differs in structure from the result", location=user_location())
         cts = [
             fitting(t, a, f"vjp: the cotangent of {_result_name(c.out['tree'], k)}") if a.dtype.kind == "f" else None

@@ -6,6 +6,7 @@ Bodies are traced on fresh arrays.  Arrays of the surrounding function that a bo
 from __future__ import annotations
 
 import builtins
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
-from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.bytecode import carried_names
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
@@ -31,7 +32,11 @@ __all__ = ["cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
 
 def _leaves(tree: Any) -> tuple[list[Any], TreeDef]:
     leaves, treedef = flatten(tree)
-    return [x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x) for x in leaves], treedef
+    return [_array(x) for x in leaves], treedef
+
+
+def _array(x: Any) -> Any:
+    return x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x)
 
 
 class _Body:
@@ -86,9 +91,15 @@ def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> 
     return changed
 
 
-def _same_structure(a: TreeDef | None, b: TreeDef, what: str) -> None:
-    if a != b:
-        raise TracerError(f"{what}: the body returns another structure than it was given ({a} instead of {b})", location=user_location())
+def _leaves_like(tree: Any, wanted: TreeDef, what: str) -> list[Any]:
+    """The leaves of what a body returns, in the order of what it was given."""
+    leaves = flatten_like(tree, wanted)
+    if leaves is None:
+        raise TracerError(
+            f"{what}: the body returns another structure than it was given ({flatten(tree)[1]} instead of {wanted})",
+            location=user_location(),
+        )
+    return [_array(x) for x in leaves]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -157,8 +168,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     def flat(i: Any, *args: Any) -> Any:
         c, x = args[: len(inits)], args[len(inits) :]
         carry, y = f(i, unflatten(init_tree, c), unflatten(xs_tree, x))
-        new, tree = _leaves(carry)
-        _same_structure(tree, init_tree, "loop")
+        new = _leaves_like(carry, init_tree, "loop")
         ys, trees["y"] = _leaves(y)
         trees["n"] = len(new)
         return [*new, *ys]
@@ -206,13 +216,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     inits, tree = _leaves(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     inits = [_strong(x) for x in inits]
-    out: dict[str, Any] = {}
 
     def step(*c: Any) -> Any:
-        result = body_fun(unflatten(tree, c))
-        new, out["tree"] = _leaves(result)
-        _same_structure(out["tree"], tree, "while_loop")
-        return new
+        return _leaves_like(body_fun(unflatten(tree, c)), tree, "while_loop")
 
     while True:
         avals = [aval_of_argument(x).strong() for x in inits]
@@ -287,7 +293,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     leaves, tree = _leaves(operands)
     avals = [aval_of_argument(x).strong() for x in leaves]
     leaves = [_strong(x) for x in leaves]
-    functions = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
+    functions: list[Callable[..., Any]] = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
     cells: list[Tracer] = []
     while True:
         bodies = [_Body(f, avals, cells) for f in functions]
@@ -295,7 +301,13 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):  # in one order: they share outputs
             break
         cells = union
-    _same_structure(bodies[1].tree, bodies[0].tree, "cond")  # type: ignore[arg-type]
+    no, yes = (b.tree for b in bodies)
+    assert no is not None and yes is not None
+    if no != yes:  # perhaps dicts whose keys were inserted in another order
+        if flatten_like(unflatten(no, builtins.range(no.leaves)), yes) is None:
+            raise TracerError(f"cond: the branches return different structures ({yes} and {no})", location=user_location())
+        functions[0] = functools.partial(_reordered, functions[0], yes)
+        bodies[0] = _Body(functions[0], avals, cells)
     bodies = _reconcile(bodies, functions, avals, cells)
     constants = [c for b in bodies for c in b.staged.constants]
     jaxprs: list[Jaxpr] = []
@@ -308,8 +320,11 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     count = bodies[0].count
     for cell, new in zip(bodies[0].cells, results[count:], strict=True):
         cell.assign(new)
-    assert bodies[0].tree is not None
-    return unflatten(bodies[0].tree, results[:count])
+    return unflatten(yes, results[:count])
+
+
+def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:
+    return unflatten(wanted, _leaves_like(function(*args), wanted, "cond"))
 
 
 def _reconcile(bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer]) -> list[_Body]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array, adopt
-from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf
+from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends.base import Compiled
 from tracejit.backends.cpu import entry as e
@@ -269,7 +269,7 @@ def _native(
         e.OutLeaf(fresh.index(b)) if b.role == "output" else e.OutArg(numbers[traced[program.inputs.index(b)]]) for b in program.outputs
     ]
     spec = e.EntrySpec(
-        e.Signature(args, kwargs),
+        e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f._function)),
         slots(keep),
         outputs,
         _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),

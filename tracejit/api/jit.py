@@ -163,7 +163,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         """
         static = self._state.static
         while True:
-            signature, leaves, _ = signature_of(args, kwargs, frozenset(static))
+            signature, leaves, _ = signature_of(self._function, args, kwargs, frozenset(static))
             try:
                 return _trace(self, signature, leaves)[1]
             except NeedValue as need:
@@ -247,7 +247,8 @@ def _version(
     state = f._state  # pyright: ignore[reportPrivateUsage]
     while True:
         static = len(state.static)
-        signature, values, leaves = signature_of(args, kwargs, frozenset(state.static))
+        function = f._function  # pyright: ignore[reportPrivateUsage]
+        signature, values, leaves = signature_of(function, args, kwargs, frozenset(state.static))
         signature = evolve(signature, aliases=aliases) if aliases else signature
         version = _current(f, state.versions.get(signature) or _symbolic_version(state, signature)) or _compile(f, signature, values)
         if version is not None and len(state.static) == static:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from inspect import CO_VARKEYWORDS
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tracejit.support.nodes import node, value
 from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ArrayLeaf", "CallSignature", "NumberLeaf", "StaticLeaf", "classify"]
+__all__ = ["ArrayLeaf", "CallSignature", "NumberLeaf", "StaticLeaf", "classify", "sees_order_of_keywords"]
 
 
 @value
@@ -141,11 +142,21 @@ def _dtype(x: Any, path: str) -> np.dtype[Any]:
         raise DtypeError(f"argument {path}: {error.message}") from None
 
 
-def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int]) -> tuple[CallSignature, list[Any], list[Any]]:
-    """The signature of a call, the values of its leaves, and the leaves themselves.
+def sees_order_of_keywords(function: Any) -> bool:
+    """Whether the order in which keywords are passed may mean something to a function: it takes them as a dict."""
+    code = getattr(function, "__code__", None)
+    return code is None or bool(code.co_flags & CO_VARKEYWORDS)
+
+
+def signature_of(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int]
+) -> tuple[CallSignature, list[Any], list[Any]]:
+    """The signature of a call of `function`, the values of its leaves, and the leaves themselves.
 
     static: leaf positions that the trace asked to be constants.
     """
+    if len(kwargs) > 1 and not sees_order_of_keywords(function):
+        kwargs = dict(sorted(kwargs.items()))
     try:
         leaves, tree = flatten((args, kwargs))
     except RecursionError:

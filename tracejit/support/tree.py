@@ -1,14 +1,18 @@
-"""Pytrees: nested tuples, lists, dicts, None and registered classes, flattened to leaves and back."""
+"""Pytrees: nested tuples, lists, dicts, None and registered classes, flattened to leaves and back.
+
+A dict's keys stay in the order in which they were inserted, which is part of its structure.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import value
 
-__all__ = ["LEAF", "TreeDef", "flatten", "flatten_with_paths", "map_tree", "register_node", "unflatten"]
+__all__ = ["LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "map_tree", "register_node", "unflatten"]
 
 
 @value
@@ -69,6 +73,22 @@ def register_node(
     return cls
 
 
+class _Keys(tuple[Any, ...]):
+    """Keys that are not all strings.  1, 1.0 and True are one key of a dict, but not to the code that reads it."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keys) and tuple(map(type, self)) == tuple(map(type, other)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash((*map(type, self), *self))
+
+
+def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
+    return tuple(x) if all([type(k) is str for k in x]) else _Keys(x)
+
+
 def _split(x: Any) -> tuple[Any, Any, Sequence[Any]] | None:
     """(kind, data, children) of a container, None for a leaf."""
     cls = type(x)
@@ -77,11 +97,7 @@ def _split(x: Any) -> tuple[Any, Any, Sequence[Any]] | None:
     if cls is list:
         return "list", None, x
     if cls is dict:
-        try:
-            keys = tuple(sorted(x))
-        except TypeError:
-            keys = tuple(x)
-        return "dict", keys, [x[k] for k in keys]
+        return "dict", _keys(x), tuple(x.values())
     if x is None:
         return "none", None, ()
     if cls in _NODES:
@@ -97,7 +113,7 @@ def flatten(x: Any) -> tuple[list[Any], TreeDef]:
 
     >>> leaves, treedef = flatten({"w": 1, "b": (2, [3, None])})
     >>> leaves, str(treedef)
-    ([2, 3, 1], "{'b': (*, [*, None]), 'w': *}")
+    ([1, 2, 3], "{'w': *, 'b': (*, [*, None])}")
     """
     split = _split(x)
     if split is None:
@@ -112,6 +128,34 @@ def flatten(x: Any) -> tuple[list[Any], TreeDef]:
         leaves += part
         defs.append(treedef)
     return leaves, TreeDef(kind, data, tuple(defs))
+
+
+def flatten_like(x: Any, treedef: TreeDef) -> list[Any] | None:
+    """Leaves in the order of a structure whose dicts may have the same keys in another order; None where the structures differ else.
+
+    >>> leaves, treedef = flatten({"w": 1, "b": 2})
+    >>> flatten_like({"b": 20, "w": 10}, treedef), flatten_like({"b": 20}, treedef)
+    ([10, 20], None)
+    """
+    if treedef.kind == "leaf":
+        return [x] if _split(x) is None else None
+    split = _split(x)
+    if split is None:
+        return None
+    kind, data, children = split
+    if treedef.kind == "dict" and kind == "dict" and data != treedef.data:
+        if len(data) != len(treedef.data) or any(k not in x for k in treedef.data):
+            return None
+        children = [x[k] for k in treedef.data]
+    elif kind != treedef.kind or data != treedef.data or len(children) != len(treedef.children):
+        return None
+    leaves: list[Any] = []
+    for child, part in zip(children, treedef.children, strict=True):
+        found = flatten_like(child, part)
+        if found is None:
+            return None
+        leaves += found
+    return leaves
 
 
 def flatten_with_paths(x: Any, path: str = "") -> list[tuple[str, Any]]:
@@ -149,22 +193,30 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
     >>> leaves, treedef = flatten({"w": 1, "b": (2, 3)})
     >>> unflatten(treedef, [10, 20, 30])
-    {'b': (10, 20), 'w': 30}
+    {'w': 10, 'b': (20, 30)}
     """
     return _unflatten(treedef, iter(leaves))
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """`function` over the leaves of trees of one structure.  Raises TracerError where the structures differ.
+    """`function` over the leaves of trees of one structure, that of the first.  Raises TracerError where the structures differ.
 
-    >>> map_tree(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    >>> map_tree(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10})
     {'a': 11, 'b': [22]}
     """
     leaves, treedef = flatten(tree)
     columns = [leaves]
     for other in rest:
-        more, other_def = flatten(other)
-        if other_def != treedef:
-            raise TracerError(f"pytrees differ in structure: {treedef} and {other_def}")
+        more = flatten_like(other, treedef)
+        if more is None:
+            raise TracerError(f"pytrees differ in structure: {treedef} and {flatten(other)[1]}")
         columns.append(more)
     return unflatten(treedef, [function(*row) for row in zip(*columns, strict=True)])
+
+
+register_node(OrderedDict, lambda x: (list(x.values()), _keys(x)), lambda keys, children: OrderedDict(zip(keys, children, strict=True)))
+register_node(
+    defaultdict,
+    lambda x: (list(x.values()), (x.default_factory, _keys(x))),
+    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
+)

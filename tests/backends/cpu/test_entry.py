@@ -114,10 +114,15 @@ def recording(signature: e.Signature, *slots: e.Slot, **options: Any) -> tuple[e
 
 
 def recorder(
-    kind: str, *args: e.Guard, slots: tuple[e.Slot, ...] = (), kwargs: tuple[tuple[str, e.Guard], ...] = (), **options: Any
+    kind: str,
+    *args: e.Guard,
+    slots: tuple[e.Slot, ...] = (),
+    kwargs: tuple[tuple[str, e.Guard], ...] = (),
+    ordered: bool = False,
+    **options: Any,
 ) -> Any:
     dispatcher = new(kind)
-    add(dispatcher, *recording(e.Signature(args, kwargs), *slots, **options))
+    add(dispatcher, *recording(e.Signature(args, kwargs, ordered), *slots, **options))
     return dispatcher.callable
 
 
@@ -537,6 +542,15 @@ def test_keywords_come_in_any_order(kind: str):
     assert function(0, 1, b=2, c=3) is MISS
 
 
+def test_keywords_in_their_order(kind: str):
+    number = e.ScalarGuard("int")
+    function = recorder(kind, slots=(e.ScalarSlot(0), e.ScalarSlot(1)), kwargs=(("a", number), ("b", number)), ordered=True)
+    assert function(a=1, b=2).tolist() == [1, 2]
+    assert function(**{fresh("a"): 1, fresh("b"): 2}).tolist() == [1, 2]
+    for wrong in ({"b": 2, "a": 1}, {"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "c": 2}):
+        assert function(**wrong) is MISS
+
+
 def test_keywords_and_keys_match_by_value(kind: str):
     class Text(str):
         pass
@@ -549,20 +563,28 @@ def test_keywords_and_keys_match_by_value(kind: str):
         slots=tuple(e.ScalarSlot(leaf) for leaf in range(3)),
     )
     assert function({fresh("width"): 1, fresh("height"): 2}, **{fresh("depth"): 3}).tolist() == [1, 2, 3]
-    assert function({"height": 2, "width": 1}, **{Text("depth"): 3}).tolist() == [1, 2, 3]
-    assert function({"height": 2, Text("width"): 1}, depth=3) is MISS
-    assert function({"height": 2, "depth": 1}, depth=3) is MISS
-    assert function({"height": 2, "width": 1, "more": 0}, depth=3) is MISS
+    assert function({"width": 1, "height": 2}, **{Text("depth"): 3}).tolist() == [1, 2, 3]
+    assert function({"width": 1, Text("height"): 2}, depth=3) is MISS
+    assert function({"depth": 1, "height": 2}, depth=3) is MISS
+    assert function({"width": 1, "height": 2, "more": 0}, depth=3) is MISS
+    assert function({"width": 1}, depth=3) is MISS
 
 
-def test_large_dicts_in_another_order(kind: str):
+def test_keys_match_in_their_order(kind: str):
+    number = e.ScalarGuard("int")
+    function = recorder(kind, e.DictGuard(["a", "b"], [number, number]), slots=(e.ScalarSlot(0), e.ScalarSlot(1)))
+    assert function({"a": 1, "b": 2}).tolist() == [1, 2]
+    assert function({"b": 2, "a": 1}) is MISS
+
+
+def test_large_dicts(kind: str):
     names = [f"key{number}" for number in range(40)]
     function = recorder(kind, e.DictGuard(names, [e.ScalarGuard("int")] * 40), slots=tuple(e.ScalarSlot(leaf) for leaf in range(40)))
     values = {name: place for place, name in enumerate(names)}
     assert function(values).tolist() == list(range(40))
-    assert function(dict(reversed(values.items()))).tolist() == list(range(40))
-    partly = {name: values[name] for name in names[:20] + names[:19:-1]}
-    assert function(partly).tolist() == list(range(40))
+    assert function({fresh(name): place for name, place in values.items()}).tolist() == list(range(40))
+    assert function(dict(reversed(values.items()))) is MISS
+    assert function({name: values[name] for name in names[:20] + names[:19:-1]}) is MISS
     del values["key7"]
     assert function(values) is MISS
 
@@ -571,7 +593,7 @@ def test_leaves_are_numbered_in_order_through_containers(kind: str):
     number = e.ScalarGuard("int")
     tree = e.TupleGuard([number, e.ListGuard([number, e.DictGuard(["a", "b"], [number, e.TupleGuard([number])])]), number])
     function = recorder(kind, tree, number, slots=tuple(e.ScalarSlot(leaf) for leaf in range(7)), kwargs=(("k", number),))
-    assert function((0, [1, {"b": (3,), "a": 2}], 4), 5, k=6).tolist() == list(range(7))
+    assert function((0, [1, {"a": 2, "b": (3,)}], 4), 5, k=6).tolist() == list(range(7))
 
 
 # Arrays that are written.

@@ -25,7 +25,7 @@ from tracejit.support.nodes import as_dict, value
 __all__ = ["PYTHON_FUNCTIONS", "Layout", "c_functions", "layout", "member_offset", "native_dispatch_supported", "probes"]
 
 PYTHON_FUNCTIONS = (
-    "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyErr_Clear", "PyErr_Occurred", "PyErr_SetNone",
+    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyErr_Clear", "PyErr_Occurred", "PyErr_SetNone",
     "PyEval_RestoreThread", "PyEval_SaveThread", "PyList_New", "PyLong_AsLongLongAndOverflow", "PyLong_FromLong",
     "PyObject_RichCompareBool", "PyObject_Vectorcall", "PyTuple_New", "PyType_GenericAlloc", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip

@@ -146,6 +146,7 @@ def _matched(entry: _Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _M
     spec = entry.spec
     signature = spec.signature
     _need(len(args) == len(signature.args) and kwargs.keys() == {name for name, _ in signature.kwargs})
+    _need(not signature.ordered or list(kwargs) == [name for name, _ in signature.kwargs])
     match = _Match()
     roots = [*zip(signature.args, args, strict=True), *((guard, kwargs[name]) for name, guard in signature.kwargs)]
     found = list(_leaf_objects(roots))
@@ -175,7 +176,7 @@ def _leaf_objects(roots: list[tuple[e.Guard, Any]]) -> Iterator[tuple[e.Leaf, An
                 _need(_is(item, tuple if isinstance(guard, e.TupleGuard) else list) and len(item) == len(items))
                 pending += list(zip(items, list(item), strict=True))[::-1]
             case e.DictGuard(keys, items):
-                _need(_is(item, dict) and all(_is(key, str) for key in item) and item.keys() == set(keys))
+                _need(_is(item, dict) and all(_is(key, str) for key in item) and tuple(item) == keys)
                 pending += [(child, item[key]) for key, child in zip(keys, items, strict=True)][::-1]
             case e.ObjectGuard(kind, slots, items):
                 _need(_is(item, kind) and all(hasattr(item, slot) for slot in slots))

@@ -89,7 +89,7 @@ class ListGuard:
 
 @value
 class DictGuard:
-    """Exactly a dict with these string keys, in any order, and no others."""
+    """Exactly a dict with these string keys, inserted in this order, and no others."""
 
     keys: tuple[str, ...] = field(converter=tuple)
     items: tuple[Guard, ...] = field(converter=tuple)
@@ -114,10 +114,11 @@ Guard: TypeAlias = Leaf | TupleGuard | ListGuard | DictGuard | ObjectGuard
 
 @value
 class Signature:
-    """Guards of a call: `args` by position, `kwargs` by name. Keywords may come in any order."""
+    """Guards of a call: `args` by position, `kwargs` by name. Keywords may come in any order, or only in this one if they are `ordered`."""
 
     args: tuple[Guard, ...] = field(default=(), converter=tuple)
     kwargs: tuple[tuple[str, Guard], ...] = field(default=(), converter=tuple)
+    ordered: bool = False
 
 
 @value

@@ -30,6 +30,7 @@ _DECLARATIONS = {
     "tj_entry_status": "ptr (ptr, i32, ptr, i64, ptr)",
     "tj_int_value": "i1 (ptr, ptr)",
     "tj_keyword_values": "i1 (ptr, ptr, ptr, i64, ptr)",
+    "tj_keywords_in_order": "i1 (ptr, ptr, i64)",
     "tj_match_arrays": "i1 (ptr, ptr, i64, ptr)",
     "tj_new_array": "ptr (ptr, i32, ptr)",
     "tj_release": "void (ptr, i64)",
@@ -180,6 +181,8 @@ class Matcher(_Writer):
         values = self._alloca(f"[{named} x ptr]")
         passed = self._address("%args", 8 * positional)
         keys = self._address("%constants", 8 * self.place["keyword", 0])
+        if self.spec.signature.ordered:
+            self._need(self._new(self._call("tj_keywords_in_order", "%kwnames", keys, str(named))))
         self._need(self._new(self._call("tj_keyword_values", "%kwnames", passed, keys, str(named), values)))
         return found + [self._read("ptr", values, 8 * place) for place in range(named)]
 

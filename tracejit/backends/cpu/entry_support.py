@@ -10,8 +10,8 @@ from tracejit.support.nodes import as_dict
 __all__ = ["SUPPORT_FUNCTIONS", "support_text"]
 
 SUPPORT_FUNCTIONS = (
-    "tj_dict_values", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_match_arrays", "tj_release", "tj_static_equal",
-    "tj_watched",
+    "tj_dict_values", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_keywords_in_order", "tj_match_arrays", "tj_release",
+    "tj_static_equal", "tj_watched",
 )  # fmt: skip
 """What entries may call; `dispatch.ensure_loaded` makes the names known."""
 
@@ -36,7 +36,6 @@ _SUPPORT = Template("""
 @PyTuple_Type = external global i8
 @PyUnicode_Type = external global i8
 
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
 declare ptr @PyDict_New()
 declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
@@ -273,6 +272,37 @@ no:
   ret i1 false
 }
 
+; Whether exactly these keywords are passed, in this order.
+define i1 @tj_keywords_in_order(ptr %kwnames, ptr %keys, i64 %count) {
+entry:
+  %size = call i64 @read_i64(ptr %kwnames, i64 $sequence_size)
+  %right_size = icmp eq i64 %size, %count
+  br i1 %right_size, label %loop, label %no
+loop:
+  %index = phi i64 [0, %entry], [%next, %same]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %some, label %yes
+some:
+  %key_place = getelementptr ptr, ptr %keys, i64 %index
+  %key = load ptr, ptr %key_place
+  %names = getelementptr i8, ptr %kwnames, i64 $tuple_items
+  %name_place = getelementptr ptr, ptr %names, i64 %index
+  %name = load ptr, ptr %name_place
+  %usual = icmp eq ptr %name, %key
+  br i1 %usual, label %same, label %other
+other:
+  %order = call i32 @PyUnicode_Compare(ptr %name, ptr %key)
+  %equal = icmp eq i32 %order, 0
+  br i1 %equal, label %same, label %no
+same:
+  %next = add i64 %index, 1
+  br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 define internal i64 @find_keyword(ptr %kwnames, ptr %key) {
 entry:
   %count = call i64 @read_i64(ptr %kwnames, i64 $sequence_size)
@@ -311,8 +341,7 @@ none:
   ret i64 -1
 }
 
-; The values of a dict with exactly these keys. Keys in the expected order are found by identity; otherwise by hash, once it is known that
-; all keys are exact strings, so that no look-up runs Python code.
+; The values of a dict with exactly these keys in this order. Only exact strings are compared, so that no Python code runs.
 define i1 @tj_dict_values(ptr %dict, ptr %keys, i64 %count, ptr %values) {
 entry:
   %position = alloca i64
@@ -335,52 +364,21 @@ compare:
   %expected_place = getelementptr ptr, ptr %keys, i64 %index
   %expected = load ptr, ptr %expected_place
   %is_same = icmp eq ptr %key, %expected
-  br i1 %is_same, label %same, label %unordered
+  br i1 %is_same, label %same, label %other
 same:
   %value = load ptr, ptr %value_place
   %into = getelementptr ptr, ptr %values, i64 %index
   store ptr %value, ptr %into
   %next = add i64 %index, 1
   br label %loop
-unordered:
-  store i64 0, ptr %position
-  br label %check
-check:
-  %size = phi i64 [0, %unordered], [%size_next, %text]
-  %again = call i32 @PyDict_Next(ptr %dict, ptr %position, ptr %key_place, ptr %value_place)
-  %another = icmp ne i32 %again, 0
-  br i1 %another, label %kind, label %checked
-kind:
-  %checked_key = load ptr, ptr %key_place
-  %type = call ptr @read(ptr %checked_key, i64 $object_type)
+other:
+  %type = call ptr @read(ptr %key, i64 $object_type)
   %is_text = icmp eq ptr %type, @PyUnicode_Type
   br i1 %is_text, label %text, label %no
 text:
-  %size_next = add i64 %size, 1
-  br label %check
-checked:
-  %right_size = icmp eq i64 %size, %count
-  br i1 %right_size, label %search, label %no
-search:
-  %at = phi i64 [0, %checked], [%at_next, %found]
-  %unfinished = icmp ult i64 %at, %count
-  br i1 %unfinished, label %look, label %yes
-look:
-  %sought_place = getelementptr ptr, ptr %keys, i64 %at
-  %sought = load ptr, ptr %sought_place
-  %item = call ptr @PyDict_GetItemWithError(ptr %dict, ptr %sought)
-  %missing = icmp eq ptr %item, null
-  br i1 %missing, label %clear, label %found
-found:
-  %item_place = getelementptr ptr, ptr %values, i64 %at
-  store ptr %item, ptr %item_place
-  %at_next = add i64 %at, 1
-  br label %search
-clear:
-  call void @PyErr_Clear()
-  ret i1 false
-yes:
-  ret i1 true
+  %order = call i32 @PyUnicode_Compare(ptr %key, ptr %expected)
+  %equal = icmp eq i32 %order, 0
+  br i1 %equal, label %same, label %no
 no:
   ret i1 false
 }
