@@ -26,6 +26,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from itertools import count
@@ -33,11 +34,11 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from tracejit.support.config import config
-from tracejit.support.errors import BackendUnavailable, CompileError
+from tracejit.support.errors import BackendUnavailable, CompileError, InternalError
 
 __all__ = [
-    "LEVELS", "Library", "attributes", "cpu_name", "define_symbol", "features", "fingerprint", "level_features", "load", "load_object",
-    "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
+    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint", "level_features",
+    "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
 ]  # fmt: skip
 
 # LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules load under it too.
@@ -82,6 +83,11 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 }
 """What TRACEJIT_CPU may say, and what each level adds to the one before."""
 
+# Other processors that code can be emitted for: triple, LLVM's name, features.
+_ELSEWHERE: Mapping[str, tuple[str, str, frozenset[str]]] = {
+    "aarch64": ("aarch64-unknown-linux-gnu", "generic", frozenset({"fp-armv8", "neon"})),
+}
+
 # The run time's own symbols: their module is compiled when the first program that declares one is loaded.
 _RUNTIME: Mapping[str, str] = {
     "tj_parallel_for": "pool",
@@ -100,6 +106,9 @@ _RUNTIME: Mapping[str, str] = {
 
 # Of these LLVM calls the conversions of f16 that the processor lacks, though the module declares nothing of it.
 _HALF = tuple(symbol for symbol, module in _RUNTIME.items() if module == "half")
+
+
+_other: ContextVar[Elsewhere | None] = ContextVar("tracejit_elsewhere", default=None)
 
 
 class _Engine:
@@ -267,6 +276,8 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
     Raises: CompileError, with text and LLVM's message, if the text does not parse or verify, a pass is unknown, or a symbol is missing;
         without them where the process comes near the number of memory mappings that the system allows.
     """
+    if _other.get() is not None:
+        raise InternalError("code for another processor is emitted here, not loaded")
     engine = _engine()
     _make_room()
     with lock:
@@ -332,33 +343,76 @@ def symbols() -> Mapping[str, int]:
         return dict(_symbols)
 
 
+class Elsewhere:
+    """A processor that code is made for, to be looked at or carried there: this machine need not be one, and nothing is loaded."""
+
+    def __init__(self, name: str) -> None:
+        self.binding = _engine().binding
+        self.binding.initialize_all_targets()
+        self.binding.initialize_all_asmprinters()
+        triple, self.cpu, on = _ELSEWHERE[name] if name in _ELSEWHERE else ("x86_64-unknown-linux-gnu", name, level_features(name))
+        self.features = dict.fromkeys(sorted(on), True)
+        flags = ",".join("+" + feature for feature in self.features)
+        target = self.binding.Target.from_triple(triple)
+        self.machine = target.create_target_machine(cpu=self.cpu, features=flags, opt=3, reloc="pic", codemodel="small")
+
+    def assembly(self, text: str) -> str:
+        """The machine code of IR text, as text.   Raises: CompileError if the text does not parse or verify."""
+        with lock, _parsed(self, text) as module:
+            return str(self.machine.emit_assembly(module))
+
+    def object(self, text: str) -> bytes:
+        """The machine code of IR text as a relocatable object.   Raises: CompileError as `assembly` does."""
+        with lock, _parsed(self, text) as module:
+            return bytes(self.machine.emit_object(module))
+
+
+@contextmanager
+def elsewhere(name: str) -> Generator[Elsewhere]:
+    """Within it this thread emits code as for another processor: a level of `LEVELS`, or "aarch64".  It can be printed, not loaded."""
+    with lock:
+        other = Elsewhere(name)
+    token = _other.set(other)
+    try:
+        yield other
+    finally:
+        _other.reset(token)
+
+
+def _code_is_for() -> Elsewhere | _Engine:
+    return _other.get() or _engine()
+
+
 def cpu_name() -> str:
     """The processor that code is made for in LLVM's spelling, such as "znver4"."""
-    return _engine().cpu
+    return _code_is_for().cpu
 
 
 def features() -> frozenset[str]:
     """Its features in LLVM's spelling, such as "avx2"; only those that are on."""
-    return frozenset(name for name, on in _engine().features.items() if on)
+    return frozenset(name for name, on in _code_is_for().features.items() if on)
 
 
 def fingerprint() -> str:
     """All that object code depends on beside its IR (LLVM's version, triple, processor, features): part of a disk cache's key."""
-    engine = _engine()
+    engine = _code_is_for()
     version = ".".join(map(str, engine.binding.llvm_version_info))
     return f"llvm {version} {engine.machine.triple} {engine.cpu} {' '.join(sorted(features()))}"
 
 
-@cache
 def vector_bits() -> int:
     """The natural vector width in bits: 512 with AVX-512 (f, vl, bw, dq), 256 with AVX2, otherwise 128 (SSE2, NEON)."""
+    return _vector_bits(_other.get())
+
+
+@cache
+def _vector_bits(_: Elsewhere | None) -> int:
     on = features()
     if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on:
         return 512
     return 256 if "avx2" in on else 128
 
 
-@cache
 def attributes() -> str:
     """The function attributes that vector code needs: `define void @f(ptr %x) <attributes()> {`.
 
@@ -374,7 +428,7 @@ def pass_names() -> tuple[str, ...]:
 
 
 @contextmanager
-def _parsed(engine: _Engine, text: str) -> Generator[Any]:
+def _parsed(engine: _Engine | Elsewhere, text: str) -> Generator[Any]:
     # Closed by hand, the module before its context: the collector, after an error, would take any order.
     context = engine.binding.create_context()
     module: Any = None
