@@ -395,12 +395,6 @@ def test_traced_indices_stay_inside_the_array():
 
 
 # -- values that are not known ------------------------------------------------------------------------------------------------------------------
-BRANCH = (
-    "a branch (`if`, `while`, `and`, `or`) needs the value of a traced array bool[], which is not known while tracing; use np.where, tj.lax.cond "
-    "or tj.lax.while_loop"
-)
-
-
 def test_numbers_as_keys():
     """A lookup by an argument needs its value: comparing objects instead would miss it without a word."""
     names, calls = {1: "double", 2: "triple"}, list[int]()
@@ -432,31 +426,9 @@ def test_numbers_as_keys():
     )  # fmt: skip
 
 
-def branching(x: Any) -> Any:
-    if x.sum() > 0:
-        return x
-    return -x
-
-
-def looping(x: Any) -> Any:
-    while x.sum() < 10:
-        x = x + 1
-    return x
-
-
 @pytest.mark.parametrize(
     ("function", "message", "marked"),
     [
-        (branching, BRANCH, "x.sum() > 0"),
-        (looping, BRANCH, "x.sum() < 10"),
-        (lambda x: x[0] > 0 and x[1] > 0, BRANCH, "x[0] > 0"),
-        (lambda x: not x[0] > 0, BRANCH, "x[0] > 0"),
-        (
-            lambda x: [x for _ in range(x.argmax())],
-            "range(), a shape or a list index needs the value of a traced array i64[], which is not known while tracing; use tj.range for a loop, "
-            "or make the argument a Python number",
-            "range(x.argmax())",
-        ),
         (
             lambda x: x.sum().item(),
             "item() needs the value of a traced array f64[], which is not known while tracing; return the array and call item() outside",
@@ -1192,9 +1164,9 @@ def test_slices_with_traced_bounds():
 def test_functions_that_are_missing_have_their_whole_name():
     matrix = np.eye(2)
     assert refused(lambda x: np.linalg.svd(x), matrix) == (
-        UnsupportedError, "np.linalg.svd is not supported in traced code", "np.linalg.svd(x)",
+        UnsupportedError, "np.linalg.svd is not supported in traced code; call it before or after the compiled function", "np.linalg.svd(x)",
     )  # fmt: skip
-    assert refused(lambda x: np.sort_complex(x), matrix)[1] == "np.sort_complex is not supported in traced code"
+    assert refused(lambda x: np.sort_complex(x), matrix)[1].startswith("np.sort_complex is not supported in traced code; ")
 
 
 def test_random_numbers_are_drawn_outside():

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
-from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
+from tracejit.primitives.elementwise import Add, Lt
+from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.bytecode import carried_names
@@ -369,7 +370,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def range(*bounds: Any) -> Iterator[Any]:
     """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
 
-    The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.
+    The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.  Bounds may
+    depend on data (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
@@ -386,19 +388,21 @@ def range(*bounds: Any) -> Iterator[Any]:
     if program is None:
         yield from builtins.range(*[operator.index(b) for b in bounds])
         return
-    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    start, stop, step = _range_bounds(bounds)
     count = _trip_count(start, stop, step)
     if isinstance(count, int) and count <= 0:
         return
+    if count is None:
+        start, stop = _bound(start), _bound(stop)
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     before = dict(frame.f_locals)
     inner = StageInterpreter(current)
     inner.name = "range"
     index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
-    inner.ranges[index.value] = 0, count - 1
+    inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
     try:
         with use_interpreter(inner):
-            number = index * step + start if step != 1 or not (isinstance(start, int) and start == 0) else index
+            number = index if count is None or (step == 1 and isinstance(start, int) and start == 0) else index * step + start
             yield number
     except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
         program.refused = TracerError(
@@ -428,8 +432,13 @@ def range(*bounds: Any) -> Iterator[Any]:
     if not inner.relied_on.isdisjoint(carries):
         raise ChangedLater
     keep = [(v, c) for v, c in zip(inner.captured.values(), inner.constants, strict=True) if v not in carries]
-    jaxpr = Jaxpr((*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()])
-    results = bind(Loop(jaxpr, count, len(keep), len(cells)), *[c for _, c in keep], *cells)
+    captured = [c for _, c in keep]
+    if count is None:
+        condition, body = _counting(inner, (start, stop, step), carries)
+        results = bind(While(condition, body, 1, len(keep)), stop, *captured, start, *cells)[1:]
+    else:
+        jaxpr = Jaxpr((*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()])
+        results = bind(Loop(jaxpr, count, len(keep), len(cells)), *captured, *cells)
     for cell, new in zip(cells, results, strict=True):
         cell.assign(new)
 
@@ -443,9 +452,29 @@ def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
     return None
 
 
-def _trip_count(start: Any, stop: Any, step: Any) -> Extent:
+def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """(start, stop, step) of a range's arguments.  Raises DtypeError for what is no integer."""
+    if not 1 <= len(bounds) <= 3:
+        raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
+    for b in bounds:
+        if isinstance(b, Tracer) and (b.shape or b.dtype.kind not in "iu"):
+            raise DtypeError(f"tj.range counts in integers, not in a traced array {b.aval}; use x.astype(int)", location=user_location())
+    if len(bounds) == 1:
+        return 0, bounds[0], 1
+    return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1
+
+
+def _trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
+    """How many iterations; None if that is known only when the program runs."""
     if any(isinstance(b, Tracer) for b in (start, stop, step)):
-        values = [operator.index(b) for b in (start, stop, step)]  # asks for a restart with the number known
+        try:
+            values = [operator.index(b) for b in (start, stop, step)]  # asks for a restart with the number known
+        except ConcretizationError:
+            if isinstance(step, Tracer):
+                raise
+            if step == 0:
+                raise ValueError("range() arg 3 must not be zero") from None
+            return None
         return len(builtins.range(*values))
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if step == 0:
@@ -453,3 +482,37 @@ def _trip_count(start: Any, stop: Any, step: Any) -> Extent:
         distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
         return distance if stride == 1 else (distance + (stride - 1)) // stride
     return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))
+
+
+def _numbers(start: Any, stop: Any, step: int) -> Range:
+    """Between which numbers those of a range lie, as far as its bounds tell."""
+    (low, high), (least, most) = (x.value_range() if isinstance(x, Tracer) else (x, x) for x in (start, stop))
+    if step > 0:
+        return low, None if most is None else most - 1
+    return None if least is None else least + 1, high
+
+
+def _bound(b: Any) -> Any:
+    """A bound of a range as it is now, which the loop's body may change."""
+    if isinstance(b, Dim):
+        return OPERATORS["extent"](b)
+    if not isinstance(b, Tracer):
+        return np.int64(operator.index(b))
+    seen = b.seen()
+    return OPERATORS["to_dtype"](Tracer(seen.interpreter, seen.value, seen.aval.strong()), np.dtype(np.int64))
+
+
+def _counting(inner: StageInterpreter, bounds: tuple[Any, Any, int], carries: Sequence[Var]) -> tuple[Jaxpr, Jaxpr]:
+    """(condition, body) of the `while` that a range is whose bounds are known only when the program runs: it counts.
+
+    condition: of (stop, number, carries...); body: of (captured..., number, carries...).
+    """
+    number, (_, _, step) = inner.inputs[0], bounds
+    place, count = user_location(), ShapedArray((), np.int64)
+    stop, goes_on, following = Var(count), Var(ShapedArray((), np.bool_)), Var(count)
+    test = Equation(Lt(), (number, stop) if step > 0 else (stop, number), (goes_on,), place)
+    steps = Equation(Add(), (number, Literal(step, count)), (following,), place)
+    captured = [v for v in inner.captured.values() if v not in carries]
+    after = [v for _, v in inner.cells.values()]
+    condition = Jaxpr((stop, number, *[Var(v.aval) for v in carries]), (test,), (goes_on,))
+    return condition, Jaxpr((*captured, number, *carries), (*inner.equations, steps), (following, *after))

@@ -20,9 +20,9 @@ from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
 from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, TracerError, UserError
+from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, field, node, record
-from tracejit.support.source import raised_at, user_location
+from tracejit.support.source import frames_of, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import Dependencies
@@ -109,6 +109,8 @@ class _Forks:
 
 
 _MANY_VALUES = 8  # specialisations after which a function warns
+_RECURRING = 60  # calls at the end of a recursion, among which one of the user's is found if it is the user's
+_WALK_CONTAINERS = ("tree.py", "nodes.py", "entry.py", "signature.py")
 _FORK_PATIENCE = 10.0  # seconds that a fork waits for one function's compilation
 _forks = _Forks()
 
@@ -237,7 +239,40 @@ def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
     except TracejitError as error:
         error.at(raised_at(error) or user_location())  # not every place that raises knows the user's line
         raise
+    except (TypeError, ValueError) as error:
+        if isinstance(error.__cause__, ConcretizationError):  # NumPy has asked a traced array for its elements
+            raise UnsupportedError(
+                "a NumPy array that the trace did not make is filled with traced values; make it in the function, by np.zeros, np.empty or "
+                "np.array",
+                location=raised_at(error),
+            ) from error
+        raise
+    except RecursionError as error:
+        known = _recursion(f, error)
+        if known is None:
+            raise
+        raise known from error
     return version.run(values, leaves)
+
+
+def _recursion(f: JitFunction[Any, Any], error: RecursionError) -> UserError | None:
+    """Whose recursion it was: the user's functions', or ours through a container; None for another."""
+    name = getattr(f, "__name__", "the function")
+    found = raised_at(error, last=_RECURRING)
+    if found is None:
+        recurring = [code.co_filename for code, _ in frames_of(error)[-_RECURRING:]]
+        if not all(file.endswith(_WALK_CONTAINERS) for file in recurring):
+            return None
+        return UserError(
+            f"an argument or result of {name} is nested deeper than Python's recursion limit allows; make it one list or dict of arrays, "
+            "or an array",
+            location=user_location(2),
+        )
+    return UserError(
+        f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "
+        "on Python values such as shapes; where it ends on the values of arrays use tj.lax.while_loop",
+        location=found,
+    )
 
 
 def _version(
@@ -502,16 +537,9 @@ def _trace(
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     with tracing() as trace:
         try:
-            try:
-                staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
-            except ChangedLater:
-                staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, careful=True)
-        except RecursionError as error:
-            raise UserError(
-                f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "
-                "on Python values such as shapes; where it ends on the values of arrays use tj.lax.while_loop",
-                location=user_location(),
-            ) from error
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
+        except ChangedLater:
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, careful=True)
     refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]

@@ -53,7 +53,7 @@ class Selection(Tracer):
         return self.at + 1 + self.rest
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] -- both refuse assignments
         return self.full.dtype
 
     @property
@@ -87,7 +87,7 @@ class Selection(Tracer):
         self.refuse("what is done with it here")
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.refuse("its shape")
 
     @property
@@ -134,7 +134,7 @@ class Selection(Tracer):
         if name in _METHODS:
             return lambda *args, **kwargs: _METHODS[name](self, *args, **kwargs)
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"a traced array has no attribute {name!r}")
+            raise AttributeError(f"an array has no attribute {name!r}")
         self.refuse(f"{name}()" if callable(getattr(np.ndarray, name)) else name)
 
     # -- elements ----------------------------------------------------------------------------------------------------------------------

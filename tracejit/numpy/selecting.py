@@ -46,7 +46,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape depends on them.
     """
     if x is None and y is None:
-        return _data_dependent("where(condition)", "use np.where(condition, x, y), a mask, or np.sum(condition)", np.where)(condition)
+        return _data_dependent("where(condition)", f"{_MASK}; np.sum(mask) counts", np.where)(condition)
     if x is None or y is None:
         raise reject("np.where takes both x and y, or neither")
     return u.where(condition, x, y)
@@ -360,10 +360,13 @@ for _function in (where, clip, select, choose, piecewise, nan_to_num, around, ro
 FUNCTIONS.update(
     {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _never, np.may_share_memory: _never}
 )
+_OUTSIDE = "call it before or after the compiled function"
+_MASK = "index with the mask itself (x[mask] = value), or use np.where(mask, x, other)"
 for _name, _advice in (
-    ("nonzero", "use a mask"), ("flatnonzero", "use a mask"), ("argwhere", "use a mask"), ("unique", "sort and compare neighbours"),
-    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"), ("union1d", "use masks"),
-    ("intersect1d", "use masks"), ("setdiff1d", "use masks"), ("trim_zeros", "slice with known bounds"),
+    ("nonzero", _MASK), ("flatnonzero", _MASK), ("argwhere", _MASK), ("unique", _OUTSIDE),
+    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"), ("union1d", _OUTSIDE),
+    ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"), ("trim_zeros", "slice with known bounds"),
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _name)] = _data_dependent(_name, _advice, getattr(np, _name))
-METHODS["nonzero"] = _data_dependent("nonzero", "use a mask", np.nonzero)
+METHODS["nonzero"] = _data_dependent("nonzero", _MASK, np.nonzero)
+METHODS["compress"] = lambda x, condition, axis=None: FUNCTIONS[np.compress](condition, x, axis)

@@ -315,8 +315,19 @@ def size(a: Any, axis: Any = None) -> Extent:
     return have.size if axis is None else prod(have.shape[d] for d in axis_list(axis, have.ndim))
 
 
+def _view_method(a: Any, dtype: Any = None, type: Any = None) -> Any:
+    """Another array over the same elements.
+
+    Raises: UnsupportedError for one of another dtype, which reads the elements' bits.
+    """
+    if type is not None or dtype in (None, np.ndarray) or np.dtype(dtype) == a.dtype:
+        return reshaped(a, a.shape)
+    want = np.dtype(dtype)
+    raise unsupported(f"x.view({want}) of an array of {a.dtype} is not supported in traced code; x.astype({want}) converts")
+
+
 METHODS.update({
-    "T": transpose,
+    "T": transpose, "view": _view_method,
     "copy": copy, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel, "reshape": _reshape_method, "squeeze": squeeze,
     "swapaxes": swapaxes, "transpose": _transpose_method,
 })  # fmt: skip

@@ -159,8 +159,8 @@ class While(Primitive):
             return outs, [None] * len(outs)
         if _linearizing(tangents):
             raise UnsupportedError(
-                "a while loop has no reverse-mode derivative: the number of iterations is not known; use tj.lax.fori_loop or tj.lax.scan "
-                "with a constant count, or forward mode (tj.jvp)"
+                "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use tj.range, "
+                "tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
             )
         if self.domain:
             raise UnsupportedError("the derivative of a loop mapped by vmap: take the derivative first, vmap(jvp(f))")

@@ -13,7 +13,8 @@ __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck", "InternalError",
     "LaunchError",
     "LeakedTracerError", "MissingRuleError", "OutOfMemory", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
-    "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedError", "UserError", "VerifyError", "WriteError",
+    "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError", "UserError", "VerifyError",
+    "WriteError",
 ]  # fmt: skip
 
 
@@ -106,6 +107,10 @@ class ScheduleError(UserError, ValueError):
 
 class UnsupportedError(TracejitError, NotImplementedError):
     """A known limitation; the text says what is supported."""
+
+
+class UnsupportedAttribute(UnsupportedError, AttributeError):
+    """A traced array lacks a method or property of NumPy's; `hasattr` says so."""
 
 
 class MissingRuleError(UnsupportedError):

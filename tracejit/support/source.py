@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ["Location", "is_internal", "located", "raised_at", "user_location"]
+__all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user_location"]
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _INTERNAL: dict[str, bool] = {}
@@ -112,12 +112,23 @@ def user_location(depth: int = 1) -> Location | None:
     return None
 
 
-def raised_at(error: BaseException) -> Location | None:
-    """The user's line nearest to where an exception was raised: the innermost frame outside this package and NumPy."""
-    found: Location | None = None
+def raised_at(error: BaseException, last: int | None = None) -> Location | None:
+    """The user's line nearest to where an exception was raised: the innermost frame outside this package and NumPy.
+
+    last: how many frames to look at, all by default.
+    """
+    frames = frames_of(error)
+    for code, lasti in reversed(frames if last is None else frames[-last:]):
+        if not is_internal(code.co_filename):
+            return Location(code, lasti)
+    return None
+
+
+def frames_of(error: BaseException) -> list[tuple[CodeType, int]]:
+    """(code, instruction) of the calls that an exception came through, the outermost first."""
+    frames: list[tuple[CodeType, int]] = []
     at = error.__traceback__
     while at is not None:
-        if not is_internal(at.tb_frame.f_code.co_filename):
-            found = Location(at.tb_frame.f_code, at.tb_lasti)
+        frames.append((at.tb_frame.f_code, at.tb_lasti))
         at = at.tb_next
-    return found
+    return frames

@@ -18,6 +18,7 @@ from tracejit.support.nodes import field, value
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import AttributePlace, ClassPlace, SlotPlace
 from tracejit.tracer.ownership import is_users_function, is_users_type
+from tracejit.tracer.substitutes import substitute_for
 
 __all__ = ["ClassPatches"]
 
@@ -173,4 +174,6 @@ def _is_redirected(name: str, value: Any) -> bool:
     if isinstance(value, property):
         return any(type(f) is FunctionType and is_users_function(f) for f in (value.fget, value.fset, value.fdel))
     function = value.__func__ if type(value) in (staticmethod, classmethod) else value
-    return type(function) is FunctionType and is_users_function(function)
+    if type(function) is FunctionType and is_users_function(function):
+        return True
+    return type(value) is staticmethod and substitute_for(function) is not function  # staticmethod(np.zeros)

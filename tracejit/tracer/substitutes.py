@@ -152,9 +152,12 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
         return x
     if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
         cell = Tracer(interpreter, interpreter.constant(x), aval)
-        cell.is_array = not aval.shape
-        return cell
-    return interpreter.wrap(x, None) if isinstance(interpreter, Transformation) else x
+    elif isinstance(interpreter, Transformation):
+        cell = interpreter.wrap(x, None)
+    else:
+        return x
+    cell.is_array = not aval.shape
+    return cell
 
 
 # -- types that are called: np.float32(x), float(x) --------------------------------------------------------------------------------------
@@ -200,7 +203,12 @@ def _isinstance(x: Any, kinds: Any, /) -> bool:
 def _type_of(x: Tracer) -> type:
     if x.aval.weak and not x.shape:
         return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
-    return np.ndarray if x.shape else x.dtype.type
+    return np.ndarray if x.shape or x.is_array else x.dtype.type
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    """type, for which a traced array is what it stands for."""
+    return _type_of(args[0]) if len(args) == 1 and not kwargs and isinstance(args[0], Tracer) else type(*args, **kwargs)
 
 
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
@@ -256,7 +264,7 @@ for _name, _ufunc in _MATH.items():
 for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 redirect_members({builtins.isinstance: _isinstance, builtins.max: _extremum(max, np.greater), builtins.min: _extremum(min, np.less)})
-redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})
+redirect_members({kind: _conversion(kind) for kind in (bool, int, float)} | {builtins.type: _type})
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
 
 

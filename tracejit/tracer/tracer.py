@@ -14,8 +14,8 @@ import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError
-from tracejit.support.source import user_location
+from tracejit.support.errors import ConcretizationError, LeakedTracerError, ShapeError, TracerError, UnsupportedAttribute, UnsupportedError
+from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 
 __all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer"]
@@ -103,9 +103,17 @@ class Tracer:
     def shape(self) -> tuple[Any, ...]:
         return self._aval.shape
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        _refuse_assignment("shape", "x.reshape(shape)")
+
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._aval.dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        _refuse_assignment("dtype", "x.astype(dtype)")
 
     @property
     def ndim(self) -> int:
@@ -139,24 +147,33 @@ class Tracer:
     def __setitem__(self, index: Any, value: Any) -> None:
         OPERATORS["setitem"](self, index, value)
 
+    def __delitem__(self, index: Any) -> NoReturn:
+        raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
+
     def __getattr__(self, name: str) -> Any:
         function = METHODS.get(name)
         if function is None:
             if name.startswith("__"):
                 raise AttributeError(name)
-            known = " (np.ndarray's is not supported in traced code)" if hasattr(np.ndarray, name) else ""
-            raise AttributeError(f"a traced array has no attribute {name!r}{known}")
+            self._refuse_attribute(name)
         return function(self) if name in PROPERTIES else lambda *args, **kwargs: function(self, *args, **kwargs)
+
+    def _refuse_attribute(self, name: str) -> NoReturn:
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"an array has no attribute {name!r}")
+        from tracejit.tracer.advice import for_attribute
+
+        what = f"{name}()" if callable(getattr(np.ndarray, name)) else name
+        raise UnsupportedAttribute(f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location())
 
     # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method == "__call__":
             function = UFUNCS.get(ufunc) or UFUNCS.get(f"scipy.special.{ufunc.__name__}")
         else:
             function = UFUNCS.get((ufunc, method))
         if function is None:
-            return _computed_now(getattr(ufunc, method), name, inputs, kwargs)
+            return _computed_now(getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}")
         out = kwargs.pop("out", None)
         if isinstance(out, tuple):
             out = out[0] if len(out) == 1 else out
@@ -169,8 +186,7 @@ class Tracer:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
         if function is None:
-            module = getattr(func, "__module__", "").removeprefix("numpy").lstrip(".")
-            return _computed_now(func, f"{module}.{func.__name__}" if module else func.__name__, args, kwargs)
+            return _computed_now(func, func, args, kwargs)
         out = kwargs.get("out")
         if out is None:
             return function(*args, **kwargs)
@@ -213,7 +229,7 @@ class Tracer:
         find = getattr(self.interpreter, "made_here", None)
         return None if find is None else find(self)
 
-    def _refuse(self, what: str, advice: str) -> NoReturn:
+    def _refuse(self, what: str | Callable[[Tracer, Location | None], tuple[str, str]], advice: str = "") -> NoReturn:
         if not self.interpreter.alive:
             raise LeakedTracerError(
                 f"a traced array {self.aval} is used after the function that was traced had returned; return it instead of storing it",
@@ -222,8 +238,11 @@ class Tracer:
         need = getattr(self.interpreter, "need_value", None)
         if need is not None:
             need(self)
+        location = user_location()
+        if not isinstance(what, str):
+            what, advice = what(self, location)
         raise ConcretizationError(
-            f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=user_location()
+            f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=location
         )
 
     def _number(self) -> Any:
@@ -235,7 +254,7 @@ class Tracer:
         known = self._number()
         if known is not None:
             return bool(known)
-        self._refuse("a branch (`if`, `while`, `and`, `or`)", "use np.where, tj.lax.cond or tj.lax.while_loop")
+        self._refuse(_truth)
 
     def __int__(self) -> int:
         known = self._number()
@@ -247,7 +266,7 @@ class Tracer:
         known = self._number()
         if known is not None:
             return known.__index__()
-        self._refuse("range(), a shape or a list index", "use tj.range for a loop, or make the argument a Python number")
+        self._refuse(_index)
 
     def __float__(self) -> float:
         known = self._number()
@@ -308,8 +327,35 @@ class Tracer:
         return f"Tracer<{self.aval} by {self.interpreter.name}>"
 
 
-def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """What NumPy makes of values that depend on no argument of the trace.  Raises UnsupportedError if one does."""
+def _refuse_assignment(name: str, instead: str) -> NoReturn:
+    raise UnsupportedError(f"an assignment to x.{name} is not supported in traced code; use x = {instead}", location=user_location())
+
+
+def _truth(x: Tracer, location: Location | None) -> tuple[str, str]:
+    """What needs a truth value there, and what to write instead.  Raises ShapeError for arrays that have none in NumPy either."""
+    from tracejit.tracer.advice import for_truth  # reads the source: only for errors
+
+    if any(not isinstance(n, int) or n > 1 for n in x.shape):
+        raise ShapeError(
+            f"the truth value of an array of shape {x.shape} is ambiguous, in NumPy too; use np.any(x) or np.all(x), and to choose "
+            "elements np.where(condition, a, b) or a mask (x[mask] = value)",
+            location=location,
+        )
+    return for_truth(location)
+
+
+def _index(x: Tracer, location: Location | None) -> tuple[str, str]:
+    """What needs an integer there, and what to write instead."""
+    from tracejit.tracer.advice import for_index
+
+    return for_index(location)
+
+
+def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str = "") -> Any:
+    """What NumPy makes of values that depend on no argument of the trace.  Raises UnsupportedError if one does.
+
+    named: the function as the user knows it, of which `method` is called.
+    """
 
     def value(x: Any) -> Any:
         if isinstance(x, (list, tuple)):
@@ -318,7 +364,10 @@ def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
             return x
         known = x.known()
         if known is None:
-            raise UnsupportedError(f"np.{name} is not supported in traced code", location=user_location())
+            from tracejit.tracer.advice import for_function, full_name
+
+            name = full_name(named) + method
+            raise UnsupportedError(f"{name} is not supported in traced code; {for_function(name)}", location=user_location())
         return known
 
     return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
@@ -326,7 +375,11 @@ def _computed_now(function: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 def _write_out(out: Any, result: Any, casting: str = "unsafe") -> Any:
     if not isinstance(out, Tracer):
-        raise UnsupportedError("out= must be an array made inside the traced function or one of its arguments", location=user_location())
+        raise UnsupportedError(
+            "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the function, by np.zeros, "
+            "np.empty or np.array",
+            location=user_location(),
+        )
     OPERATORS["setitem"](out, Ellipsis, result, casting=casting)
     return out
 

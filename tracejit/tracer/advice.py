@@ -1,0 +1,118 @@
+"""What to write instead where Python asks a traced array for its value: it depends on what asks."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.source import Location
+from tracejit.support.syntax import construct
+
+__all__ = ["for_attribute", "for_function", "for_index", "for_truth", "full_name"]
+
+_CHOOSE = (
+    "use np.where(condition, a, b) or a mask (x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to run one of two "
+    "functions"
+)
+_LOOPS = "loops are tj.range(n), of n steps, and tj.lax.while_loop(condition, body, state)"
+
+_TRUTH = {
+    "if": ("a branch (`if`)", f"{_CHOOSE}; {_LOOPS}"),
+    "break": (
+        "a branch (`if`) that leaves a loop",
+        f"use tj.lax.while_loop(condition, body, state), which ends when its condition fails; else {_CHOOSE}, or tj.range for the loop",
+    ),
+    "while": (
+        "a `while`",
+        "use tj.lax.while_loop(condition, body, state), or tj.range(n) with np.where or masks if the number of steps is known",
+    ),
+    "assert": ("an `assert`", "return the condition and check it outside of the compiled function"),
+    "and": ("`and`, `or` or `not`", "use &, | and ~ on comparisons in parentheses, or np.logical_and, np.logical_or and np.logical_not"),
+    "chain": ("a chained comparison (a < x < b)", "use (a < x) & (x < b)"),
+    "in": ("`in`", "use np.any(x == value)"),
+    "filter": ("the `if` of a comprehension", "use np.where(condition, a, b), or a mask (x[mask]) with np.sum and other sums"),
+    "any()": ("any()", "use np.any(x)"),
+    "all()": ("all()", "use np.all(x)"),
+    "sorted()": ("sorted()", "sort outside of the compiled function"),
+    "min()": ("min() with these arguments", "use np.min(x), or np.minimum(x, y) of two"),
+    "max()": ("max() with these arguments", "use np.max(x), or np.maximum(x, y) of two"),
+    "filter()": ("filter()", "use np.where(condition, a, b) or a mask (x[mask])"),
+    "index()": ("index()", "use np.argmax(x == value)"),
+    "count()": ("count()", "use np.sum(x == value)"),
+    "remove()": ("remove()", "compare by `is`, or keep the arrays in a dict"),
+}
+
+
+def for_truth(location: Location | None) -> tuple[str, str]:
+    """(what needs the truth value, what to write instead)"""
+    found = _TRUTH.get(construct(location))
+    return found or ("a branch (`if`, `while`, `and`, `or`)", f"{_CHOOSE}; {_LOOPS}")
+
+
+_INDEX = {
+    "range()": ("range()", "use tj.range(n) for a loop, or make the argument a Python number"),
+    "index": (
+        "an index of a list or another sequence of Python's",
+        "use np.stack(items)[i] for arrays of one shape, or tj.lax.switch(i, functions)",
+    ),
+    "slice": ("a slice", "for a block of known size use tj.lax.dynamic_slice(x, starts, sizes), for part of an array a mask (x[mask])"),
+}
+
+
+def for_index(location: Location | None) -> tuple[str, str]:
+    """(what needs the integer, what to write instead)"""
+    kind = construct(location)
+    found = _INDEX.get(kind)
+    if found is None and kind.endswith("()"):
+        return f"a shape, count or axis in {kind}", "make it a Python number, or take it from a shape (x.shape[0])"
+    return found or ("range(), a shape or a list index", "use tj.range(n) for a loop, or make the argument a Python number")
+
+
+_OUTSIDE = "call it before or after the compiled function"
+_FUNCTIONS = {
+    "np.apply_along_axis": "use tj.vmap(function)(x), with in_axes for the axis", "np.bincount": "use np.add.at(counts, x, 1)",
+    "np.histogram": "use np.add.at(counts, np.searchsorted(edges, x), 1)", "np.modf": "use np.trunc(x) and x - np.trunc(x)",
+    "np.ix_": "use x[i[:, None], j]", "np.put": "use x.flat[index] = values", "np.put_along_axis": "use x[index] = values",
+    "np.unravel_index": "use // and %", "np.ravel_multi_index": "use i * x.shape[1] + j", "np.angle": "use np.arctan2",
+    "np.array_str": "print outside of the compiled function", "np.array_repr": "print outside of the compiled function",
+    "np.array2string": "print outside of the compiled function",
+}  # fmt: skip
+
+
+def full_name(function: Any) -> str:
+    """A function as a user writes it: `np.linalg.solve`, `scipy.special.gammaln`."""
+    name = function.__name__
+    if isinstance(function, np.ufunc):  # which do not say where they are from
+        if getattr(np, name, None) is function:
+            return f"np.{name}"
+        found = next((m for m in ("scipy.special",) if getattr(sys.modules.get(m), name, None) is function), None)
+        return f"{found}.{name}" if found else name
+    module = getattr(function, "__module__", None) or ""
+    return f"np{module.removeprefix('numpy')}.{name}" if module.split(".")[0] == "numpy" else f"{module}.{name}" if module else name
+
+
+def for_function(name: str) -> str:
+    """What to write instead of a function that is not supported."""
+    if name.endswith((".reduce", ".accumulate", ".reduceat")):
+        return "use tj.lax.scan, or call it before or after the compiled function"
+    if name.endswith(".at"):
+        return "use x.at[index], np.add.at or np.subtract.at"
+    return _FUNCTIONS.get(name, _OUTSIDE)
+
+
+_ATTRIBUTES = {
+    "sort": _OUTSIDE, "argsort": _OUTSIDE, "partition": _OUTSIDE, "argpartition": _OUTSIDE, "put": "use x.flat[index] = values",
+    "resize": "use np.resize(x, shape), a new array", "strides": "an array here has no memory of its own",
+    "base": "an array here has no memory of its own", "data": "an array here has no memory of its own",
+    "ctypes": "an array here has no memory of its own", "flags": "arrays here are in C order, and writable", "setflags": "leave it out",
+    "tobytes": "return the array and call tobytes() outside", "tofile": "return the array and save it outside",
+    "dump": "return the array and save it outside", "dumps": "return the array and save it outside",
+    "byteswap": "arrays here are in the machine's byte order",
+}  # fmt: skip
+
+
+def for_attribute(name: str) -> str:
+    """What to write instead of an attribute or method of ndarrays that traced ones lack."""
+    return _ATTRIBUTES.get(name, _OUTSIDE)
