@@ -116,3 +116,11 @@ def test_errors_name_the_fault(subscripts: str, message: str):
 def test_labels_that_disagree_are_named():
     with pytest.raises(ShapeError, match="label 'j' stands for extents 3 and 4"):
         tj.jit(lambda x, y: np.einsum("ij,jk", x, y))(np.zeros((2, 3)), np.zeros((4, 2)))
+
+
+def test_a_diagonal_of_what_is_not_square_is_refused():
+    for shape in ((2, 1), (1, 2), (2, 3)):
+        with pytest.raises(ValueError, match="collapsing index 'i'"):
+            np.einsum("ii->i", np.ones(shape))
+        with pytest.raises(ShapeError, match="stands for extents"):
+            tj.jit(lambda x: np.einsum("ii->i", x))(np.ones(shape))

@@ -246,3 +246,15 @@ def test_running_truth(agree: Any):
         lambda xp, x: (xp.cumsum(x, dtype=bool), xp.cumprod(x, dtype=bool), xp.sum(x, dtype=bool), xp.prod(x, dtype=bool)),
         np.array([0, 3, 256, 0, 1]),
     )
+
+
+def test_folds_of_numbers_take_axis_0_and_minus_1(agree: Any):
+    names = ("sum", "prod", "max", "min", "all", "any", "argmax", "argmin", "cumsum", "cumprod", "count_nonzero", "ptp", "nansum", "nanmax")
+    for axis in (0, -1):
+        agree(lambda xp, x, axis=axis: tuple([getattr(xp, n)(x, axis=axis) for n in names]), np.array(3.0), protocols=False)
+
+
+def test_initial_takes_the_dtype_of_the_result(agree: Any):
+    agree(lambda xp, x: (xp.max(x, initial=3), xp.min(x, initial=0), xp.sum(x, initial=2.5)), np.array([True, False]))
+    agree(lambda xp, x: (xp.max(x, initial=2.5), xp.sum(x, initial=2.5), xp.prod(x, axis=0, initial=1.5)), np.array([1, 2]))
+    agree(lambda xp, x: (xp.max(x, initial=-1.5), xp.sum(x, initial=2.1)), np.array([1, 2], np.float16))

@@ -113,7 +113,10 @@ def _extents(terms: Sequence[_Term]) -> dict[Any, Extent]:
     """The extent of each label.  Raises ShapeError where operands disagree; extents of 1 are spread."""
     found: dict[Any, Extent] = {}
     for t in terms:
+        own: dict[Any, Extent] = {}
         for a, n in zip(t.labels, aval(t.value).shape, strict=True):
+            if not same_extent(own.setdefault(a, n), n) and own[a] != n:  # a diagonal is of a square: nothing is spread
+                raise reject(f"np.einsum: label {a!r} stands for extents {own[a]} and {n} of one operand")
             before = found.get(a, 1)
             if same_extent(before, n) or _is_one(n):
                 found.setdefault(a, n)

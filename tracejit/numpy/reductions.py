@@ -46,6 +46,11 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
+def _folded_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """As `normalize_axes`; like NumPy's ufuncs, folds take axis 0 or -1 of a number, which has none."""
+    return () if rank == 0 and not isinstance(axis, (tuple, list)) and axis in (0, -1) else normalize_axes(axis, rank)
+
+
 def _keep(result: Any, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Any:
     return reshape(result, tuple(1 if d in axes else n for d, n in enumerate(shape))) if keepdims else result
 
@@ -69,7 +74,7 @@ def _reduction(
             found = truth(x, axis, keepdims=keepdims is True, where=where)
             return found if initial is None else combine(found, np.bool_(initial))
         x = to_dtype(x, np.dtype(dtype) if dtype is not None else widen(have.dtype))
-        axes = normalize_axes(axis, have.ndim)
+        axes = _folded_axes(axis, have.ndim)
         if where is not None and where is not True:
             if identity is None and initial is None:
                 raise UnsupportedError(f"np.{name} with where= needs initial=", location=user_location())
@@ -125,7 +130,7 @@ def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
 
 def _truth_fold(x: Any, axis: Any, keepdims: Any, fold: Callable[..., Any], empty: bool) -> Any:
     have = aval(x)
-    axes = normalize_axes(axis, have.ndim)
+    axes = _folded_axes(axis, have.ndim)
     if builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes):
         kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
         return _keep(broadcast_to(np.bool_(empty), kept), have.shape, axes, keepdims)
@@ -202,7 +207,7 @@ def _arg(primitive: Any) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = as_array(a)
         have = aval(x)
-        if axis is None:
+        if axis is None or (have.ndim == 0 and axis in (0, -1)):
             flat = reshape(x, (have.size,))
             result = bind(primitive(0), flat)
             return reshape(result, (1,) * have.ndim) if keepdims is True else result
@@ -222,8 +227,8 @@ def _cumulative(name: str) -> Callable[..., Any]:
         want = np.dtype(dtype) if dtype is not None else _sum_dtype(aval(x).dtype)
         truth = want.kind == "b"  # whether there was a nonzero element, or none that was zero
         x = to_dtype(u.not_equal(x, 0), np.int64) if truth else to_dtype(x, want)
-        if axis is None:
-            x, axis = reshape(x, (aval(x).size,)), 0
+        if axis is None or aval(x).ndim == 0:
+            x, axis = reshape(x, (aval(x).size,)), axis or 0
         (k,) = normalize_axes(axis, aval(x).ndim)
         out = p.cumulative(name, x, k)
         return u.not_equal(out, 0) if truth else out
