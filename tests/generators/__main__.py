@@ -1,0 +1,154 @@
+"""Long runs of the generators: `python -m tests.generators expressions --count 1000000`.
+
+Work is cut into chunks, each run by a process of its own, so that a crash or a hang is a finding and not the end.  Every finding is printed
+as a program that shows it.  TRACEJIT_CPU chooses the processor that code is made for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.generators import expressions, harness, orders, programs, sizes
+from tests.generators.harness import Tally
+from tracejit.backends.cpu import llvm
+
+CHUNKS = {"expressions": 8, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
+GROUP = 500  # expressions of one function
+HANG = 60  # seconds that one seed may take, longer on a busy machine
+
+
+def _expressions(seed: int, tally: Tally) -> None:
+    group = expressions.group(seed, GROUP)
+    tally.cases += len(group.nodes)
+    for node, what in expressions.verdicts(group, tally):
+        tally.wrong.append(group.alone(node, what))
+
+
+def _orders(seed: int, tally: Tally) -> None:
+    _case(orders.order(seed), tally)
+
+
+def _programs(seed: int, tally: Tally) -> None:
+    _case(programs.program(seed), tally)
+
+
+def _case(case: harness.Case, tally: Tally) -> None:
+    tally.cases += 1
+    if harness.verdict(case, tally):
+        tally.wrong.append(harness.Case.alone(*harness.reduced(case)))
+
+
+def _sizes(seed: int, tally: Tally) -> None:
+    made = sizes.sequence(seed)
+    before = tally.calls
+    found = sizes.verdict(made, tally)
+    tally.cases += tally.calls - before
+    if found:
+        tally.wrong.append(sizes.alone(made, *found))
+
+
+KINDS: dict[str, Callable[[int, Tally], None]] = {"expressions": _expressions, "orders": _orders, "programs": _programs, "sizes": _sizes}
+
+
+def _chunk(kind: str, first: int, count: int) -> None:
+    """What a process does: one line for each seed that it is done with."""
+    warnings.simplefilter("ignore")
+    for seed in range(first, first + count):
+        tally = Tally()
+        KINDS[kind](seed, tally)
+        said = {"seed": seed, "cases": tally.cases, "calls": tally.calls, "refusals": tally.refusals, "wrong": tally.wrong}
+        print(json.dumps(said), flush=True)
+
+
+class Run:
+    """A long run: what was counted and found."""
+
+    def __init__(self, kind: str, options: argparse.Namespace) -> None:
+        self.kind = kind
+        self.options = options
+        self.cases = self.calls = self.seeds = 0
+        self.refusals: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.until = time.monotonic() + 60 * options.minutes
+
+    def finished(self) -> bool:
+        return self.cases >= self.options.count or time.monotonic() > self.until
+
+    def note(self, line: str) -> int:
+        """Count what a process says of a seed."""
+        said: dict[str, Any] = json.loads(line)
+        self.seeds += 1
+        self.cases += said["cases"]
+        self.calls += said["calls"]
+        self.refusals.update(said["refusals"])
+        for text in said["wrong"]:
+            self.found(f"# {self.kind}, seed {said['seed']}\n{text}")
+        return int(said["seed"])
+
+    def found(self, text: str) -> None:
+        self.wrong.append(text)
+        print(f"\n{text}\n", flush=True)
+
+    def work(self, first: int) -> None:
+        """A chunk of seeds, in a process that is started anew behind a seed that ends it."""
+        end = first + CHUNKS[self.kind]
+        while first < end and not self.finished():
+            command = [sys.executable, "-m", "tests.generators", self.kind, "--chunk", str(first), str(end - first)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TRACEJIT_TUNE_DB": ""}) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    first = self.note(line) + 1
+                code = process.wait()
+            if first < end:
+                self.found(f"# {self.kind}, seed {first}: the process ended with {code}")
+                first += 1
+
+    def run(self) -> int:
+        start = time.monotonic()
+        seeds = iter(range(self.options.first, 2**31, CHUNKS[self.kind]))
+
+        def worker(_: int) -> None:
+            while not self.finished():
+                self.work(next(seeds))
+
+        with ThreadPoolExecutor(self.options.jobs) as pool:
+            list(pool.map(worker, range(self.options.jobs)))
+        for message, count in self.refusals.most_common(self.options.refusals):
+            print(f"refused {count}: {message}")
+        print(
+            f"{self.kind}: {llvm.cpu_name()}, {llvm.vector_bits()}-bit vectors, {self.seeds} seeds from {self.options.first}, "
+            f"{self.calls} calls, {sum(self.refusals.values())} refused, {time.monotonic() - start:.0f} s"
+        )
+        print(f"{self.cases} cases, {len(self.wrong)} wrong")
+        return 1 if self.wrong else 0
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.generators", description=__doc__)
+    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("--count", type=int, default=10_000, help="cases: expressions, programs, or calls of size sequences")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--minutes", type=float, default=1e6, help="the time after which it ends")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--refusals", type=int, default=0, help="how many messages of refusals to print, the most frequent first")
+    parser.add_argument("--chunk", type=int, nargs=2, metavar=("FIRST", "COUNT"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.chunk:
+        _chunk(options.kind, *options.chunk)
+        return 0
+    return Run(options.kind, options).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
