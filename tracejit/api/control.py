@@ -25,10 +25,11 @@ from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.bytecode import carried_names
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
+from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
+__all__ = ["apart", "cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
 
 
 def _leaves(tree: Any) -> tuple[list[Any], TreeDef]:
@@ -40,6 +41,33 @@ def _array(x: Any) -> Any:
     return x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x)
 
 
+def apart(tree: Any) -> Any:
+    """A tree with arrays of their own in place of its arrays: what a body changes or returns is no array of its surroundings."""
+    leaves, treedef = flatten(tree)
+    return unflatten(treedef, [_own(x) for x in leaves])
+
+
+def _own(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return np.array(x, order="K")
+    if not isinstance(x, Tracer):
+        return x
+    made = current_interpreter().fresh(x)
+    made.layout = OPERATORS["layout"](x)
+    return made
+
+
+def _layouts(leaves: Sequence[Any]) -> list[Layout]:
+    return [OPERATORS["layout"](x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
+
+
+def _lying(x: Any, layout: Layout) -> Any:
+    """A result, whose layout is known."""
+    if isinstance(x, Tracer):
+        x.layout = layout
+    return x
+
+
 class _Body:
     """A staged body: jaxpr over (captured values, changed outer arrays, arguments)."""
 
@@ -49,16 +77,19 @@ class _Body:
         avals: Sequence[ShapedArray],
         cells: Sequence[Tracer] = (),
         ranges: Mapping[int, Range] | None = None,
+        layouts: Sequence[Layout] = (),
     ) -> None:
         self.tree: TreeDef | None = None
+        self.layouts: list[Layout] = []  # of the results
         cells = list(cells)
         while True:
 
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = _leaves(function(*tracers))
+                self.layouts = _layouts(result)
                 return result
 
-            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges)
+            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts)
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
@@ -101,6 +132,14 @@ def _leaves_like(tree: Any, wanted: TreeDef, what: str) -> list[Any]:
             location=user_location(),
         )
     return [_array(x) for x in leaves]
+
+
+def _settle_layouts(layouts: list[Layout], outs: Sequence[Layout]) -> bool:
+    """Carries that a body lays out in another way than it got them have no known layout; whether there is a new one of these."""
+    odd = [k for k, (a, b) in enumerate(zip(layouts, outs, strict=False)) if a is not UNKNOWN and not same_layout(a, b)]
+    for k in odd:
+        layouts[k] = UNKNOWN
+    return bool(odd)
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -165,6 +204,8 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     rows, xs_tree = _leaves(xs)
     row_avals = [ShapedArray(aval_of_argument(x).shape[1:], aval_of_argument(x).dtype) for x in rows]
     trees: dict[str, Any] = {}
+    layouts = _layouts(inits)
+    of_rows: list[Layout] = [layout if layout is None else UNKNOWN for layout in _layouts(rows)]
 
     def flat(i: Any, *args: Any) -> Any:
         c, x = args[: len(inits)], args[len(inits) :]
@@ -176,8 +217,9 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 
     while True:
         avals = [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals]
-        body = _Body(flat, avals, ranges={0: (0, count - 1)})
-        if not _settle(inits, weak, body.out_avals()[: len(inits)]):
+        body = _Body(flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows])
+        settled = not _settle_layouts(layouts, body.layouts[: len(inits)])
+        if not _settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
     j, nk, ncell, nc = body.jaxpr, len(body.staged.constants), len(body.cells), len(inits)
@@ -196,7 +238,9 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=False):
-        inits[k] = new
+        inits[k] = _lying(new, layouts[k])
+    for k in fixed:
+        inits[k] = _own(inits[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
 
 
@@ -217,14 +261,16 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     inits, tree = _leaves(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     inits = [_strong(x) for x in inits]
+    layouts = _layouts(inits)
 
     def step(*c: Any) -> Any:
         return _leaves_like(body_fun(unflatten(tree, c)), tree, "while_loop")
 
     while True:
         avals = [aval_of_argument(x).strong() for x in inits]
-        body = _Body(step, avals)
-        if not _settle(inits, weak, body.out_avals()):
+        body = _Body(step, avals, layouts=layouts)
+        settled = not _settle_layouts(layouts, body.layouts)
+        if not _settle(inits, weak, body.out_avals()) and settled:
             break
 
     failure: Any = failure_cell()
@@ -235,7 +281,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return [flag & (failure == 0)] if may_fail else [flag]
 
     may_fail = any(cell is failure for cell in body.cells)
-    condition = _Body(test, avals, body.cells)
+    condition = _Body(test, avals, body.cells, layouts=layouts)
     changed = _changed_cells(condition)
     if changed:
         failure = failure_cell()
@@ -260,7 +306,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=True):
-        inits[k] = new
+        inits[k] = _lying(new, layouts[k])
+    for k in fixed:
+        inits[k] = _own(inits[k])
     return unflatten(tree, inits)
 
 
@@ -290,14 +338,15 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     (array([2., 4.]), array([1., 2.]))
     """
     if not isinstance(pred, Tracer):
-        return true_fun(*operands) if pred else false_fun(*operands)
+        return apart((true_fun if pred else false_fun)(*apart(operands)))
     leaves, tree = _leaves(operands)
+    layouts = _layouts(leaves)
     avals = [aval_of_argument(x).strong() for x in leaves]
     leaves = [_strong(x) for x in leaves]
     functions: list[Callable[..., Any]] = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
     cells: list[Tracer] = []
     while True:
-        bodies = [_Body(f, avals, cells) for f in functions]
+        bodies = [_Body(f, avals, cells, layouts=layouts) for f in functions]
         union = list({id(c): c for b in bodies for c in b.cells}.values())
         if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):  # in one order: they share outputs
             break
@@ -308,8 +357,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         if flatten_like(unflatten(no, builtins.range(no.leaves)), yes) is None:
             raise TracerError(f"cond: the branches return different structures ({yes} and {no})", location=user_location())
         functions[0] = functools.partial(_reordered, functions[0], yes)
-        bodies[0] = _Body(functions[0], avals, cells)
-    bodies = _reconcile(bodies, functions, avals, cells)
+        bodies[0] = _Body(functions[0], avals, cells, layouts=layouts)
+    bodies = _reconcile(bodies, functions, avals, cells, layouts)
     constants = [c for b in bodies for c in b.staged.constants]
     jaxprs: list[Jaxpr] = []
     for which, b in enumerate(bodies):
@@ -321,14 +370,17 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     count = bodies[0].count
     for cell, new in zip(bodies[0].cells, results[count:], strict=True):
         cell.assign(new)
-    return unflatten(yes, results[:count])
+    lies = [a if same_layout(a, b) else UNKNOWN for a, b in zip(bodies[0].layouts, bodies[1].layouts, strict=True)]
+    return unflatten(yes, [_lying(x, layout) for x, layout in zip(results[:count], lies, strict=True)])
 
 
 def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:
     return unflatten(wanted, _leaves_like(function(*args), wanted, "cond"))
 
 
-def _reconcile(bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer]) -> list[_Body]:
+def _reconcile(
+    bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer], layouts: Sequence[Layout]
+) -> list[_Body]:
     """Python numbers returned by one branch take the dtype of the other's array."""
     no, yes = bodies[0].out_avals(), bodies[1].out_avals()
     want = [b.dtype if a.weak and not b.weak else (a.dtype if b.weak or a.dtype == b.dtype else None) for a, b in zip(no, yes, strict=True)]
@@ -342,7 +394,7 @@ def _reconcile(bodies: list[_Body], functions: list[Any], avals: Sequence[Shaped
 
         return run
 
-    return [_Body(converted(f), avals, cells) for f in functions]
+    return [_Body(converted(f), avals, cells, layouts=layouts) for f in functions]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -356,7 +408,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if not branches:
         raise UnsupportedError("switch needs at least one branch", location=user_location())
     if not isinstance(index, Tracer):
-        return branches[builtins.min(builtins.max(int(index), 0), len(branches) - 1)](*operands)
+        return apart(branches[builtins.min(builtins.max(int(index), 0), len(branches) - 1)](*apart(operands)))
     number: Any = index
 
     def choose(k: int) -> Callable[..., Any]:

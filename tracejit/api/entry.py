@@ -321,7 +321,9 @@ def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs
 
 
 def _dispatchable(signature: CallSignature) -> bool:
-    """Whether every container among the arguments is one the native entry looks into."""
+    """Whether every container among the arguments is one the native entry looks into, and no strides decide."""
+    if any(isinstance(leaf, ArrayLeaf) and leaf.strides is not None for leaf in signature.leaves):
+        return False
     stack = list(signature.tree.children)
     while stack:
         t = stack.pop()

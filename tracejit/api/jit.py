@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tracejit.api.array import Array
-from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, leaf_path, signature_of
+from tracejit.api.signature import ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_path, signature_of
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
@@ -27,8 +27,9 @@ from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.redirect import prepared, tracing
-from tracejit.tracer.stage import ChangedLater, NeedValue, Staged, stage
+from tracejit.tracer.stage import ChangedLater, NeedStrides, NeedValue, Staged, stage
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -69,11 +70,16 @@ class _State:
 
     lock: threading.RLock = field(factory=threading.RLock)
     versions: dict[CallSignature, Specialisation] = field(factory=dict)
-    static: set[int] = field(factory=set)
+    static: set[int] = field(factory=set)  # leaves whose values the trace has asked for
+    strided: set[int] = field(factory=set)  # leaves whose strides it has asked for
     last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
     compilations: int = 0
     specialised: int = 0  # compilations for a value of a number
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
+
+    def asked(self, signature: CallSignature, need: NeedStrides | NeedValue) -> None:
+        """Remember what a trace wants to know of an argument before it starts again."""
+        (self.strided if isinstance(need, NeedStrides) else self.static).add(signature.traced()[need.position])
 
 
 class _Forks:
@@ -163,13 +169,13 @@ class JitFunction(CompiledFunction, Generic[P, R]):
           }
         }
         """
-        static = self._state.static
+        state = self._state
         while True:
-            signature, leaves, _ = signature_of(self._function, args, kwargs, frozenset(static))
+            signature, leaves, _ = signature_of(self._function, args, kwargs, frozenset(state.static), frozenset(state.strided))
             try:
                 return _trace(self, signature, leaves)[1]
-            except NeedValue as need:
-                static.add(signature.traced()[need.position])
+            except (NeedStrides, NeedValue) as need:
+                state.asked(signature, need)
 
     @property
     def compilations(self) -> int:
@@ -228,7 +234,9 @@ def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
     if current_interpreter() is not eager:
         function = f._function  # pyright: ignore[reportPrivateUsage]
         redirected = f._options.get("redirect", True)  # pyright: ignore[reportPrivateUsage]
-        return (prepared(function) if redirected else function)(*args, **kwargs)
+        from tracejit.api.control import apart
+
+        return apart((prepared(function) if redirected else function)(*args, **kwargs))
     state = f._state  # pyright: ignore[reportPrivateUsage]
     try:
         with state.lock:
@@ -281,12 +289,12 @@ def _version(
     """(the version for a call, compiled if there is none; values of the call's leaves; the leaves)"""
     state = f._state  # pyright: ignore[reportPrivateUsage]
     while True:
-        static = len(state.static)
+        asked = len(state.static), len(state.strided)
         function = f._function  # pyright: ignore[reportPrivateUsage]
-        signature, values, leaves = signature_of(function, args, kwargs, frozenset(state.static))
+        signature, values, leaves = signature_of(function, args, kwargs, frozenset(state.static), frozenset(state.strided))
         signature = evolve(signature, aliases=aliases) if aliases else signature
         version = _current(f, state.versions.get(signature) or _symbolic_version(state, signature)) or _compile(f, signature, values)
-        if version is not None and len(state.static) == static:
+        if version is not None and (len(state.static), len(state.strided)) == asked:
             return version, values, leaves
 
 
@@ -336,7 +344,7 @@ def _pattern(signature: CallSignature) -> Any:
     for leaf in signature.leaves:
         if isinstance(leaf, ArrayLeaf):
             shape = tuple(n if isinstance(n, int) and n < 2 else -1 for n in leaf.shape)
-            parts.append((leaf.dtype, shape, leaf.layout, leaf.scalar, leaf.wrapped))
+            parts.append((leaf.dtype, shape, leaf.layout, leaf.scalar, leaf.wrapped, leaf.strides))
         else:
             parts.append(leaf)
     return signature.tree, tuple(parts), signature.aliases
@@ -402,8 +410,8 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
         try:
             staged, lowered, out_tree, out_leaves, dependencies = _trace(f, wanted, leaves)
             break
-        except NeedValue as need:
-            state.static.add(signature.traced()[need.position])
+        except (NeedStrides, NeedValue) as need:
+            state.asked(signature, need)
             return None
         except DimDependent as error:
             wanted = _decide(wanted, signature, error)
@@ -535,11 +543,12 @@ def _trace(
         return isinstance(signature.leaves[traced[position]], NumberLeaf)
 
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
+    lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
     with tracing() as trace:
         try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies)
         except ChangedLater:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, careful=True)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, careful=True)
     refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
@@ -560,6 +569,13 @@ def _trace(
     names = [leaf_path(signature.tree, n) for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
     return staged, lowered, out["tree"], out["slots"], dependencies
+
+
+def _layout(position: int, leaf: Leaf) -> Layout:
+    """How a traced argument lies in memory: what is not in C order is asked for where it matters."""
+    if not isinstance(leaf, ArrayLeaf) or leaf.layout == "C":
+        return None
+    return Open(NeedStrides(position)) if leaf.strides is None else leaf.strides
 
 
 def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged, name: str) -> list[int]:

@@ -12,22 +12,26 @@ from tracejit.api.array import Array
 from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
-from tracejit.support.nodes import node, value
+from tracejit.support.nodes import evolve, node, value
 from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ArrayLeaf", "CallSignature", "NumberLeaf", "StaticLeaf", "classify", "sees_order_of_keywords"]
+__all__ = ["ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "sees_order_of_keywords"]
 
 
 @value
 class ArrayLeaf:
-    """A NumPy array (or, with `scalar`, a NumPy scalar), or the one inside a tj.Array (`wrapped`): traced."""
+    """A NumPy array (or, with `scalar`, a NumPy scalar), or the one inside a tj.Array (`wrapped`): traced.
+
+    strides: in bytes, where the program depends on them.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[Any, ...]
     layout: str
     scalar: bool = False
     wrapped: bool = False
+    strides: tuple[int, ...] | None = None
 
     @property
     def aval(self) -> ShapedArray:
@@ -149,11 +153,11 @@ def sees_order_of_keywords(function: Any) -> bool:
 
 
 def signature_of(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int]
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int], strided: frozenset[int] = frozenset()
 ) -> tuple[CallSignature, list[Any], list[Any]]:
     """The signature of a call of `function`, the values of its leaves, and the leaves themselves.
 
-    static: leaf positions that the trace asked to be constants.
+    static: leaf positions that the trace asked to be constants.  strided: those of arrays whose strides it asked for.
     """
     if len(kwargs) > 1 and not sees_order_of_keywords(function):
         kwargs = dict(sorted(kwargs.items()))
@@ -169,6 +173,8 @@ def signature_of(
         leaf, value = classify(x, leaf_path(tree, n))
         if n in static and not isinstance(leaf, StaticLeaf) and not isinstance(value, np.ndarray):
             leaf = StaticLeaf(value)
+        elif n in strided and isinstance(leaf, ArrayLeaf) and leaf.layout != "C":
+            leaf = evolve(leaf, strides=value.strides)
         out.append(leaf)
         values.append(value)
     return CallSignature(tree, tuple(out)), values, leaves

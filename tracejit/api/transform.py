@@ -140,6 +140,8 @@ class Owner:
         self.arrays = arrays or any(type(x) is Array for x in inputs)
 
     def __call__(self, x: Any) -> Any:
+        if isinstance(x, Tracer) and current_interpreter() is not eager:
+            return current_interpreter().fresh(x)  # it may be an argument
         if not self._eager or isinstance(x, (Tracer, Array)) or not is_array(x):
             return x
         made = self._own(x)

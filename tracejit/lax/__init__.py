@@ -3,7 +3,29 @@
 Thin: operands of one dtype, shapes that fit; what `tracejit.numpy` promotes and broadcasts is written out here.
 """
 
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any
+
 from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.tracer.tracer import handed_out
+
+
+def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as users call it: what it gives is never an operand itself, so a write into the one does not change the other."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return handed_out(function, *args, **kwargs)
+
+    return call
+
+
+globals().update({
+    _name: _with_own_results(_value) for _name, _value in list(globals().items())
+    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise", "tracejit.lax.reductions")
+})  # fmt: skip

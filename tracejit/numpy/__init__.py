@@ -50,6 +50,7 @@ from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403
 from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.tracer import handed_out
 
 
 def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +58,7 @@ def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        result = handed_out(function, *args, **kwargs)
         return own(result, args, kwargs) if current_interpreter() is eager else result
 
     return call

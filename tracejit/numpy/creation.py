@@ -13,6 +13,8 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
 from tracejit.numpy.shaping import array_of, check_order, copy, moveaxis, ravel
+from tracejit.numpy.strides import like as laid_out_like
+from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import cumulative
@@ -20,12 +22,13 @@ from tracejit.support.config import config
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = [
-    "arange", "array", "asarray", "ascontiguousarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye", "full", "full_like",
-    "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu", "vander", "zeros",
-    "zeros_like",
+    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye", "full",
+    "full_like", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu",
+    "vander", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -49,7 +52,7 @@ def _refuse_like(like: Any, order: Any = "C") -> None:
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array filled with a value, which may be traced and is broadcast."""
     _refuse_like(like, order)
-    return _filled(as_shape(shape), fill_value, dtype)
+    return _in_order(_filled(as_shape(shape), fill_value, dtype), order)
 
 
 def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
@@ -62,13 +65,22 @@ def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
 
 def _fresh(x: Any) -> Any:
     """Eager arrays that can be written and share no memory."""
-    return np.array(x) if isinstance(x, (np.ndarray, np.generic)) else x
+    return np.array(x, order="C") if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+def _in_order(x: Any, order: Any, model: Any = None) -> Any:
+    """A new array as it lies in memory by `order`; "K" and "A" ask how `model` lies."""
+    if isinstance(x, Tracer):
+        x.layout = laid_out_like(x if model is None else model, x.shape, x.dtype, order)
+    elif order == "F":
+        x = np.asfortranarray(x)
+    return x
 
 
 def _constant(name: str, value: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def function(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
         _refuse_like(like, order)
-        return _filled(as_shape(shape), value, dtype if dtype is not None else default_float())
+        return _in_order(_filled(as_shape(shape), value, dtype if dtype is not None else default_float()), order)
 
     def function_like(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Any:
         return full_like(a, value, dtype, order, subok, shape)
@@ -86,8 +98,10 @@ def full_like(
 ) -> Any:
     """An array filled with a value, with the shape and dtype of `a`, unless given."""
     check_order(order)
-    have = aval(as_array(a))
-    return _filled(have.shape if shape is None else as_shape(shape), fill_value, have.dtype if dtype is None else dtype)
+    model = as_array(a)
+    have = aval(model)
+    made = _filled(have.shape if shape is None else as_shape(shape), fill_value, have.dtype if dtype is None else dtype)
+    return _in_order(made, order, model)
 
 
 zeros, zeros_like = _constant("zeros", 0)
@@ -109,33 +123,42 @@ def array(
 ) -> Any:
     """A new array from an array, a number, or nested sequences of them, traced ones included."""
     _refuse_like(like, order)
-    return _converted(object, dtype, ndmin, copy is True)
+    return _converted(object, dtype, ndmin, order, copy is True)
 
 
-def _converted(value: Any, dtype: Any, ndmin: int, fresh: bool) -> Any:
+def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name: str = "array") -> Any:
+    """value as an array: itself where it is one of that dtype and order, unless it is to be `fresh`."""
     x = array_of(value if dtype is None else numbers_to_dtype(value, dtype))
     if isinstance(x, (np.ndarray, np.generic)):
-        made = np.array(x, dtype, copy=True if fresh else None, ndmin=ndmin)
+        made = np.array(x, dtype, copy=True if fresh else None, order=order or "K", ndmin=ndmin)
         canonical(made.dtype)
         return made
     y = x if dtype is None else to_dtype(x, dtype)
-    have = aval(y).shape
-    if len(have) < ndmin:
-        y = p.reshape(y, (*(1,) * (ndmin - len(have)), *have))
-    return copy(y) if y is value and fresh else y
+    if fresh or y is not value:
+        y = copy(y) if y is value else y
+        y.layout = laid_out_like(x, y.shape, y.dtype, order or "K")
+    elif order in ("C", "F"):
+        y = contiguous(y, y.shape, order, name)
+    have = y.shape
+    return reshaped(y, (*(1,) * (ndmin - len(have)), *have)) if len(have) < ndmin else y
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
     """An array from an array, a number, or nested sequences of them; the same one if nothing changes."""
     _refuse_like(like, order)
-    return _converted(a, dtype, 0, copy is True)
+    return _converted(a, dtype, 0, order, copy is True, "asarray")
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """An array of rank 1 or more in C order."""
+    """An array of rank 1 or more in C order: itself if it is one."""
     _refuse_like(like)
-    x = _converted(a, dtype, 1, False)
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x
+    return _converted(a, dtype, 1, "C", False, "ascontiguousarray")
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """An array of rank 1 or more in Fortran's order: itself if it is one."""
+    _refuse_like(like)
+    return _converted(a, dtype, 1, "F", False, "asfortranarray")
 
 
 def astype(
@@ -152,7 +175,13 @@ def astype(
     if not np.can_cast(have, target, casting):  # pyright: ignore[reportArgumentType]
         raise DtypeError(f"{have} cannot be cast to {target} by the rule {casting!r}", location=user_location())
     out = to_dtype(y, target)
-    return _copied(out) if out is y and copy else out
+    if not isinstance(out, Tracer):
+        return _copied(out) if out is y and copy else out
+    if out is y and not copy:
+        return out if order in ("K", "A", None) else contiguous(out, out.shape, order, "astype")
+    out = _copied(out) if out is y else out
+    out.layout = laid_out_like(y, out.shape, target, order or "K")
+    return out
 
 
 def _copied(x: Any) -> Any:
@@ -382,9 +411,8 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C",
     """Ones on diagonal k of an N x M matrix, zeros elsewhere."""
     _refuse_like(like, order)
     rows = as_extent(N)
-    return to_dtype(
-        _on_diagonal((rows, rows if M is None else as_extent(M)), _diagonal_number(k)), np.dtype(dtype if dtype is not None else float)
-    )
+    table = _on_diagonal((rows, rows if M is None else as_extent(M)), _diagonal_number(k))
+    return _in_order(to_dtype(table, np.dtype(dtype if dtype is not None else float)), order)
 
 
 def _on_diagonal(shape: Shape, k: int) -> Any:
@@ -439,10 +467,14 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 METHODS["astype"] = astype
+AS_IS.update((
+    array, asarray, ascontiguousarray, asfortranarray, astype, diag, empty, empty_like, eye, full, full_like, ones, ones_like, zeros,
+    zeros_like,
+))  # fmt: skip
 for _name in (
-    "arange", "array", "asarray", "ascontiguousarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye", "full", "full_like",
-    "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu", "vander", "zeros",
-    "zeros_like",
+    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye",
+    "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu",
+    "vander", "zeros", "zeros_like",
 ):  # fmt: skip
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]

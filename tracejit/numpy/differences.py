@@ -14,12 +14,14 @@ from tracejit.numpy.creation import zeros_like
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, promote, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
+from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
-from tracejit.tracer.tracer import FUNCTIONS
+from tracejit.tracer.layout import LAYOUTS, UNKNOWN, Layout
+from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
 __all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "sinc", "trapezoid", "unwrap"]
 
@@ -52,6 +54,10 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
     for _ in range(order):
         x = _difference(x, k)
     return x
+
+
+def _layout_of_differences(arrays: Sequence[Any], result: Tracer, a: Any, n: Any = 1, *operands: Any, **options: Any) -> Layout:
+    return in_order_of_operands(arrays, result) if len(arrays) == 1 else UNKNOWN
 
 
 def _end(value: Any, x: Any, k: int) -> Any:
@@ -320,3 +326,4 @@ def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent) -> Any:
 
 for _function in (diff, ediff1d, gradient, trapezoid, unwrap, sinc, polyval, convolve, correlate):
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+LAYOUTS[diff] = _layout_of_differences

@@ -11,13 +11,16 @@ import numpy as np
 from tracejit.ir.types import Extent
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_extent
-from tracejit.numpy.linear import alike, diagonal
+from tracejit.numpy.linear import alike, diagonal, diagonal_view
 from tracejit.numpy.promotion import aval
 from tracejit.numpy.shaping import array_of
+from tracejit.numpy.strides import laid_out_by, strides_of
+from tracejit.numpy.views import transposed
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.support.nodes import value
-from tracejit.tracer.tracer import FUNCTIONS
+from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
+from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -38,6 +41,11 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     Raises: ShapeError if subscripts do not fit the operands or extents of a label differ.
     """
     subscripts, values = _arguments(operands)
+    if len(values) == 1 and out is None:
+        x = array_of(values[0])
+        (labels,), result = _parsed(subscripts, [aval(x).ndim])
+        if set(labels) == set(result):
+            return _viewed(x, labels, result)
     xs = alike(*values, dtype=dtype)
     inputs, result = _parsed(subscripts, [aval(x).ndim for x in xs])
     terms = [_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)]
@@ -48,7 +56,44 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
         kept = set(result).union(*[t.labels for t in later])
         terms = [*later, _product(terms[i], terms[j], kept)]
     extents = _extents([_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)])
-    return _finished(_summed(_no_repeats(terms[0]), set(result)), result, extents)
+    made = u.positive(_placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result])))
+    if isinstance(made, Tracer):
+        made.layout = _layout(made, values, inputs, result) if optimize is False else UNKNOWN
+    return made
+
+
+def _layout(made: Tracer, values: Sequence[Any], inputs: Sequence[tuple[Any, ...]], result: tuple[Any, ...]) -> Layout:
+    """NumPy's iterator runs over the labels of the result and those that are summed; it orders the axes as the operands lie in memory."""
+    every = [*result, *sorted({a for labels in inputs for a in labels} - set(result), key=str)]
+    rows: list[list[Extent]] = []
+    for x, labels in zip(values, inputs, strict=True):
+        strides = strides_of(array_of(x))
+        if not isinstance(strides, tuple):
+            return strides
+        wide = [(a, s) for a, s, n in zip(labels, strides, aval(array_of(x)).shape, strict=True) if not _is_one(n)]
+        rows.append([sum([s for b, s in wide if b == a], 0) for a in every])
+    return laid_out_by(rows, made)
+
+
+def _viewed(x: Any, labels: tuple[Any, ...], result: tuple[Any, ...]) -> Any:
+    """One operand of which nothing is summed: a view, whatever else is asked for."""
+    rest = list(labels)
+    while len(set(rest)) < len(rest):
+        a, i, j = _repeated(x, rest)
+        x = diagonal_view(x, i, j)
+        rest = [b for d, b in enumerate(rest) if d not in (i, j)] + [a]
+    return transposed(x, tuple([rest.index(a) for a in result]))
+
+
+def _repeated(x: Any, labels: list[Any]) -> tuple[Any, int, int]:
+    """A label that names two axes, and these.  Raises ShapeError if they differ in extent."""
+    a = next(a for a in labels if labels.count(a) > 1)
+    i = labels.index(a)
+    j = labels.index(a, i + 1)
+    n, m = aval(x).shape[i], aval(x).shape[j]
+    if not same_extent(n, m) and n != m:
+        raise reject(f"np.einsum: label {a!r} stands for extents {n} and {m} of one operand")
+    return a, i, j
 
 
 def _arguments(operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -177,12 +222,7 @@ def _no_repeats(t: _Term) -> _Term:
     """Diagonals taken until every label names one axis."""
     x, labels = t.value, list(t.labels)
     while len(set(labels)) < len(labels):
-        a = next(a for a in labels if labels.count(a) > 1)
-        i = labels.index(a)
-        j = labels.index(a, i + 1)
-        n, m = aval(x).shape[i], aval(x).shape[j]
-        if not same_extent(n, m) and n != m:
-            raise reject(f"np.einsum: label {a!r} stands for extents {n} and {m} of one operand")
+        a, i, j = _repeated(x, labels)
         x = diagonal(x, 0, i, j)
         labels = [b for d, b in enumerate(labels) if d not in (i, j)] + [a]
     return _Term(x, tuple(labels))
@@ -226,12 +266,6 @@ def _placed(t: _Term, labels: Sequence[Any], shape: tuple[Extent, ...]) -> Any:
     return p.broadcast_in_dim(x, shape, tuple(labels.index(t.labels[d]) for d in order))
 
 
-def _finished(t: _Term, result: tuple[Any, ...], extents: dict[Any, Extent]) -> Any:
-    shape = tuple(extents[a] for a in result)
-    out = _placed(t, result, shape)
-    return u.positive(out) if out is t.value else out
-
-
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """numpy.einsum_path for traced arrays of known shape."""
     subscripts, values = _arguments(operands)
@@ -239,4 +273,5 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     return np.einsum_path(subscripts, *dummies, optimize=optimize)
 
 
+AS_IS.add(einsum)
 FUNCTIONS.update({np.einsum: einsum, np.einsum_path: einsum_path})

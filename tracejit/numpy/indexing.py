@@ -19,12 +19,14 @@ from tracejit.numpy.axes import is_zero
 from tracejit.numpy.index_checks import from_start
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
+from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
 from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
@@ -41,6 +43,11 @@ class BasicIndex:
     size: Shape
     step: tuple[int, ...]
     shape: Shape
+    keeps_order = True
+
+    def strides(self, shape: Shape, strides: Strides) -> Strides:
+        """The view's strides from its root's."""
+        return sliced_strides(self, strides)
 
     @property
     def static(self) -> bool:
@@ -307,8 +314,37 @@ def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
             cut[item[0]] = item[1]
     basic = _basic(cut, shape)
     y = slice_array(x, basic.start, basic.size, basic.step) if any(c != slice(None) for c in cut) else x
-    out = p.gather(y, tuple(axes), arrays)
-    return _arrange(out, len(aval(arrays[0]).shape), rest, first)
+    batch = len(aval(arrays[0]).shape)
+    out = _arrange(p.gather(y, tuple(axes), arrays), batch, rest, first)
+    if isinstance(out, Tracer) and out.ndim > 1:
+        out.layout = _layout_of_gathered(x, out, batch, rest, first)
+    return out
+
+
+def _layout_of_gathered(x: Any, out: Tracer, batch: int, rest: Sequence[Any], first: bool) -> Layout:
+    """NumPy puts the axes of index arrays outermost, then the others in the order of the array's memory."""
+    strides = strides_of(x)
+    if not isinstance(strides, tuple):
+        return strides
+    place: int = batch if first else 0
+    of_arrays: list[int] = list(range(batch)) if first else []
+    others: list[tuple[int, Any]] = []
+    for item in rest:
+        if item == "index":
+            if not of_arrays and batch:
+                of_arrays = list(range(place, place + batch))
+                place += batch
+            continue
+        if item is not None:
+            others.append((place, strides[item[0]]))
+        place += 1
+    order = [others[k][0] for k in outer_first(tuple([s for _, s in others]))]
+    order = [*of_arrays, *order]
+    wide = [axis for axis in order if out.shape[axis] != 1]
+    if wide == sorted(wide):
+        return None
+    news = [axis for axis in range(out.ndim) if axis not in order]
+    return ordered_strides(out.shape, out.itemsize, [*news, *order])
 
 
 def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
@@ -523,6 +559,7 @@ def _masked(x: Any, mask: Any, value: Any) -> Any:
     return u.where(wide, value, x)
 
 
+AS_IS.add(getitem)
 OPERATORS["getitem"] = getitem
 OPERATORS["setitem"] = setitem
 OPERATORS["read_view"] = read_view

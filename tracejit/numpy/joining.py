@@ -11,10 +11,12 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, known, reject, same_extent, static_array, unsupported
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
+from tracejit.numpy.strides import like
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
 __all__ = [
@@ -258,6 +260,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return copy(y) if y is x else y
 
 
+def _layout_of_rolled(arrays: Sequence[Any], result: Tracer, a: Any, shift: Any = None, axis: Any = None) -> Layout:
+    return None if axis is None else like(a, result.shape, result.dtype)
+
+
 def _roll_axis(x: Any, shift: Extent, k: int) -> Any:
     n = aval(x).shape[k]
     if is_zero(n) or is_zero(shift):
@@ -337,9 +343,8 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     """The subarrays along an axis."""
     x = array_of(x)
     k = axis_index(axis, aval(x).ndim)
-    have = aval(x).shape
-    rest = (*have[:k], *have[k + 1 :])
-    return tuple([p.reshape(part(x, k, n, 1), rest) for n in range(int(have[k]))])
+    lead = (slice(None),) * k
+    return tuple([OPERATORS["getitem"](x, (*lead, n)) if isinstance(x, Tracer) else x[(*lead, n)] for n in range(int(aval(x).shape[k]))])
 
 
 # -- static insertion and deletion ------------------------------------------------------------------------------------------------------
@@ -397,5 +402,7 @@ METHODS["repeat"] = repeat
 for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
                   hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+LAYOUTS.update({repeat: in_c_order, tile: in_c_order, resize: in_c_order, roll: _layout_of_rolled})
+AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = unstack

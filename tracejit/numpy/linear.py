@@ -15,10 +15,12 @@ from tracejit.numpy.shaping import array_of, moveaxis, ravel
 from tracejit.numpy.views import Reading, view
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.creation import iota
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, UFUNCS
 
 __all__ = [
@@ -210,6 +212,26 @@ class _Diagonal(Reading):
     def read(self, x: Any) -> Any:
         return _diagonals(x, self.offset, self.plane)
 
+    def strides(self, shape: Shape, strides: Strides) -> Strides | None:
+        i, j = self.plane
+        return (*[s for d, s in enumerate(strides) if d not in self.plane], strides[i] + strides[j])
+
+
+@node
+class _Written(_Diagonal):
+    """The main diagonal of squares, for writing too."""
+
+    def write(self, x: Any, value: Any) -> Any:
+        have = aval(x).shape
+        i, j = self.plane
+        spread_out = p.broadcast_in_dim(value, have, (*[d for d in range(len(have)) if d not in self.plane], i))
+        return u.where(u.equal(iota(have, i, np.int64), iota(have, j, np.int64)), spread_out, x)
+
+
+def diagonal_view(x: Any, axis1: int, axis2: int) -> Any:
+    """The main diagonal of squares, along a new last axis: a view for writing too."""
+    return view(x, _Written(0, (axis1, axis2)))
+
 
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """The diagonals of the planes of two axes, along a new last axis: a view for reading."""
@@ -278,6 +300,8 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     return moveaxis(out, -1, axis_index(axisc, len(lead) + 1))
 
 
+AS_IS.add(diagonal)
+LAYOUTS.update(dict.fromkeys((dot, inner, matmul, outer, tensordot), in_c_order))
 METHODS.update({"dot": dot, "diagonal": diagonal, "trace": trace})
 OPERATORS["matmul"] = matmul
 UFUNCS[np.matmul] = matmul

@@ -10,6 +10,8 @@ import numpy as np
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
+from tracejit.numpy.strides import in_order_of_kept_axes
+from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS
 
 __all__ = [
@@ -105,5 +107,6 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims))
 
 
+LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
 for _name in __all__:
     FUNCTIONS[getattr(np, _name)] = globals()[_name]

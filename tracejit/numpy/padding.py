@@ -13,7 +13,9 @@ from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, ite
 from tracejit.numpy.joining import part
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy
+from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
+from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS
 
 __all__ = ["pad"]
@@ -190,4 +192,5 @@ def _statistic(x: Any, k: int, count: Extent, mode: str, length: Any, left: bool
     return _stretched(to_dtype(value, have.dtype), k, count)
 
 
+LAYOUTS[pad] = like_first
 FUNCTIONS[np.pad] = pad

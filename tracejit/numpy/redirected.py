@@ -21,8 +21,10 @@ from tracejit.numpy import (
     shaping,
     taking,
 )
+from tracejit.numpy.strides import in_order_of_operands
+from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
-from tracejit.tracer.tracer import FUNCTIONS, Tracer
+from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
 
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array"]
 
@@ -58,7 +60,7 @@ def _own() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for module in _MODULES:
         found.update({name: getattr(module, name) for name in module.__all__ if callable(getattr(module, name))})
-    found |= {"asanyarray": creation.asarray, "asfortranarray": creation.asarray, "fromfunction": fromfunction}
+    found |= {"asanyarray": creation.asarray, "fromfunction": fromfunction}
     return found
 
 
@@ -67,6 +69,8 @@ def _fill() -> None:
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members({np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
+    elementwise = [f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)]
+    LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))
     redirect_members({f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}, only_nested=True)
 
 

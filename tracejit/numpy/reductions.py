@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.ir.types import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
+from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import reshape, transpose
@@ -18,6 +19,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, UFUNCS
 
 __all__ = [
@@ -304,6 +306,8 @@ for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min
     FUNCTIONS[getattr(np, _name)] = _function
 for _name, _function in (("count_nonzero", count_nonzero), ("ptp", ptp), ("average", average), ("amax", max), ("amin", min)):
     FUNCTIONS[getattr(np, _name)] = _function
+LAYOUTS.update(dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes))
+LAYOUTS.update({argmax: in_c_order, argmin: in_c_order, cumsum: in_order_of_operands, cumprod: in_order_of_operands})
 for _ufunc, _function in (
     (np.add, sum),
     (np.multiply, prod),

@@ -12,10 +12,12 @@ from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy, flat, reshape
+from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import AS_IS, LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
 __all__ = [
@@ -211,7 +213,7 @@ def imag(val: Any) -> Any:
 
 
 def conjugate(x: Any, out: Any = None) -> Any:
-    """The complex conjugate: arrays here are real."""
+    """The complex conjugate, as a new array: arrays here are real."""
     return u.positive(x)
 
 
@@ -346,19 +348,35 @@ def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
-def _never(*_: Any, **__: Any) -> bool:
+def _may_share(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Whether two arrays are views of one: which elements they have in common is not looked at."""
+    return _base(a) is _base(b)
+
+
+def _share(a: Any, b: Any, max_work: Any = None) -> bool:
+    if _may_share(a, b):
+        raise unsupported("np.shares_memory of two views of one array is not supported in traced code; np.may_share_memory is")
     return False
 
 
+def _base(x: Any) -> Any:
+    while isinstance(x, Tracer) and x.root is not None:
+        x = x.root
+    return x
+
+
 METHODS.update(
-    {"clip": clip, "real": real, "imag": imag, "conj": conjugate, "conjugate": conjugate, "round": round, "fill": fill, "choose": choose}
+    {"clip": clip, "real": real, "imag": imag, "conj": real, "conjugate": real, "round": round, "fill": fill, "choose": choose}
 )
 for _function in (where, clip, select, choose, piecewise, nan_to_num, around, round, fix, real, imag, iscomplexobj, isrealobj,
                   isreal, iscomplex,
                   isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+AS_IS.add(real)
+for _elementwise in (where, clip, nan_to_num, around, round, fix, isreal, iscomplex, isclose, conjugate):
+    LAYOUTS[_elementwise] = in_order_of_operands
 FUNCTIONS.update(
-    {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _never, np.may_share_memory: _never}
+    {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _share, np.may_share_memory: _may_share}
 )
 _OUTSIDE = "call it before or after the compiled function"
 _MASK = "index with the mask itself (x[mask] = value), or use np.where(mask, x, other)"

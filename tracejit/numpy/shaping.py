@@ -10,9 +10,13 @@ import numpy as np
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
-from tracejit.numpy.views import Reading, Reshaped, reshaped, reversed_along, transposed, view
+from tracejit.numpy.strides import is_contiguous, is_one, known_strides, like, outer_first
+from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
+from tracejit.primitives import shape as p
 from tracejit.support.dtypes import weak_kind
 from tracejit.support.nodes import node
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.layout import AS_IS, Strides
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = [
@@ -32,18 +36,52 @@ def array_of(x: Any) -> Any:
 
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     """A new array with the same elements.  For a traced array only the cell is new: nothing is computed."""
+    check_order(order)
     x = array_of(a)
     if isinstance(x, Tracer):
-        return Tracer(x.interpreter, x.value, x.aval)
+        made = current_interpreter().fresh(x)
+        made.layout = like(x, x.shape, x.dtype, order)
+        made.is_array = True
+        return made
     return np.array(x)
 
 
+def _copy_method(a: Any, order: Any = "C") -> Any:
+    made = copy(a, order)
+    if isinstance(made, Tracer):
+        made.is_array = a.is_array  # a NumPy scalar's copy is one
+    return made
+
+
 def check_order(order: Any) -> None:
-    """Arrays here are in C order.  Raises UnsupportedError for an order that would read elements in another one."""
-    if order not in ("C", "A", "K", None):
-        raise unsupported(
-            f"order={order!r} is not supported in traced code, where all arrays are in C order; transpose first (x.T.reshape(...).T)"
-        )
+    """Raises UserError for what is no memory order."""
+    if order not in ("C", "F", "A", "K", None):
+        raise reject(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+
+
+def in_memory_order(x: Any, order: Any) -> str:
+    """"C" or "F": what order="A" means for an array."""
+    if order != "A" or not isinstance(x, Tracer):
+        return order if order in ("C", "F") else "C"
+    strides = known_strides(x)
+    if strides is None:
+        raise _order_unknown(order)
+    fortran = is_contiguous(x.shape, strides, x.itemsize, "F") and not is_contiguous(x.shape, strides, x.itemsize)
+    return "F" if fortran else "C"
+
+
+def _order_unknown(order: Any) -> Exception:
+    return unsupported(f"order={order!r} of an array whose memory order is not followed here; name the order, 'C' or 'F'")
+
+
+def _along_memory(x: Any) -> Any:
+    """The array with its axes in the order of memory, as a view: what order="K" reads along."""
+    if not isinstance(x, Tracer) or x.ndim < 2 or (x.root is None and x.layout is None):
+        return x
+    strides = known_strides(x)
+    if strides is None:
+        raise _order_unknown("K")
+    return transposed(x, outer_first(strides))
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------------------------
@@ -76,9 +114,14 @@ def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None
     check_order(order)
     if shape is None:
         raise reject("reshape needs a shape")
+    if order == "K":
+        raise reject("reshape by order='K' has no meaning; 'C', 'F' or 'A'")
     x = array_of(a)
     have = aval(x)
-    return reshaped(x, _wanted(have.size, have.shape, items_of(shape)))
+    want = _wanted(have.size, have.shape, items_of(shape))
+    if in_memory_order(x, order) == "F":
+        return transpose(reshaped(transpose(x), want[::-1]))
+    return reshaped(x, want)
 
 
 def _reshape_method(a: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
@@ -86,10 +129,14 @@ def _reshape_method(a: Any, *shape: Any, order: Any = "C", copy: bool | None = N
 
 
 def ravel(a: Any, order: Any = "C") -> Any:
-    """All elements in C order along one axis."""
+    """All elements along one axis, in C order by default: a view where they lie in memory so."""
     check_order(order)
     x = array_of(a)
-    return reshaped(x, (aval(x).size,))
+    if order == "K":
+        x = _along_memory(x)
+    elif in_memory_order(x, order) == "F":
+        x = transpose(x)
+    return contiguous(x, (aval(x).size,), "C", "ravel")
 
 
 def flat(a: Any) -> Any:
@@ -100,7 +147,13 @@ def flat(a: Any) -> Any:
 
 def flatten(a: Any, order: Any = "C") -> Any:
     """As `ravel`, always a new array."""
-    return copy(ravel(a, order))
+    check_order(order)
+    x = array_of(a)
+    if order == "K":
+        x = _along_memory(x)
+    elif in_memory_order(x, order) == "F":
+        x = transpose(x)
+    return copy(p.reshape(x, (aval(x).size,)))
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -176,6 +229,10 @@ class _Spread(Reading):
 
     def read(self, x: Any) -> Any:
         return spread(x, self.shape)
+
+    def strides(self, shape: Shape, strides: Strides) -> Strides | None:
+        kept = [0 if is_one(n) else s for n, s in zip(shape, strides, strict=True)]
+        return (*(0,) * (len(self.shape) - len(kept)), *kept)
 
 
 def _spreads(n: Extent, m: Extent) -> bool:
@@ -290,7 +347,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
         raise reject(f"rot90 turns a plane of 2 axes, not {axes}")
     turns = int(k) % 4
     if turns == 0:
-        return x
+        return reversed_along(x, ())
     if turns == 2:
         return reversed_along(x, plane)
     if turns == 1:
@@ -328,9 +385,15 @@ def _view_method(a: Any, dtype: Any = None, type: Any = None) -> Any:
 
 METHODS.update({
     "T": transpose, "view": _view_method,
-    "copy": copy, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel, "reshape": _reshape_method, "squeeze": squeeze,
+    "copy": _copy_method, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel, "reshape": _reshape_method,
+    "squeeze": squeeze,
     "swapaxes": swapaxes, "transpose": _transpose_method,
 })  # fmt: skip
 for _function in (copy, reshape, ravel, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays, transpose,
                   matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90, shape, ndim, size):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+AS_IS.update((
+    reshape, _reshape_method, ravel, flat, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays,
+    transpose, _transpose_method, _view_method, matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90,
+    copy, _copy_method, flatten,
+))  # fmt: skip

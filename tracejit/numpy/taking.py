@@ -18,6 +18,7 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS
 
 __all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
@@ -158,6 +159,7 @@ def _running(name: str, fold: Any, start: int) -> Any:
 
 cumulative_sum = _running("cumulative_sum", r.cumsum, 0)
 cumulative_prod = _running("cumulative_prod", r.cumprod, 1)
+LAYOUTS[take] = in_c_order
 METHODS.update({"take": take, "searchsorted": searchsorted})
 for _name in __all__:
     if hasattr(np, _name):

@@ -236,7 +236,10 @@ def positive(x: Any) -> Any:
     """x itself, as a new array."""
     from tracejit.numpy.shaping import copy
 
-    return copy(x)
+    made = copy(x)
+    if isinstance(made, Tracer):
+        made.is_array = False  # of rank 0: a number
+    return made
 
 
 @_composed("square")

@@ -49,6 +49,9 @@ class BatchInterpreter(Transformation):
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
         return (self.wrap(out, axis),)
 
+    def mapped_axis(self, extra: Any) -> int | None:
+        return extra
+
     def concrete(self, tracer: Tracer) -> Any:
         """The value where it is the same for every element and the interpreter below computes eagerly."""
         value, axis = tracer.value
@@ -126,8 +129,7 @@ def batch_pairs(
     tracers = [interpreter.argument(n, a, d) for n, (a, d) in enumerate(zip(args, dims, strict=True))]
     try:
         with use_interpreter(interpreter):
-            results = list(function(*tracers))
-        pairs = [interpreter.pair(r) for r in results]
+            pairs = [interpreter.pair(r) for r in function(*tracers)]
         hand_on(interpreter)
         return pairs
     finally:

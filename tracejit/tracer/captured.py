@@ -18,8 +18,10 @@ from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import field, node, record
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
+from tracejit.tracer.layout import layout_of_array
 from tracejit.tracer.stage import StageInterpreter
 from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.transformation import Transformation
 
 __all__ = [
     "MISSING", "MOST_CONTENT", "MOST_ITEMS", "AttributePlace", "CellPlace", "CellTracer", "ClassPlace", "Dependencies", "ItemPlace",
@@ -202,7 +204,7 @@ def same_layout(one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> bool:
     return (
         one.dtype == two.dtype
         and one.shape == two.shape
-        and one.flags.c_contiguous == two.flags.c_contiguous
+        and (one.strides == two.strides or (one.flags.c_contiguous and two.flags.c_contiguous))
         and one.flags.aligned == two.flags.aligned
     )
 
@@ -225,15 +227,16 @@ class CellTracer(Tracer):
 
     __slots__ = ("array",)
 
-    def __init__(self, interpreter: StageInterpreter, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, interpreter: Interpreter, array: np.ndarray[Any, Any]) -> None:
         super().__init__(interpreter, None, aval_of(array))
         self.array = array
+        self.layout = layout_of_array(array)
 
     @property
     def value(self) -> Any:
         if self._value is None:  # pyright: ignore[reportUnnecessaryComparison] -- until it is used
-            assert isinstance(self.interpreter, StageInterpreter)
-            self._value = self.interpreter.capture(self.array)
+            recorder = self.interpreter
+            self._value = recorder.capture(self.array) if isinstance(recorder, StageInterpreter) else recorder.lift(self.array).value
         return self._value
 
     def store(self, interpreter: Interpreter, value: Any) -> NoReturn:
@@ -244,14 +247,15 @@ class CellTracer(Tracer):
         )
 
 
-def _staging() -> StageInterpreter | None:
-    """The innermost interpreter that records a program."""
-    interpreter: Interpreter | None = current_interpreter()
+def _reader() -> Interpreter | None:
+    """What arrays from outside belong to: the innermost interpreter that records a program, else the transformation in progress."""
+    current = current_interpreter()
+    interpreter: Interpreter | None = current
     while interpreter is not None:
         if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
             return interpreter
         interpreter = interpreter.parent
-    return None
+    return current if isinstance(current, Transformation) else None
 
 
 @record
@@ -300,7 +304,7 @@ class Reads:
 
     def array(self, array: np.ndarray[Any, Any]) -> Any:
         """The tracer that stands for an array from outside; the array itself where nothing is recorded, or it cannot be traced."""
-        interpreter = _staging()
+        interpreter = _reader()
         if interpreter is None or not array.dtype.isnative or not array.flags.aligned:
             return array
         key = id(interpreter), id(array)

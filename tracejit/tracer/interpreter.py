@@ -51,6 +51,10 @@ class Interpreter:
         """A value from outside as a tracer of this interpreter."""
         raise NotImplementedError
 
+    def fresh(self, cell: Tracer) -> Tracer:
+        """A new array of this trace with the present value of one, which may belong to a trace around it."""
+        raise NotImplementedError
+
     def seen(self, cell: Tracer) -> Tracer:
         """A tracer as the innermost trace around sees it: a loop or branch may have changed an array from outside."""
         return cell if self.parent is None or cell.interpreter is self else self.parent.seen(cell)
@@ -75,19 +79,27 @@ class EvalInterpreter(Interpreter):
             if isinstance(getattr(a, "interpreter", None), Interpreter):
                 if a.interpreter is self:  # the cell of its failures
                     return self.process(primitive, [x.value if getattr(x, "interpreter", None) is self else x for x in args])
-                raise LeakedTracerError(
-                    f"a traced array {a.aval} is used after its trace has ended; it was stored where it outlived its function"
-                )
+                raise _leaked(a)
         # What a trace refuses is refused here too; NumPy would broadcast, promote or cut off in silence.
         primitive.abstract_eval(*[aval_of(a) for a in args])
         result = primitive.impl(*args)
         return tuple(result) if primitive.multiple_results else (result,)
+
+    def fresh(self, cell: Tracer) -> Tracer:
+        """It has no arrays but those of a trace that has ended."""
+        raise _leaked(cell)
 
     def write(self, cell: Any, value: Any) -> None:
         """The one cell it has is that of its failures: what has failed is raised."""
         from tracejit.tracer.failures import note_failure
 
         note_failure(value)
+
+
+def _leaked(tracer: Any) -> LeakedTracerError:
+    return LeakedTracerError(
+        f"a traced array {tracer.aval} is used after its trace has ended; it was stored where it outlived its function"
+    )
 
 
 eager = EvalInterpreter(None)

@@ -59,8 +59,7 @@ def jvp(
     tracers = [interpreter.argument(n, p, t) for n, (p, t) in enumerate(zip(primals, tangents, strict=True))]
     try:
         with use_interpreter(interpreter):
-            results = list(function(*tracers))
-        pairs = [interpreter.pair(r) for r in results]
+            pairs = [interpreter.pair(r) for r in function(*tracers)]
         hand_on(interpreter)
     finally:
         interpreter.alive = False

@@ -59,8 +59,7 @@ def linearize(
     tracers = [forward.argument(n, p, t) for n, (p, t) in enumerate(zip(primals, tangents, strict=True))]
     try:
         with use_interpreter(forward):
-            results = list(function(*tracers))
-        pairs = [forward.pair(r) for r in results]
+            pairs = [forward.pair(r) for r in function(*tracers)]
         hand_on(forward)
         zero = tuple(t is None for _, t in pairs)
         with use_interpreter(recorder):

@@ -17,14 +17,23 @@ from tracejit.support.source import user_location
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import KnownRanges, KnownValues, range_of_array
+from tracejit.tracer.layout import Layout
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["ChangedLater", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
+__all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
 
 
 class NeedValue(Exception):
     """The trace needs the value of argument leaf `position`: it restarts with that argument static."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class NeedStrides(Exception):
+    """The trace needs the strides of argument leaf `position`: it restarts for arrays that lie in memory like that one."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -249,6 +258,14 @@ class StageInterpreter(Interpreter):
             self._identities.append(key)
         return var
 
+    def fresh(self, cell: Tracer) -> Tracer:
+        if self.partial and not self._owns(cell):
+            assert self.parent is not None
+            return self.parent.fresh(cell)
+        made = Tracer(self, self.atom(cell), cell.aval)
+        made.is_array = cell.is_array
+        return made
+
     def seen(self, cell: Tracer) -> Tracer:
         if self.partial or cell.interpreter is self:
             return super().seen(cell)
@@ -315,6 +332,7 @@ def stage(
     program: bool = False,
     careful: bool = False,
     ranges: Mapping[int, Range] | None = None,
+    layouts: Sequence[Layout] = (),
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
 
@@ -323,7 +341,7 @@ def stage(
     unless `own_changes` says that arguments are the function's own copies (loop carries).  `cells` are outer arrays that the function
     changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
     among them are listed in `outer_cells`.  A `program` has what can fail in it as its last output, if anything can; other traces leave
-    that to the trace around them.  `ranges` tells between which numbers integer arguments lie.
+    that to the trace around them.  `ranges` tells between which numbers integer arguments lie, `layouts` how arguments lie in memory.
 
     Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside.
     """
@@ -340,6 +358,8 @@ def stage(
         positions[tracer.value] = n
     interpreter.is_program, interpreter.is_part = program, not program
     interpreter.careful |= careful
+    for tracer, layout in zip(tracers, layouts, strict=False):
+        tracer.layout = layout
     for n, known in (ranges or {}).items():
         interpreter.ranges[tracers[n].value] = known
     for cell in cells:

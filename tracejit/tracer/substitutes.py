@@ -22,8 +22,9 @@ from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
+from tracejit.tracer.layout import layout_of_array
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
-from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
+from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
 __all__ = ["CREATION", "REDIRECTED", "called_here", "converter", "redirect_members", "substitute_for"]
@@ -109,7 +110,7 @@ def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
         if interpreter is eager:
             return original(*args, **kwargs)
         try:
-            result = function(*args, **kwargs)
+            result = handed_out(function, *args, **kwargs)
         except DtypeError:
             if any(map(_holds_tracer, (*args, *kwargs.values()))):
                 raise
@@ -126,7 +127,7 @@ def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         nested = any(isinstance(x, (list, tuple)) and _holds_tracer(x) for x in (*args, *kwargs.values()))
-        return function(*args, **kwargs) if nested else original(*args, **kwargs)
+        return handed_out(function, *args, **kwargs) if nested else original(*args, **kwargs)
 
     return functools.update_wrapper(call, original)
 
@@ -157,6 +158,7 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
     else:
         return x
     cell.is_array = not aval.shape
+    cell.layout = layout_of_array(x)
     return cell
 
 
@@ -171,7 +173,9 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         if weak:
             return _python_number(x, kind)
         dtype = np.dtype(kind)
-        return OPERATORS["to_dtype"](x, dtype) if x.aval.weak and dtype != x.dtype else METHODS["astype"](x, dtype)
+        if x.aval.weak and dtype != x.dtype:
+            return OPERATORS["to_dtype"](x, dtype)
+        return METHODS["astype"](x, dtype, copy=False)  # np.float64(x) is x where it is an array of float64
 
     return convert
 

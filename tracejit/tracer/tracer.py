@@ -7,7 +7,7 @@ through it.  What an operator or a NumPy function does is looked up in tables th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -17,8 +17,9 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, ShapeError, TracerError, UnsupportedAttribute, UnsupportedError
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 
-__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer"]
+__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer", "handed_out"]
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
@@ -34,7 +35,7 @@ PROPERTIES = frozenset({"T", "mT", "real", "imag", "flat", "at"})
 class Tracer:
     """An array while a function is traced.  Shapes and dtypes are known, values are not."""
 
-    __slots__ = ("_aval", "_value", "_version", "index", "interpreter", "is_array", "location", "root", "__weakref__")
+    __slots__ = ("_aval", "_value", "_version", "index", "interpreter", "is_array", "layout", "location", "root", "__weakref__")
     __array_priority__ = 1000.0
 
     def __init__(self, interpreter: Interpreter, value: Any, aval: ShapedArray, root: Tracer | None = None, index: Any = None) -> None:
@@ -45,6 +46,7 @@ class Tracer:
         self.root = root
         self.index = index
         self.location = None
+        self.layout: Layout = None  # of an array that is no view
         self.is_array = False  # of rank 0: an array, which `+=` changes, and not a number
         if root is not None:
             self._version = root.version
@@ -156,7 +158,7 @@ class Tracer:
             if name.startswith("__"):
                 raise AttributeError(name)
             self._refuse_attribute(name)
-        return function(self) if name in PROPERTIES else lambda *args, **kwargs: function(self, *args, **kwargs)
+        return handed_out(function, self) if name in PROPERTIES else lambda *args, **kwargs: handed_out(function, self, *args, **kwargs)
 
     def _refuse_attribute(self, name: str) -> NoReturn:
         if not hasattr(np.ndarray, name):
@@ -178,7 +180,7 @@ class Tracer:
         if isinstance(out, tuple):
             out = out[0] if len(out) == 1 else out
         if out is None:
-            return function(*inputs, **kwargs)
+            return handed_out(function, *inputs, **kwargs)
         where = kwargs.pop("where", True)
         result = function(*inputs, **kwargs)
         return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting="same_kind")
@@ -189,7 +191,7 @@ class Tracer:
             return _computed_now(func, func, args, kwargs)
         out = kwargs.get("out")
         if out is None:
-            return function(*args, **kwargs)
+            return handed_out(function, *args, **kwargs)
         return _write_out(out, function(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
@@ -351,6 +353,57 @@ def _index(x: Tracer, location: Location | None) -> tuple[str, str]:
     return for_index(location)
 
 
+def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function of the tables gives, as NumPy hands it out: arrays of their own, unless the function is one of `AS_IS`."""
+    result = function(*args, **kwargs)
+    if function in AS_IS:
+        return result
+    if isinstance(result, Tracer):
+        return _own(function, result, args, kwargs)
+    if type(result) in (list, tuple):
+        return type(result)([_own(function, x, args, kwargs) if isinstance(x, Tracer) else x for x in cast("list[Any]", result)])
+    return result
+
+
+def _own(function: Callable[..., Any], result: Tracer, args: Sequence[Any], kwargs: dict[str, Any]) -> Tracer:
+    made = current_interpreter().fresh(result)
+    operands = _arrays((*args, *kwargs.values()))
+    regular = all(map(_is_regular, operands))
+    if function in LAYOUTS and not (regular and result.layout is None):
+        made.layout = LAYOUTS[function](operands, made, *args, **kwargs)
+    elif regular:
+        made.layout = result.layout
+    elif result.layout is not None and not any(result is x for x in operands):
+        made.layout = result.layout
+    elif made.ndim > 1:
+        made.layout = UNKNOWN
+    return made
+
+
+def _arrays(xs: Any) -> list[Any]:
+    """The arrays among operands, those in lists too."""
+    found: list[Any] = []
+    pending = list(xs)[::-1]
+    while pending:
+        x = pending.pop()
+        if isinstance(x, (Tracer, np.ndarray)):
+            found.append(x)
+        elif isinstance(x, (list, tuple)):
+            pending += cast("list[Any]", x)[::-1]
+    return found
+
+
+def _is_regular(x: Any) -> bool:
+    """Whether the axes of an array walk through memory in C order, as far as the way it was made tells."""
+    if not isinstance(x, Tracer):
+        return x.ndim < 2 or x.flags.c_contiguous
+    while x.root is not None:
+        if not x.index.keeps_order:
+            return False
+        x = x.root
+    return x.layout is None
+
+
 def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str = "") -> Any:
     """What NumPy makes of values that depend on no argument of the trace.  Raises UnsupportedError if one does.
 
@@ -416,7 +469,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
     is_number = type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)
     if is_number and name not in _BITWISE:
         x, y = _python_operand(x), _python_operand(y)
-    return _number(function(x, y), other)
+    return _number(handed_out(function, x, y), other)
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -424,7 +477,7 @@ def _operator(name: str) -> Callable[..., Any]:
         function = OPERATORS.get(name)
         if function is None or _is_sequence_operation(self, other):
             return NotImplemented
-        return _of_numbers(name, function, self, other, other) if self.aval.weak else function(self, other)
+        return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
     return method
 
@@ -434,7 +487,7 @@ def _reflected(name: str) -> Callable[..., Any]:
         function = OPERATORS.get(name)
         if function is None or _is_sequence_operation(self, other):
             return NotImplemented
-        return _of_numbers(name, function, other, self, other) if self.aval.weak else function(other, self)
+        return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
     return method
 
@@ -451,7 +504,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _unary(name: str) -> Callable[..., Any]:
     def method(self: Tracer) -> Any:
-        return _number(OPERATORS[name](_python_operand(self)), 0) if self.aval.weak else OPERATORS[name](self)
+        return _number(handed_out(OPERATORS[name], _python_operand(self)), 0) if self.aval.weak else handed_out(OPERATORS[name], self)
 
     return method
 

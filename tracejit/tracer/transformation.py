@@ -14,7 +14,7 @@ from tracejit.tracer.interpreter import Interpreter, use_interpreter
 from tracejit.tracer.known import range_of_array
 from tracejit.tracer.same import same_value
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["Describe", "Transformation", "describe_position"]
 
@@ -51,11 +51,26 @@ class Transformation(Interpreter):
     def lift(self, value: Any) -> Tracer:
         return self.wrap(value, None)
 
+    def fresh(self, cell: Tracer) -> Tracer:
+        if cell.interpreter is self:
+            made = Tracer(self, cell.value, cell.aval)
+        else:
+            assert self.parent is not None
+            with use_interpreter(self.parent):
+                made = self.lift(self.parent.fresh(cell))
+        made.is_array = cell.is_array
+        return made
+
     def argument(self, position: int, value: Any, extra: Any) -> Tracer:
         """The tracer of an argument: one that the function must not change in place."""
         tracer = self.wrap(value, extra)
+        tracer.layout = OPERATORS["layout"](value, self.mapped_axis(extra))
         self._arguments[id(tracer)] = (tracer, position)
         return tracer
+
+    def mapped_axis(self, extra: Any) -> int | None:
+        """The axis of a value below that the transformation takes away."""
+        return None
 
     def write(self, cell: Any, value: Any) -> None:
         known = self._arguments.get(id(cell))

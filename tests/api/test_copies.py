@@ -1,0 +1,212 @@
+"""A copy is an array of its own wherever it is made: in loops, branches, under transformations, by functions that have nothing to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import TracejitError
+
+COPIES = [
+    "b.copy()", "np.copy(b)", "np.array(b)", "np.array(b, copy=True)", "b.astype(b.dtype)", "b.astype(float)", "+b", "np.positive(b)",
+    "b**1", "np.power(b, 1)", "b.conj()", "np.conjugate(b)", "b.flatten()", "np.roll(b, 0)", "np.tile(b, 1)", "np.pad(b, 0)",
+    "np.concatenate([b])", "np.concatenate([b, b[:0]])", "np.append(b, [])", "np.delete(b, [])", "np.repeat(b, 1)", "np.resize(b, 4)",
+    "np.hstack([b])", "np.vstack([b])[0].copy()", "np.stack([b])[0]", "np.nan_to_num(b)", "np.clip(b, None, 1e9)", "np.round(b, 12)",
+    "np.where(True, b, b)", "np.sum(b, axis=())", "np.max(b, axis=())", "np.select([b == b], [b])", "np.fmax(b, b)", "b[[0, 1, 2, 3]]",
+    "b.take([0, 1, 2, 3])", "np.take(b, np.arange(4))", "b + 0", "b * 1", "np.asarray(b, dtype='f8').copy()", "np.ones_like(b) * b",
+    "np.float32(b).astype('f8')", "copy.copy(b)", "copy.deepcopy(b)", "np.add.reduce(b, axis=())", "np.block([b])", "np.atleast_1d(b) + 0",
+]  # fmt: skip
+
+
+def source(body: str, copying: str) -> Callable[..., Any]:
+    import copy
+
+    scope: dict[str, Any] = {"np": np, "tj": tj, "copy": copy}
+    exec(compile(body.replace("COPY", copying), "user_program.py", "exec"), scope)
+    return scope["f"]
+
+
+RANGE = """
+def f(b, loop):
+    s = np.zeros(4)
+    for _ in loop(3):
+        old = COPY
+        b[1:-1] = 0.5 * (old[:-2] + old[2:])
+        old += 1
+        s += old
+    return b, s
+"""
+UNUSED = """
+def f(b, loop):
+    s = np.zeros(4)
+    for _ in loop(3):
+        t = COPY
+        t += 1
+        s += t
+    return s + b
+"""
+CARRIED = """
+def f(b, fori):
+    s = np.zeros(4)
+    def body(i, c):
+        t = COPY
+        t[0] += 1 + i
+        s[:] += t
+        b[1] += t[0]
+        return c + t
+    c = fori(0, 3, body, np.zeros(4))
+    return b, s, c
+"""
+
+
+@pytest.mark.parametrize("copying", COPIES)
+@pytest.mark.parametrize("body", [RANGE, UNUSED], ids=["kept", "changed"])
+def test_copies_in_a_loop_are_made_in_every_iteration(body: str, copying: str):
+    f = source(body, copying)
+    mine, theirs = np.arange(4.0) ** 2, np.arange(4.0) ** 2
+    want = f(theirs, range)
+    for loop in (tj.range, range):
+        mine = np.arange(4.0) ** 2
+        got = tj.jit(lambda b, loop=loop: f(b, loop))(mine)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def plain_fori(low: int, high: int, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    for i in range(low, high):
+        carry = body(i, carry)
+    return carry
+
+
+def as_while(low: int, high: int, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    return tj.lax.while_loop(lambda s: s[0] < high, lambda s: (s[0] + 1, body(s[0], s[1])), (low, carry))[1]
+
+
+@pytest.mark.parametrize("copying", COPIES)
+@pytest.mark.parametrize("fori", [tj.lax.fori_loop, as_while], ids=["fori_loop", "while_loop"])
+def test_copies_in_bodies_of_loops(fori: Callable[..., Any], copying: str):
+    f = source(CARRIED, copying)
+    mine, theirs = np.arange(4.0) ** 2, np.arange(4.0) ** 2
+    for g, w in zip(tj.jit(lambda b: f(b, fori))(mine), f(theirs, plain_fori), strict=True):
+        np.testing.assert_array_equal(g, w)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("copying", [c for c in COPIES if c != "b.conj()"])  # of real arrays NumPy gives the array itself
+def test_copies_of_outer_arrays_under_transformations(copying: str):
+    captured = np.arange(4.0) ** 2
+    scope: dict[str, Any] = {"np": np, "copy": __import__("copy"), "b": captured}
+    exec(f"def f(a):\n    c = {copying}\n    c[0] = a[0]\n    c[1] += 2 * a[1]\n    return c", scope)
+    f = scope["f"]
+    rows = np.arange(8.0).reshape(2, 4)
+    want = np.stack([f(row) for row in rows])
+    for mapped in (tj.vmap(f), tj.jit(tj.vmap(f)), tj.jit(lambda r: tj.vmap(f)(r))):
+        np.testing.assert_array_equal(mapped(rows), want)
+
+    def total(a: Any) -> Any:
+        return np.sum(f(a) * np.arange(4.0))
+
+    for gradient in (tj.grad(total), tj.jit(tj.grad(total))):
+        np.testing.assert_allclose(gradient(rows[1]), [0, 2, 0, 0], atol=1e-12)
+    np.testing.assert_array_equal(captured, np.arange(4.0) ** 2)
+
+
+@pytest.mark.parametrize("copying", COPIES)
+def test_copies_in_branches(copying: str):
+    scope: dict[str, Any] = {"np": np, "tj": tj, "copy": __import__("copy")}
+    exec(
+        f"def f(b, cond):\n    def yes(x):\n        c = {copying}\n        c += 1\n        b[0] = 7\n        return c + x\n"
+        "    r = cond(b[1] > 0, yes, lambda x: x * b, b * 1)\n    return r, b",
+        scope,
+    )
+    f = scope["f"]
+
+    def plain(p: Any, yes: Callable[..., Any], no: Callable[..., Any], *args: Any) -> Any:
+        return yes(*args) if p else no(*args)
+
+    for first in (1.0, -1.0):
+        mine, theirs = np.full(4, first), np.full(4, first)
+        for g, w in zip(tj.jit(lambda b: f(b, tj.lax.cond))(mine), f(theirs, plain), strict=True):
+            np.testing.assert_array_equal(g, w)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "branch",
+    [
+        lambda x, body: tj.lax.cond(True, body, lambda x: x, x), lambda x, body: tj.lax.cond(x[0] >= 0, body, lambda x: x, x),
+        lambda x, body: tj.lax.switch(0, [body, body], x), lambda x, body: tj.lax.fori_loop(0, 1, lambda i, x: body(x), x),
+        lambda x, body: tj.lax.while_loop(lambda x: x[1] < 5, body, x), lambda x, body: tj.lax.scan(lambda c, y: (body(c), y), x, x)[0],
+    ],
+)  # fmt: skip
+def test_bodies_work_on_arrays_of_their_own_eager_and_compiled(branch: Callable[..., Any], compiled: bool):
+    def body(x: Any) -> Any:
+        x[1] += 5
+        return x
+
+    def f(x: Any) -> Any:
+        y = branch(x, body)
+        y[0] = 9
+        return y
+
+    x = np.zeros(3)
+    y = (tj.jit(f) if compiled else f)(x)
+    np.testing.assert_array_equal(x, 0)
+    assert y[0] == 9
+    assert y[1] >= 5
+
+
+def test_carries_that_no_iteration_changes_are_not_the_arrays_given():
+    def f(x: Any, y: Any) -> Any:
+        a, b = tj.lax.fori_loop(0, 3, lambda i, c: (c[0] + c[1], c[1]), (x, y))
+        b[0] = 9
+        c = tj.lax.while_loop(lambda c: c[0][0] < 100, lambda c: (c[0] * 2 + 1, c[1]), (x, y))[1]
+        c[0] = 8
+        return a, b, c
+
+    x, y = np.zeros(2), np.ones(2)
+    a, b, c = tj.jit(f)(x, y)
+    np.testing.assert_array_equal(y, 1)
+    np.testing.assert_array_equal((a, b, c), ([3, 3], [9, 1], [8, 1]))
+
+
+def test_results_of_transformations_and_of_inner_functions_are_arrays_of_their_own():
+    same = tj.jit(lambda x: x)
+
+    def f(x: Any) -> Any:
+        for g in (same, tj.vmap(lambda r: r), lambda x: tj.vjp(lambda x: x, x)[0], lambda x: tj.jvp(lambda x: x, (x,), (x,))[0]):
+            y = g(x)
+            y[0] = 9
+        return x + 0
+
+    x = np.zeros(3)
+    np.testing.assert_array_equal(tj.jit(f)(x), 0)
+    np.testing.assert_array_equal(x, 0)
+    y = same(x)
+    y[0] = 9
+    np.testing.assert_array_equal(x, 0)
+
+
+def test_names_for_results_of_lax_are_not_names_for_operands():
+    def f(x: Any) -> Any:
+        for y in (tj.lax.reshape(x, (3,)), tj.lax.broadcast_in_dim(x, (3,), (0,)), tj.lax.slice(x, (0,), (3,)), tj.lax.rev(x, ())):
+            y[0] = 9
+        return x + 0
+
+    np.testing.assert_array_equal(tj.jit(f)(np.zeros(3)), 0)
+
+
+def test_arrays_from_outside_are_not_changed_by_eager_transformations():
+    captured = np.zeros(3)
+
+    def f(a: Any) -> Any:
+        captured[0] = a
+        return captured
+
+    with pytest.raises(TracejitError, match="outside"):
+        tj.vmap(f)(np.arange(2.0))
+    np.testing.assert_array_equal(captured, 0)
