@@ -18,9 +18,9 @@ from tracejit.support import platform
 
 CHUNKS = """
 declare void @tj_parallel_for(ptr, ptr, i64)
-declare i32 @tj_parallel_for_interruptible(ptr, ptr, i64)
+declare i32 @tj_parallel_for_interruptible(ptr, ptr, i64, ptr)
 declare i32 @tj_check_interrupt()
-declare i32 @tj_stopped(ptr)
+declare i32 @tj_poll(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i64 @PyThread_get_thread_ident()
@@ -79,19 +79,20 @@ define void @slow(ptr %a, i64 %i) {                  ; about 2 ms; a[2 i] = thre
   store double %h, ptr %q
   ret void
 }
-define void @endless(ptr %a, i64 %i) {               ; until the job is stopped
+define void @endless(ptr %a, i64 %i) {               ; until the job is stopped, whose stop word is a[2]
+  %stop = getelementptr i64, ptr %a, i64 2
   br label %l
 l:
   %x = call i64 @work(i64 100000)
-  %s = call i32 @tj_stopped(ptr %a)
+  %s = call i32 @tj_poll(ptr %stop)
   %c = icmp eq i32 %s, 0
   br i1 %c, label %l, label %r
 r:
   ret void
 }
-define ptr @interruptible(ptr %fn, ptr %arg, i64 %chunks) {   ; with the GIL released; null if an exception is set
+define ptr @interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop) {   ; with the GIL released; null if an exception is set
   %state = call ptr @PyEval_SaveThread()
-  %s = call i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks)
+  %s = call i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)
   call void @PyEval_RestoreThread(ptr %state)
   %ok = icmp eq i32 %s, 0
   br i1 %ok, label %yes, label %no
@@ -350,9 +351,11 @@ def _alarm() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+INTERRUPTIBLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+
+
 def interruptible(name: str, argument: int, chunks: int) -> object:
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    return prototype(address("interruptible"))(address(name), argument, chunks)
+    return INTERRUPTIBLE(address("interruptible"))(address(name), argument, chunks, ctypes.byref(ctypes.c_int32()))
 
 
 @pytest.mark.usefixtures("_alarm")
@@ -397,10 +400,9 @@ def test_chunks_in_execution_can_see_that_their_job_is_stopped():
     loaded = llvm.load(text, symbols={"endless": address("endless"), "work": address("work")})
     mixed = loaded.address("mixed")
     data[0] = threading.get_ident()
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     with pytest.raises(HandlerError):
-        prototype(address("interruptible"))(mixed, ctypes.addressof(data), 1 << 40)
+        INTERRUPTIBLE(address("interruptible"))(mixed, ctypes.addressof(data), 1 << 40, ctypes.addressof(data) + 16)
     assert data[1] == 1, "the worker took no chunk in half a second"
 
 

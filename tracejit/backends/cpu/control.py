@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.backends.cpu import polls
 from tracejit.backends.cpu.emit import FunctionEmitter
 from tracejit.backends.cpu.words import Key, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
@@ -69,7 +70,8 @@ def _serial(e: FunctionEmitter, s: For) -> None:
         return [e.word(y) for y in s.yields]
 
     inits = [e.word(i) for i in s.inits]
-    results = counted_loop(e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=trips is None or trips == 0)
+    skip = trips is None or trips == 0
+    results = counted_loop(e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=skip, strip=polls.strip_of(e, s))
     for r, w in zip(s.results, results, strict=True):
         e.env[r] = w
 
@@ -144,8 +146,12 @@ def counted_loop(
     *,
     skip: bool = True,
     shapes: Sequence[tuple[Key, bool]] | None = None,
+    strip: str = "",
 ) -> list[Word]:
-    """`for i in lower..upper step step` with carried words; bottom-tested, guarded where it may run zero times."""
+    """`for i in lower..upper step step` with carried words; bottom-tested, guarded where it may run zero times.
+
+    strip: how far the index goes between two looks for Ctrl-C. The loop becomes two then, one over strips.
+    """
     if shapes is None:
         shapes = (
             _settle(e, inits, params, lambda: body("%trial"))
@@ -154,35 +160,42 @@ def counted_loop(
         )
     inits = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(inits, shapes, strict=True)]
     head, done = e.fresh_label("loop"), e.fresh_label("done")
+    start = e.fresh_label("strip") if strip else head
     e.enter()
     before = e.label
     if skip:
         inside = e.line(f"icmp slt i64 {lower}, {upper}")
-        e.put(f"br i1 {inside}, label %{head}, label %{done}")
+        e.put(f"br i1 {inside}, label %{start}, label %{done}")
     else:
+        e.put(f"br label %{start}")
+    first, end, entering, outer = lower, upper, list(inits), _Phis(e)
+    if strip:
+        e.start(start)
+        e.lines.append(outer.lines)
+        first, entering = outer.index(), outer.carried(params, inits)
+        end = _end_of_strip(e, first, upper, strip)
         e.put(f"br label %{head}")
     e.start(head)
-    phis: list[Any] = []
-    e.lines.append(phis)
-    e.count += 1
-    index = f"%i{e.count}"
-    carried: list[Word] = []
-    for p, w in zip(params, inits, strict=True):
-        regs: dict[Key, str] = {}
-        for key in w.regs:
-            e.count += 1
-            regs[key] = f"%p{e.count}"
-        carried.append(Word(w.dtype, w.axes, regs, w.lanes, depth=e.depth()))
-        e.env[p] = carried[-1]
+    phis = _Phis(e)
+    e.lines.append(phis.lines)
+    index = phis.index()
+    phis.carried(params, entering)
     outs = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(body(index), shapes, strict=True)]
     following = e.line(f"add i64 {index}, {step}")
-    more = e.line(f"icmp slt i64 {following}, {upper}")
+    more = e.line(f"icmp slt i64 {following}, {end}")
     latch = e.label
-    e.put(f"br i1 {more}, label %{head}, label %{done}")
-    phis.append(f"  {index} = phi i64 [ {lower}, %{before} ], [ {following}, %{latch} ]")
-    for w, c, o in zip(inits, carried, outs, strict=True):
-        t = llvm_type(w.dtype, e.width if w.lanes else 1)
-        phis.extend(f"  {c.regs[k]} = phi {t} [ {w.regs[k]}, %{before} ], [ {o.regs[k]}, %{latch} ]" for k in w.regs)
+    after = e.fresh_label("stripped") if strip else done
+    e.put(f"br i1 {more}, label %{head}, label %{after}")
+    phis.write(start if strip else before, first, entering, latch, following, outs)
+    if strip:
+        e.start(after)
+        again = e.fresh_label("again")
+        e.put(f"br i1 {e.line(f'icmp slt i64 {following}, {upper}')}, label %{again}, label %{done}{polls.rarely(e)}")
+        e.start(again)
+        polls.look(e)
+        outer.write(before, lower, inits, e.label, following, outs)
+        e.put(f"br label %{start}")
+        latch = after
     e.leave()
     e.start(done)
     results: list[Word] = []
@@ -194,6 +207,37 @@ def counted_loop(
             regs = o.regs
         results.append(Word(w.dtype, w.axes, dict(regs), w.lanes, depth=e.depth()))
     return results
+
+
+def _end_of_strip(e: FunctionEmitter, first: str, upper: str, length: str) -> str:
+    """The end of a strip that begins at `first`, below `upper` (their distance may take all 64 bits)."""
+    several = e.line(f"icmp ugt i64 {e.line(f'sub i64 {upper}, {first}')}, {length}")
+    return e.line(f"select i1 {several}, i64 {e.line(f'add i64 {first}, {length}')}, i64 {upper}")
+
+
+class _Phis:
+    """The phi instructions at the head of a loop: named when it begins, written when it ends."""
+
+    def __init__(self, e: FunctionEmitter) -> None:
+        self.lines: list[Any] = []
+        self._e = e
+        self._index = ""
+        self._carried: list[Word] = []
+
+    def index(self) -> str:
+        self._e.count += 1
+        self._index = f"%i{self._e.count}"
+        return self._index
+
+    def carried(self, params: Sequence[Value], entering: Sequence[Word]) -> list[Word]:
+        """The words that enter the loop as it carries them; the params mean these now."""
+        self._carried = _phi_words(self._e, params, entering)
+        return self._carried
+
+    def write(self, before: str, first: str, entering: Sequence[Word], latch: str, following: str, outs: Sequence[Word]) -> None:
+        if self._index:
+            self.lines.append(f"  {self._index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]")
+        _write_phis(self._e, self.lines, entering, self._carried, outs, before, latch)
 
 
 def _jammed(e: FunctionEmitter, s: For) -> None:
@@ -313,7 +357,9 @@ def _lane_loop(
 
     shapes = [((axis,) if not scan else w.axes, not scan) for w in entering]
     enclosing, e.scan = e.scan, s if scan else e.scan
-    results = counted_loop(e, start, stop, width * count, entering, s.params, body, skip=skip, shapes=shapes)
+    lanes = width * count
+    strip = "" if masked and not first else polls.strip_of(e, s, lanes=lanes, step=lanes)  # a tail is one iteration
+    results = counted_loop(e, start, stop, lanes, entering, s.params, body, skip=skip, shapes=shapes, strip=strip)
     e.scan = enclosing
     if not scan:
         results = _join_copies(e, s.combine, results, axis, count)
@@ -415,7 +461,7 @@ def _parallel(e: FunctionEmitter, s: For) -> None:
     grain = max(1, s.axis.factor)
     name = e.module.fresh(e.name)
     inner = FunctionEmitter(e.module, name, e)
-    inner.exact = e.exact
+    inner.exact, inner.lengths = e.exact, e.lengths
     scans(inner, s.body)
     size = 8 * len(s.params)
     low, high = inner.capture(lower.regs[()], "i64"), inner.capture(upper.regs[()], "i64")
@@ -430,7 +476,7 @@ def _parallel(e: FunctionEmitter, s: For) -> None:
         return [inner.word(y) for y in s.yields]
 
     inits = [inner.word(i) for i in s.inits]
-    results = counted_loop(inner, first, last, 1, inits, s.params, body)
+    results = counted_loop(inner, first, last, 1, inits, s.params, body, strip=polls.strip_of_chunk(inner, s, grain))
     for n, w in enumerate(results):
         slot = _slot(inner, partial, "%chunk", size, n)
         _put_word(inner, w.dtype, w.regs[()], slot)
@@ -483,10 +529,11 @@ def _launch(e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upp
     e.put(f"call void @{inner.name}(ptr {frame}, i64 0)")
     e.put(f"br label %{done}")
     e.start(many)
-    e.declare("@tj_parallel_for", "declare void @tj_parallel_for(ptr, ptr, i64)")
-    e.put(f"call void @tj_parallel_for(ptr @{inner.name}, ptr {frame}, i64 {chunks})")
+    e.declare("@tj_parallel_for_interruptible", "declare i32 @tj_parallel_for_interruptible(ptr, ptr, i64, ptr)")
+    e.line(f"call i32 @tj_parallel_for_interruptible(ptr @{inner.name}, ptr {frame}, i64 {chunks}, ptr {e.stop_word()})")
     e.put(f"br label %{done}")
     e.start(done)
+    polls.leave_if_stopped(e, *([f"call void @tj_free(ptr {partials}, i64 {nbytes})"] if partials else []))
     if not s.params:
         return
     combine = s.combine
@@ -732,25 +779,68 @@ def emit_while(e: FunctionEmitter, s: While) -> None:
 def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], once: Any) -> None:
     head, body, done = e.fresh_label("while"), e.fresh_label("do"), e.fresh_label("done")
     e.enter()
-    before = e.label
-    e.put(f"br label %{head}")
+    strips = _Strips(e, polls.strip_of_while(e, s), s.params, inits, head)
     e.start(head)
     phis: list[Any] = []
     e.lines.append(phis)
-    carried = _phi_words(e, s.params, inits)
+    carried = _phi_words(e, s.params, strips.entering)
     e.block(s.condition)
     test = e.word(s.test)
     e.put(f"br i1 {test.regs[()]}, label %{body}, label %{done}")
     e.start(body)
     e.block(s.body)
     outs = [widen(e, e.word(y), axes, lanes) for y, (axes, lanes) in zip(s.yields, shapes, strict=True)]
-    latch = e.label
-    e.put(f"br label %{head}")
-    _write_phis(e, phis, inits, carried, outs, before, latch)
+    latch = strips.close(phis, outs)
+    _write_phis(e, phis, strips.entering, carried, outs, strips.before, latch)
     e.leave()
     e.start(done)
     for r, c in zip(s.results, carried, strict=True):
         e.env[r] = Word(c.dtype, c.axes, c.regs, c.lanes, depth=e.depth())
+
+
+class _Strips:
+    """The loop around a `while` whose strips of some iterations end in a look for Ctrl-C.  Begins before the head of the inner loop.
+
+    before, entering: the label and the words that enter the inner loop.
+    """
+
+    def __init__(self, e: FunctionEmitter, length: str, params: Sequence[Value], inits: Sequence[Word], head: str) -> None:
+        self._e, self._length, self._head, self._inits, self._outside = e, length, head, inits, e.label
+        self.before, self.entering = e.label, list(inits)
+        if not length:
+            e.put(f"br label %{head}")
+            return
+        self.before = e.fresh_label("strip")
+        e.put(f"br label %{self.before}")
+        e.start(self.before)
+        self._phis: list[Any] = []
+        e.lines.append(self._phis)
+        self.entering = _phi_words(e, params, inits)
+        e.count += 1
+        self._counter = f"%k{e.count}"
+        e.put(f"br label %{head}")
+
+    def close(self, phis: list[Any], outs: Sequence[Word], more: str = "", done: str = "") -> str:
+        """End the inner loop, which goes on where `more` holds (always without it) and else to `done`; the label that goes to its head."""
+        e = self._e
+        if not self._length:
+            latch = e.label
+            e.put(f"br i1 {more}, label %{self._head}, label %{done}" if more else f"br label %{self._head}")
+            return latch
+        again = e.fresh_label("again")
+        if more:
+            alive = e.fresh_label("alive")
+            e.put(f"br i1 {more}, label %{alive}, label %{done}")
+            e.start(alive)
+        left = e.line(f"sub i64 {self._counter}, 1")
+        latch = e.label
+        e.put(f"br i1 {e.line(f'icmp eq i64 {left}, 0')}, label %{again}, label %{self._head}{polls.rarely(e)}")
+        phis.append(f"  {self._counter} = phi i64 [ {self._length}, %{self.before} ], [ {left}, %{latch} ]")
+        e.start(again)
+        polls.look(e)
+        _write_phis(e, self._phis, self._inits, self.entering, outs, self._outside, e.label)
+        e.put(f"br label %{self.before}")
+        return latch
 
 
 def _phi_words(e: FunctionEmitter, params: Sequence[Value], inits: Sequence[Word]) -> list[Word]:
@@ -783,18 +873,15 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
         start = Word("bool", axes, {k: ones for k in copies(axes, e.counts)}, test.lanes, depth=e.depth())
     head, done = e.fresh_label("while"), e.fresh_label("done")
     e.enter()
-    before = e.label
     outer = e.mask
-    e.put(f"br label %{head}")
+    mask = Value("bool")
+    params, inits = (*s.params, mask), [*inits, start]
+    strips = _Strips(e, polls.strip_of_while(e, s), params, inits, head)
     e.start(head)
     phis: list[Any] = []
     e.lines.append(phis)
-    carried = _phi_words(e, s.params, inits)
-    mask_phi = Word("bool", start.axes, {}, start.lanes, depth=e.depth())
-    for key in start.regs:
-        e.count += 1
-        mask_phi.regs[key] = f"%m{e.count}"
-    active, current = mask_phi, carried
+    *carried, active = entered = _phi_words(e, params, strips.entering)
+    current: list[Word] = carried
     for _ in range(max(1, s.unroll)):
         for p, w in zip(s.params, current, strict=True):
             e.env[p] = w
@@ -809,12 +896,9 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
             widen(e, e.apply("select", o.dtype, [active, o, c]), a, lanes) for o, c, (a, lanes) in zip(outs, current, shapes, strict=True)
         ]
     e.mask = outer
-    alive = any_lane(e, active)
-    latch = e.label
-    e.put(f"br i1 {alive}, label %{head}, label %{done}")
-    _write_phis(e, phis, inits, carried, current, before, latch)
-    t = llvm_type("bool", e.width if start.lanes else 1)
-    phis.extend(f"  {mask_phi.regs[k]} = phi {t} [ {start.regs[k]}, %{before} ], [ {active.regs[k]}, %{latch} ]" for k in start.regs)
+    outs = [*current, active]
+    latch = strips.close(phis, outs, any_lane(e, active), done)
+    _write_phis(e, phis, strips.entering, entered, outs, strips.before, latch)
     e.leave()
     e.start(done)
     for r, c in zip(s.results, current, strict=True):

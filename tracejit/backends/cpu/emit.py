@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.backends.cpu.llvm import attributes
+from tracejit.backends.cpu.polls import Lengths
 from tracejit.backends.cpu.words import Key, Region, Word, copies, project, union
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
@@ -108,6 +109,8 @@ class FunctionEmitter(Emit):
         self.axes = 0
         self.scan: For | None = None  # the scan loop that is the vector loop being written
         self.scans: dict[Any, For] = {}  # scan loops by their params
+        self.lengths: Lengths | None = None  # of the loops here, which look for Ctrl-C; None: they do not
+        self.polled = False  # whether one does
 
     # -- text -------------------------------------------------------------------------------------------------------------
     def _line(self, text: str) -> str:
@@ -210,6 +213,11 @@ class FunctionEmitter(Emit):
                 raise InternalError(f"extent {name} is not a parameter")
             found = self.dims[name] = self.capture(self.parent.dim(name), "i64")
         return found
+
+    def stop_word(self) -> str:
+        """The address of the word that is not 0 once the job is to be left."""
+        self.polled = True
+        return "%stop" if self.parent is None else self.capture(self.parent.stop_word(), "ptr")
 
     def polynomial(self, d: Dim) -> str:
         """An extent polynomial, computed at the head of the function."""

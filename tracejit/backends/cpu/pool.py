@@ -3,10 +3,9 @@
 Native symbols, which every module may declare:
 
     declare void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks)            ; fn(ptr arg, i64 chunk) for each chunk, in any order
-    declare i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks)     ; also looks for Ctrl-C between the caller's chunks
+    declare i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)    ; asks tj_poll between the caller's chunks
     declare i32 @tj_check_interrupt()                                        ; not 0: a Python exception is set; clean up and return
-    declare i32 @tj_stopped(ptr %arg)                                        ; in a chunk: not 0: return early, the job is being stopped
-    @tj_interrupt = external global i32                                      ; 0: tj_stopped needs no call
+    declare i32 @tj_poll(ptr %stop)                                          ; the same, once: then the i32 at %stop is 1, for all to see
     @tj_pool_threads = external global i64                                   ; threads a job may get; results must not depend on it
 
 # Note [one word]
@@ -34,9 +33,10 @@ decides who executes chunks, never what they compute. While workers spin no cloc
 # Note [interrupts]
 Python's signal handlers run in the main thread only, when it holds the GIL and is asked to (`PyErr_CheckSignals`). Native code asks
 through `tj_check_interrupt`: 5 ns for the clock, and every 50 ms, in the main thread, the GIL is taken and handlers run. It may be called
-with or without the GIL. A handler that raises stops a `tj_parallel_for_interruptible` job: chunks not begun are dropped,
-`tj_stopped(arg)` answers 1 until those in execution have returned. The result 1 means that an exception is set and that the job's output
-is incomplete.
+with or without the GIL; a thread that has it lets others run then. Whoever is told that an exception is set stores 1 to the stop word of
+its program (`tj_poll` does); from then on no handler runs before the exception is reported, chunks not begun of a
+`tj_parallel_for_interruptible` are dropped, and those in execution return as soon as they look. The result 1 means that an exception is
+set and that the job's output is incomplete.
 
 # Note [code generation]
 The module is compiled without optimisation: 9 ms instead of 40 when the first parallel program is loaded, for 10 ns more a chunk.
@@ -49,6 +49,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tracejit.backends.cpu import llvm
 from tracejit.backends.cpu.object_cache import load_cached
@@ -58,6 +59,7 @@ __all__ = ["ensure_loaded", "ensure_started", "parallel_for", "pool_size", "set_
 
 _SPIN_MICROSECONDS = 40
 _POLL_MILLISECONDS = 50
+_CHUNKS_A_POLL = 4  # a power of two: chunks between two looks for Ctrl-C; those that last long look themselves
 _WAKE_NANOSECONDS = 50_000  # a job shorter than this ends before sleeping workers are there
 _BURST_NANOSECONDS = 30_000  # jobs closer than this count as one
 _CHUNK_BITS = 20
@@ -81,21 +83,24 @@ _STATE = """
 @history = internal global [64 x %lasted] zeroinitializer   ; owned by the lock, as are the next two
 @burst = internal global i64 0, align 8                     ; nanoseconds of the jobs that follow each other closely
 @burst_end = internal global i64 0, align 8
-@stopped_arg = internal global ptr null, align 8            ; whose job is being stopped
 @spin_limit = global i32 1000, align 4
 @last_poll = internal global i64 0, align 8
+@last_pause = internal global i64 0, align 8
 @main_thread = internal global i64 0, align 8
 @tj_pool_threads = global i64 1, align 128
-@tj_interrupt = global i32 0, align 128
 declare i64 @PyThread_get_thread_ident()
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
+declare ptr @PyGILState_GetThisThreadState()
+declare ptr @PyThreadState_GetUnchecked()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 """
 
 # Claims and executes chunks until none is left, or %most; returns how many. A caller that polls and is interrupted claims all the rest.
 _CLAIM = f"""
-define internal i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 %most, i1 %poll) alwaysinline {{
+define internal i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 %most, ptr %stop) alwaysinline {{
 entry:
   %w0 = load atomic i64, ptr @word acquire, align 8
   br label %claim
@@ -120,25 +125,27 @@ execute:
   %chunk = add i64 %base, %i
   call void %fn(ptr %arg, i64 %chunk)
   %done1 = add i64 %done, 1
+  %watched = icmp ne ptr %stop, null
+  %part = and i64 %done1, {_CHUNKS_A_POLL - 1}
+  %due = icmp eq i64 %part, 0
+  %poll = and i1 %watched, %due
   br i1 %poll, label %look, label %next
 look:
-  %stop = call i32 @tj_check_interrupt()
-  %stopped = icmp ne i32 %stop, 0
+  %told = call i32 @tj_poll(ptr %stop)
+  %stopped = icmp ne i32 %told, 0
   br i1 %stopped, label %drop, label %next
 next:
   %w2 = load atomic i64, ptr @word acquire, align 8
   br label %claim
 drop:
-  %dropped = call i64 @drop_rest(ptr %arg, i64 %n)
+  %dropped = call i64 @drop_rest(i64 %n)
   %all = add i64 %done1, %dropped
   ret i64 %all
 leave:
   ret i64 %done
 }}
 
-define internal i64 @drop_rest(ptr %arg, i64 %n) alwaysinline {{
-  store atomic ptr %arg, ptr @stopped_arg monotonic, align 8
-  store atomic i32 1, ptr @tj_interrupt release, align 4
+define internal i64 @drop_rest(i64 %n) alwaysinline {{
   %w0 = load atomic i64, ptr @word acquire, align 8
   br label %again
 again:
@@ -194,7 +201,7 @@ chain:
   call void @wake_some(i32 2)
   br label %claim
 claim:
-  %count = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %e, i64 -1, i1 false)
+  %count = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %e, i64 -1, ptr null)
   %some = icmp ne i64 %count, 0
   br i1 %some, label %report, label %idle
 report:
@@ -257,16 +264,16 @@ out:
 
 _CALLER = f"""
 define void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks) {{
-  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 false)
+  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, ptr null)
   ret void
 }}
 
-define i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks) {{
-  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 true)
+define i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop) {{
+  %r = call i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)
   ret i32 %r
 }}
 
-define internal i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, i1 %poll) {{
+define internal i32 @parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %stop) {{
 entry:
   %several = icmp sgt i64 %chunks, 1
   br i1 %several, label %begin, label %few
@@ -288,8 +295,15 @@ start:
   call void @start_locked()
   br label %segment
 serial:
-  %i = phi i64 [ 0, %begin ], [ %i1, %serial ]
+  %i = phi i64 [ 0, %begin ], [ %i1, %undisturbed ]
   call void %fn(ptr %arg, i64 %i)
+  %poll = icmp ne ptr %stop, null
+  br i1 %poll, label %look, label %undisturbed
+look:
+  %told = call i32 @tj_poll(ptr %stop)
+  %enough = icmp ne i32 %told, 0
+  br i1 %enough, label %halted, label %undisturbed
+undisturbed:
   %i1 = add i64 %i, 1
   %again = icmp ult i64 %i1, %chunks
   br i1 %again, label %serial, label %finished
@@ -297,8 +311,8 @@ segment:
   %base = phi i64 [ 0, %locked ], [ 0, %start ], [ %end, %joined ]
   %rest = sub i64 %chunks, %base
   %n = call i64 @llvm.umin.i64(i64 %rest, i64 {_SEGMENT})
-  %stop = call i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, i1 %poll)
-  %stopped = icmp ne i32 %stop, 0
+  %incomplete = call i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, ptr %stop)
+  %stopped = icmp ne i32 %incomplete, 0
   br i1 %stopped, label %interrupted, label %joined
 joined:
   %end = add i64 %base, %n
@@ -308,9 +322,9 @@ unlock:
   store atomic i32 0, ptr @busy release, align 4
   br label %finished
 interrupted:
-  store atomic i32 0, ptr @tj_interrupt monotonic, align 4
-  store atomic ptr null, ptr @stopped_arg monotonic, align 8
   store atomic i32 0, ptr @busy release, align 4
+  ret i32 1
+halted:
   ret i32 1
 finished:
   ret i32 0
@@ -340,7 +354,7 @@ define internal void @publish(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch) 
 }}
 
 ; The caller's share of a job while workers sleep: wakes them if chunks of this function took long the last time, or the first one does now.
-define internal i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i1 %poll) {{
+define internal i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, ptr %stop) {{
 entry:
   %others = sub i64 %n, 1
   %number = ptrtoint ptr %fn to i64
@@ -368,7 +382,7 @@ wake:
   br label %first
 first:
   %start = phi i64 [ %begin, %entry ], [ %after, %wake ]
-  %one = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 1, i1 %poll)
+  %one = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 1, ptr %stop)
   %end1 = call i64 @os_nanoseconds()
   %took = sub i64 %end1, %start
   store ptr %fn, ptr %fnp
@@ -382,7 +396,7 @@ wake_late:
   call void @wake_two(i64 %others)
   br label %finish
 finish:
-  %more = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, i1 %poll)
+  %more = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, ptr %stop)
   %mine = add i64 %one, %more
   %end2 = call i64 @os_nanoseconds()
   %all = sub i64 %end2, %begin
@@ -399,7 +413,7 @@ define internal void @wake_two(i64 %others) {{
   ret void
 }}
 
-define internal i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, i1 %poll) alwaysinline {{
+define internal i32 @segment(ptr %fn, ptr %arg, i64 %base, i64 %n, ptr %stop) alwaysinline {{
 entry:
   %last = load i64, ptr @epoch
   %next = add i64 %last, 1
@@ -410,10 +424,10 @@ entry:
   %idle = icmp ne i32 %asleep, 0
   br i1 %idle, label %weigh, label %go
 go:
-  %direct = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, i1 %poll)
+  %direct = call i64 @run(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i64 -1, ptr %stop)
   br label %executed
 weigh:
-  %weighed = call i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, i1 %poll)
+  %weighed = call i64 @run_waking_if_worth(ptr %fn, ptr %arg, i64 %base, i64 %n, i64 %epoch, ptr %stop)
   br label %executed
 executed:
   %mine = phi i64 [ %direct, %go ], [ %weighed, %weigh ]
@@ -439,28 +453,24 @@ look:
   %all2 = icmp eq i32 %c2, %theirs
   br i1 %all2, label %awake, label %sleep
 sleep:
+  %poll = icmp ne ptr %stop, null
   %t = select i1 %poll, i32 {_POLL_MILLISECONDS}, i32 0
   call void @os_wait(ptr @completed, i32 %c2, i32 %t)
-  br i1 %poll, label %check, label %look
-check:
-  %flag = load atomic i32, ptr @tj_interrupt monotonic, align 4
-  %already = icmp ne i32 %flag, 0                           ; an exception is set: no handler may run before it is reported
-  br i1 %already, label %look, label %ask
-ask:
-  %stop = call i32 @tj_check_interrupt()
-  %stopped = icmp ne i32 %stop, 0
-  br i1 %stopped, label %tell, label %look
-tell:
-  store atomic ptr %arg, ptr @stopped_arg monotonic, align 8
-  store atomic i32 1, ptr @tj_interrupt release, align 4
+  br i1 %poll, label %ask, label %look
+ask:                                                        ; whoever executes a chunk reads the word when it looks
+  %told = call i32 @tj_poll(ptr %stop)
   br label %look
 awake:
   store atomic i32 0, ptr @waiting monotonic, align 4
   br label %out
 out:
-  %result = load atomic i32, ptr @tj_interrupt monotonic, align 4
-  %mine_to_report = select i1 %poll, i32 %result, i32 0
-  ret i32 %mine_to_report
+  %watched = icmp ne ptr %stop, null
+  br i1 %watched, label %report, label %fine
+report:
+  %result = load atomic i32, ptr %stop acquire, align 4
+  ret i32 %result
+fine:
+  ret i32 0
 }}
 declare i64 @llvm.umin.i64(i64, i64)
 """
@@ -478,29 +488,59 @@ who:
   %a = trunc i64 %thread to i32                             ; the type has 32 bits on some systems
   %b = trunc i64 %main to i32
   %ours = icmp eq i32 %a, %b
-  br i1 %ours, label %ask, label %no
+  br i1 %ours, label %ask, label %other
 ask:
   store atomic i64 %now, ptr @last_poll monotonic, align 8
+  call void @let_others_run()
   %gil = call i32 @PyGILState_Ensure()
   %raised = call i32 @PyErr_CheckSignals()
   call void @PyGILState_Release(i32 %gil)
   %yes = icmp ne i32 %raised, 0
   %r = zext i1 %yes to i32
   ret i32 %r
+other:
+  %last2 = load atomic i64, ptr @last_pause monotonic, align 8
+  %passed2 = sub i64 %now, %last2
+  %early2 = icmp slt i64 %passed2, {_POLL_MILLISECONDS}
+  br i1 %early2, label %no, label %pause
+pause:
+  store atomic i64 %now, ptr @last_pause monotonic, align 8
+  call void @let_others_run()
+  br label %no
 no:
   ret i32 0
 }}
 
-; A chunk may leave early when this is not 0: the job with this argument is being stopped (and not another, of another Python thread).
-define i32 @tj_stopped(ptr %arg) {{
-  %flag = load atomic i32, ptr @tj_interrupt acquire, align 4
-  %quiet = icmp eq i32 %flag, 0
-  br i1 %quiet, label %no, label %whose
-whose:
-  %stopped = load atomic ptr, ptr @stopped_arg monotonic, align 8
-  %ours = icmp eq ptr %stopped, %arg
-  %r = zext i1 %ours to i32
-  ret i32 %r
+; Gives the GIL to whoever waits for it, if this thread has it: short programs keep it, and one of them may turn out to be long.
+define internal void @let_others_run() {{
+  %mine = call ptr @PyGILState_GetThisThreadState()
+  %python = icmp ne ptr %mine, null
+  br i1 %python, label %look, label %out
+look:
+  %running = call ptr @PyThreadState_GetUnchecked()
+  %held = icmp eq ptr %running, %mine
+  br i1 %held, label %give, label %out
+give:
+  %state = call ptr @PyEval_SaveThread()
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %out
+out:
+  ret void
+}}
+
+define i32 @tj_poll(ptr %stop) {{
+  %before = load atomic i32, ptr %stop acquire, align 4
+  %already = icmp ne i32 %before, 0                         ; an exception is set: no handler may run before it is reported
+  br i1 %already, label %yes, label %ask
+ask:
+  %raised = call i32 @tj_check_interrupt()
+  %interrupted = icmp ne i32 %raised, 0
+  br i1 %interrupted, label %tell, label %no
+tell:
+  store atomic i32 1, ptr %stop release, align 4
+  br label %yes
+yes:
+  ret i32 1
 no:
   ret i32 0
 }}
@@ -509,7 +549,6 @@ no:
 define void @reset(i64 %main) {{
   store atomic i32 0, ptr @sleepers monotonic, align 4
   store atomic i32 0, ptr @waiting monotonic, align 4
-  store atomic i32 0, ptr @tj_interrupt monotonic, align 4
   store atomic i64 0, ptr @workers monotonic, align 8
   store i64 %main, ptr @main_thread
   call void @llvm.memset.p0.i64(ptr @alive, i8 0, i64 4096, i1 false)
@@ -602,9 +641,13 @@ out:
 
 _TEXT = _STATE + _CLAIM + _WORKER + _CALLER + _SERVICE
 _MOST_THREADS = 1024
-_PYTHON = ("PyThread_get_thread_ident", "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals")
+_PYTHON = (
+    "PyThread_get_thread_ident", "PyGILState_Ensure", "PyGILState_Release", "PyGILState_GetThisThreadState", "PyErr_CheckSignals",
+    "PyEval_SaveThread", "PyEval_RestoreThread",
+)  # fmt: skip
+_RUNNING = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"  # one function: its name since Python 3.13, and before
 _EXPORTED = (
-    "tj_parallel_for", "tj_parallel_for_interruptible", "tj_check_interrupt", "tj_stopped", "tj_interrupt", "tj_pool_threads",
+    "tj_parallel_for", "tj_parallel_for_interruptible", "tj_check_interrupt", "tj_poll", "tj_pool_threads",
 )  # fmt: skip
 
 
@@ -612,7 +655,8 @@ class _Native:
     """The loaded module's functions as Python callables that release the GIL."""
 
     def __init__(self) -> None:
-        python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
+        python = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
+        python[_RUNNING[0]] = next(_address(getattr(ctypes.pythonapi, name)) for name in _RUNNING if hasattr(ctypes.pythonapi, name))
         library = load_cached(native_text() + _TEXT, symbols={**native_symbols(), **python})
         self.addresses = {name: library.address(name) for name in _EXPORTED}
         self.parallel_for = _function(library, "tj_parallel_for", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -621,6 +665,10 @@ class _Native:
         self.alive = (ctypes.c_int32 * _MOST_THREADS).from_address(library.address("alive"))
         self.spin_limit = ctypes.c_int32.from_address(library.address("spin_limit"))
         self.pause_many = _function(library, "pause_many", ctypes.c_int32)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _function(library: llvm.Library, name: str, *arguments: type) -> Callable[..., int]:

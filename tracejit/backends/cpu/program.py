@@ -10,6 +10,7 @@ from typing import Any
 
 from tracejit.backends.cpu import control, library
 from tracejit.backends.cpu.emit import FunctionEmitter, Module
+from tracejit.backends.cpu.polls import Lengths
 from tracejit.backends.cpu.words import Word
 from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
@@ -70,7 +71,8 @@ class _ProgramEmitter:
         self.name = name
         self.pointers: dict[ProgramBuffer, str] = {}  # the alloca that holds the pointer
         self.strides: dict[ProgramBuffer, list[str]] = {}
-        self.kernels: dict[int, str] = {}
+        self.kernels: dict[int, tuple[str, bool]] = {}
+        self.stop = ""  # the word that says that a kernel was left early
         self.moving = {b for s in walk_steps(program.steps) if isinstance(s, Swap) for b in (s.a, s.b)}
         self.fixed: dict[ProgramBuffer, str] = {}
         self.homes: dict[ProgramBuffer, str] = {}
@@ -183,16 +185,28 @@ class _ProgramEmitter:
                     raise InternalError(f"the cpu backend has no step {type(s).__name__}")
 
     def launch(self, s: Launch) -> None:
-        name = self.kernels.get(id(s.kernel))
-        if name is None:
-            name = self.kernels[id(s.kernel)] = emit_kernel(self.module, s.kernel)
+        found = self.kernels.get(id(s.kernel))
+        if found is None:
+            found = self.kernels[id(s.kernel)] = emit_kernel(self.module, s.kernel)
+        name, polled = found
         arguments: list[str] = []
         for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):
             arguments.append(f"ptr {self.pointer(b)}")
             if parameter.layout != "C":
                 arguments += [f"i64 {r}" for r in self.strides[b]]
         arguments += [f"i64 {self.e.dim(d)}" for d in s.kernel.dims]
+        if polled:
+            arguments.append(f"ptr {self.stop_word()}")
         self.e.put(f"call void @{name}({', '.join(arguments)})")
+        if polled:
+            stopped = self.e.line(f"load atomic i32, ptr {self.stop} monotonic, align 4")
+            self.leave_if(self.e.line(f"icmp ne i32 {stopped}, 0"), -1)
+
+    def stop_word(self) -> str:
+        if not self.stop:
+            self.stop = self._entry("alloca i32")
+            self.e.entry.append(f"  store i32 0, ptr {self.stop}")
+        return self.stop
 
     def copy(self, s: Copy) -> None:
         e, target, source = self.e, self.pointer(s.target), self.pointer(s.source)
@@ -271,10 +285,11 @@ class _ProgramEmitter:
         e.start(done)
 
 
-def emit_kernel(module: Module, kernel: Kernel) -> str:
-    """One kernel as an internal function; its name."""
+def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
+    """One kernel as an internal function: its name, and whether it may be left early (then it takes the address of a stop word)."""
     name = module.fresh(kernel.name)
     e = FunctionEmitter(module, name)
+    e.lengths = Lengths(kernel.body)
     parameters: list[str] = []
     for n, b in enumerate(kernel.buffers):
         parameters.append(f"ptr noalias %a{n}")
@@ -288,8 +303,10 @@ def emit_kernel(module: Module, kernel: Kernel) -> str:
         e.dims[d] = f"%n.{d}"
     control.scans(e, kernel.body)
     e.block(kernel.body)
+    if e.polled:
+        parameters.append("ptr %stop")
     e.finish(f"internal void @{name}({', '.join(parameters)})")
-    return name
+    return name, e.polled
 
 
 def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[Any]) -> None:
