@@ -10,7 +10,7 @@ from attrs import frozen
 from hypothesis import given, settings, strategies as st
 
 import tracejit as tj
-from tracejit.support.errors import TracejitError, UserError
+from tracejit.support.errors import TracejitError, UnsupportedError, UserError
 
 # -- random programs ------------------------------------------------------------------------------------------------------------------
 UNARY: dict[str, Callable[[Any], Any]] = {
@@ -696,7 +696,17 @@ def test_values_that_outlive_their_trace_are_refused():
         kept.append(x)
         return np.sum(x)
 
-    tj.grad(keep)(X)
+    with pytest.raises(UnsupportedError, match="is stored outside of the traced function, in 'kept' of an enclosing function, a list"):
+        tj.grad(keep)(X)
+    assert not kept
+
+    def keeping() -> Any:
+        while True:
+            kept.append((yield))
+
+    keeper = keeping()
+    next(keeper)
+    tj.grad(lambda x: keeper.send(x) or np.sum(x))(X)
     for use in (lambda: np.sin(kept[0]), lambda: tj.grad(lambda y: np.sum(y * kept[0]))(X), lambda: tj.jit(lambda y: y * kept[0])(X)):
         with pytest.raises(TypeError, match="trace"):
             use()

@@ -520,7 +520,8 @@ def _trace(
         for first, again in signature.aliases:
             filled[traced[again]] = filled[traced[first]]
         args, kwargs = unflatten(signature.tree, filled)
-        result = (trace.function(function) if redirected else function)(*args, **kwargs)
+        with trace.changing():
+            result = (trace.function(function) if redirected else function)(*args, **kwargs)
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, out["tree"] = flatten(result)
         kept: list[Any] = []
@@ -537,6 +538,7 @@ def _trace(
                     f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or containers of them"
                 )
         out["slots"] = tuple(slots)
+        trace.changes.keep()
         return kept
 
     def specialise(position: int) -> bool:
@@ -548,6 +550,7 @@ def _trace(
         try:
             staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies)
         except ChangedLater:
+            trace.restart()
             staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, careful=True)
     refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
@@ -645,6 +648,9 @@ def jit(
     The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is compiled.  NumPy arrays
     and Python numbers are traced (a number whose value the trace needs becomes a constant); strings, None, dtypes and other hashable
     objects are constants.  Results are NumPy arrays, rank-0 ones NumPy scalars.
+
+    What the function reads from outside of itself is followed.  What it changes there (a counter, a cache) changes when it is traced, as in
+    Python, and since the next call finds another state, it is traced for that; a traced array that would stay there is refused.
 
     backend: "cpu" (default), "opencl", "reference".
     dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for each alone.

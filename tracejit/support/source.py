@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import sys
+import warnings
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user_location"]
+__all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user_location", "warn_once"]
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _INTERNAL: dict[str, bool] = {}
@@ -16,7 +18,7 @@ _LIBRARIES = (
     tuple(str(Path(module.__file__).parent) for module in (sys.modules["numpy"],) if module.__file__) if "numpy" in sys.modules else ()
 )
 
-_GENERATED = ("<__array_function__ internals>", "<fields of tracejit.")
+_GENERATED = ("<__array_function__ internals>", "<fields of tracejit.", contextlib.__file__)
 
 
 class Location:
@@ -132,3 +134,14 @@ def frames_of(error: BaseException) -> list[tuple[CodeType, int]]:
         frames.append((at.tb_frame.f_code, at.tb_lasti))
         at = at.tb_next
     return frames
+
+
+_warned: set[tuple[str, int, str]] = set()
+
+
+def warn_once(text: str, location: Location | None) -> None:
+    """Warn at the user's line, once in a process."""
+    file, line = location.position()[:2] if location is not None else ("<unknown>", 0)
+    if (file, line, text) not in _warned:
+        _warned.add((file, line, text))
+        warnings.warn_explicit(text, UserWarning, file, line)

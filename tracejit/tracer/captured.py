@@ -1,4 +1,4 @@
-"""What a trace read from outside of its function: global names, closure cells, attributes, and the items of containers.
+"""What a trace read from outside of its function: global names, closure cells, attributes, and what is in containers.
 
 A compiled program is valid as long as those places hold what they held.  Arrays found there become inputs of the program, read at each
 call; only their dtype, shape and layout are part of it, so another array of that kind may take the place.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from types import CellType, MemberDescriptorType, SimpleNamespace
+from enum import Enum, EnumMeta
+from functools import partial
+from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,187 +18,85 @@ import numpy as np
 from tracejit.ir.types import aval_of
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import field, node, record
-from tracejit.support.source import user_location
+from tracejit.support.source import user_location, warn_once
+from tracejit.tracer.contents import contents, family, namespace_of, underlying
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
+from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT
 from tracejit.tracer.layout import layout_of_array
+from tracejit.tracer.places import (
+    MISSING,
+    AttributePlace,
+    ClassPlace,
+    ContentsPlace,
+    FunctionPlace,
+    KindPlace,
+    Place,
+    SlotPlace,
+    held_by_class,
+)
 from tracejit.tracer.stage import StageInterpreter
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
-__all__ = [
-    "MISSING", "MOST_CONTENT", "MOST_ITEMS", "AttributePlace", "CellPlace", "CellTracer", "ClassPlace", "Dependencies", "ItemPlace",
-    "NamePlace", "Place", "Read", "Reads", "SizePlace", "SlotPlace", "same_layout",
-]  # fmt: skip
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING: Any = _Missing()
-"""What a place holds where there is nothing."""
+__all__ = ["MOST_ITEMS", "CellTracer", "Dependencies", "Read", "Reads", "content", "same_layout"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
-MOST_ITEMS = 256
-"""Containers with more items are neither watched nor looked into."""
-MOST_CONTENT = 1024
-"""Bytes up to which the elements of an array are compared, where the trace asked for their values."""
+MOST_ITEMS = 1 << 16
+"""Items of containers that are compared at each call, of all together; a container with more is taken to stay as it is."""
 _HEAP_TYPE = 1 << 9  # of classes made by class statements
-_DEPTH = 4  # how far into containers
-
-
-@node
-class NamePlace:
-    """A name in a module's namespace."""
-
-    namespace: dict[str, Any]
-    name: str
-
-    def identity(self) -> tuple[Any, ...]:
-        return NamePlace, id(self.namespace), self.name
-
-    def read(self) -> Any:
-        return self.namespace.get(self.name, MISSING)
-
-    def __str__(self) -> str:
-        return f"the global {self.name!r}"
-
-
-@node
-class CellPlace:
-    """A variable of an enclosing function."""
-
-    cell: CellType
-    name: str
-
-    def identity(self) -> tuple[Any, ...]:
-        return CellPlace, id(self.cell), None
-
-    def read(self) -> Any:
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return MISSING
-
-    def __str__(self) -> str:
-        return f"{self.name!r} of an enclosing function"
-
-
-@node
-class AttributePlace:
-    """An attribute kept in an object's own `__dict__`."""
-
-    owner: Any
-    name: str
-
-    def identity(self) -> tuple[Any, ...]:
-        return AttributePlace, id(self.owner), self.name
-
-    def read(self) -> Any:
-        return self.owner.__dict__.get(self.name, MISSING)
-
-    def __str__(self) -> str:
-        return f"the attribute {self.name!r} of a {type(self.owner).__name__}"
-
-
-@node
-class ClassPlace:
-    """An attribute of a class, found through an object that has none of that name itself."""
-
-    owner: Any
-    base: type
-    name: str
-
-    def identity(self) -> tuple[Any, ...]:
-        return ClassPlace, id(self.owner), self.name
-
-    def read(self) -> Any:
-        if self.name in getattr(self.owner, "__dict__", ()):
-            return MISSING
-        return self.base.__dict__.get(self.name, MISSING)
-
-    def __str__(self) -> str:
-        return f"the attribute {self.name!r} of the class {self.base.__name__}"
-
-
-@node
-class SlotPlace:
-    """An attribute of an object of a class with `__slots__`."""
-
-    owner: Any
-    slot: MemberDescriptorType
-
-    def identity(self) -> tuple[Any, ...]:
-        return SlotPlace, id(self.owner), id(self.slot)
-
-    def read(self) -> Any:
-        try:
-            return self.slot.__get__(self.owner)
-        except AttributeError:
-            return MISSING
-
-    def __str__(self) -> str:
-        return f"the attribute {self.slot.__name__!r} of a {type(self.owner).__name__}"
-
-
-@node
-class ItemPlace:
-    """An item of a dict or list."""
-
-    container: Any
-    key: Any
-
-    def identity(self) -> tuple[Any, ...]:
-        return ItemPlace, id(self.container), self.key
-
-    def read(self) -> Any:
-        try:
-            return self.container[self.key]
-        except (LookupError, TypeError):
-            return MISSING
-
-    def __str__(self) -> str:
-        return f"item {self.key!r} of a {type(self.container).__name__}"
-
-
-@node
-class SizePlace:
-    """How many items a dict or list has."""
-
-    container: Any
-
-    def identity(self) -> tuple[Any, ...]:
-        return SizePlace, id(self.container), None
-
-    def read(self) -> int:
-        return len(self.container)
-
-    def __str__(self) -> str:
-        return f"the size of a {type(self.container).__name__}"
-
-
-Place = NamePlace | CellPlace | AttributePlace | SlotPlace | ClassPlace | ItemPlace | SizePlace
 
 
 @node
 class Read:
-    """What a place held.  `constant` is the program's captured array that follows the place, -1 if the object itself was used."""
+    """What a place held.  `constant` is the program's captured array that follows the place, -1 if the object itself was used.
+
+    constants: the same for each of a container's items, empty if none is followed.
+    """
 
     place: Place
     value: Any
     constant: int = -1
+    constants: tuple[int, ...] = ()
+
+    def holds(self) -> bool:
+        """Whether the place holds the very same."""
+        found = self.place.read()
+        if found is self.value:
+            return True
+        return isinstance(self.place, ContentsPlace) and len(found) == len(self.value) and all(map(_same, self.value, found))
 
     def now(self) -> Read | None:
         """The same read of what the place holds now; None if the program is not valid for it."""
         found = self.place.read()
         if found is self.value:
             return self
-        if self.constant >= 0:
-            fits = type(found) is np.ndarray and same_layout(found, self.value)
+        if isinstance(self.place, ContentsPlace):
+            if len(found) != len(self.value):
+                return None
+            numbers = self.constants or (-1,) * len(found)
+            fits = all(one is two or _fits(one, two, n) for one, two, n in zip(self.value, found, numbers, strict=True))
         else:
-            fits = _equal_scalars(self.value, found)
-        return Read(self.place, found, self.constant) if fits else None
+            fits = _fits(self.value, found, self.constant)
+        return Read(self.place, found, self.constant, self.constants) if fits else None
+
+    def follow(self, constants: list[Any]) -> None:
+        """Put the arrays that the place holds among the program's captured ones."""
+        if self.constant >= 0:
+            constants[self.constant] = self.value
+        for n, item in zip(self.constants, self.value if self.constants else (), strict=True):
+            if n >= 0:
+                constants[n] = item
+
+
+def _same(one: Any, two: Any) -> bool:
+    return one is two or (type(one) is type(two) is bytes and one == two)
+
+
+def _fits(one: Any, two: Any, constant: int) -> bool:
+    """Whether a program made for `one` serves `two`."""
+    if constant >= 0:
+        return type(two) is np.ndarray and same_layout(two, one)
+    return _equal_scalars(one, two)
 
 
 def same_layout(one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> bool:
@@ -231,6 +131,7 @@ class CellTracer(Tracer):
         super().__init__(interpreter, None, aval_of(array))
         self.array = array
         self.layout = layout_of_array(array)
+        self.is_array = not array.shape
 
     @property
     def value(self) -> Any:
@@ -263,49 +164,119 @@ class Reads:
     """Collects what a trace reads from outside."""
 
     found: dict[tuple[Any, ...], tuple[Place, Any]] = field(factory=dict[tuple[Any, ...], tuple[Place, Any]])
+    frozen: dict[int, Any] = field(factory=dict[int, Any])  # arrays that cannot be traced: their elements are part of the program
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
+    _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
+    _items: int = 0
 
     def note(self, place: Place, value: Any) -> None:
         """Remember that `place` held `value`; the first time counts."""
         key = place.identity()
         if key not in self.found:
             self.found[key] = place, value
-            self.reach(value)
+            self.reach(value, place)
 
-    def reach(self, value: Any, depth: int = _DEPTH) -> None:
-        """Take a value for one from outside: its items, if it is a container, are watched, as are attributes read from it later."""
-        kind = type(value)
-        if kind is SimpleNamespace or (kind.__module__, kind.__name__) == (
-            "argparse",
-            "Namespace",
-        ):  # their attributes are read without our seeing it
-            self._watched[id(value)] = value
-            value, kind = value.__dict__, dict
-        if kind in (list, dict):
-            if id(value) in self._watched or len(value) > MOST_ITEMS or not depth:
-                return
-            self._watched[id(value)] = value
-            size = SizePlace(value)
-            self.found[size.identity()] = size, len(value)
-            for key, item in value.items() if kind is dict else enumerate(value):
-                place = ItemPlace(value, key)
-                self.found[place.identity()] = place, item
-                self.reach(item, depth - 1)
-        elif kind is tuple and depth:
-            for item in value[:MOST_ITEMS]:
-                self.reach(item, depth - 1)
-        elif kind.__flags__ & _HEAP_TYPE and not isinstance(value, type):
-            self._watched[id(value)] = value
+    def reach(self, value: Any, place: Place | None = None, *, unseen: bool = False) -> None:
+        """Take a value for one from outside: what is in it, if it is a container, is watched, as are attributes read from it later.
+
+        unseen: arrays in it are used without our seeing it, so their elements are part of the program.
+        """
+        pending: list[Any] = [value]
+        while pending:
+            value = pending.pop()
+            kind: Any = type(value)
+            if kind is np.ndarray and unseen:
+                self.frozen[id(value)] = value
+            if kind in _SCALARS or kind is np.ndarray or id(value) in self._watched:
+                continue
+            if isinstance(value, (tuple, frozenset)):
+                self._watched[id(value)] = value
+                pending += value  # type: ignore[arg-type]
+            elif family(kind) is not None:
+                self._watched[id(value)] = value
+                self._items += len(value)
+                if self._items > MOST_ITEMS:
+                    self._items -= len(value)
+                    what = f"a {kind.__name__} of {len(value)} items" + (f" in {place}" if place is not None else "")
+                    warn_once(f"{what} {TAKEN_FOR_CONSTANT}", user_location())
+                    continue
+                inside = ContentsPlace(value)
+                items = contents(value)
+                self.found[inside.identity()] = inside, items
+                pending += items
+            elif (namespace := namespace_of(value)) is not None:
+                self._watched[id(value)] = value
+                pending.append(namespace)
+            elif kind is MappingProxyType:
+                self._watched[id(value)] = value
+                pending.append(underlying(value))
+            elif isinstance(value, partial):
+                self._watched[id(value)] = value
+                pending += [value.func, value.args, value.keywords]
+            elif kind is MethodType:
+                pending.append(value.__self__)
+            elif isinstance(value, (Enum, EnumMeta)):
+                self._watched[id(value)] = value
+                for member in value if isinstance(value, EnumMeta) else (value,):
+                    self.reach(object.__getattribute__(member, "__dict__"), unseen=True)
+            elif kind.__flags__ & _HEAP_TYPE and not isinstance(value, type):
+                self._watched[id(value)] = value
 
     def is_outside(self, owner: Any) -> bool:
         """Whether an object was reached from outside, and not made by the trace."""
         return id(owner) in self._watched
 
+    def stands_for(self, copy: Any, original: Any) -> None:
+        """An object of the trace has the attributes of one from outside."""
+        self._watched[id(copy)] = copy
+        self._twins[id(copy)] = original
+
+    def outside(self) -> list[Any]:
+        """The objects and containers that were reached."""
+        return [x for key, x in self._watched.items() if key not in self._twins]
+
+    def original(self, owner: Any) -> Any:
+        """The object from outside whose attributes an object of the trace has; itself if there is none."""
+        return self._twins.get(id(owner), owner)
+
+    def attribute(self, owner: Any, name: str, value: Any) -> bool:
+        """Note where an attribute of an object was found, `MISSING` if it was not.  Whether it is data that the object or class holds."""
+        owner = self._twins.get(id(owner), owner)
+        kind: Any = type(owner)
+        held = held_by_class(kind, name)
+        if isinstance(held, MemberDescriptorType):
+            if self.is_outside(owner):
+                self.note(SlotPlace(owner, held), value)
+            return True
+        own = object.__getattribute__(owner, "__dict__") if kind.__dictoffset__ else {}
+        if name in own and own[name] is value:
+            if self.is_outside(owner):
+                self.note(AttributePlace(owner, name), value)
+            return True
+        if not isinstance(kind, type) or not self.is_outside(owner):
+            return held is value
+        self.note(ClassPlace(kind, name), held)
+        self.note(KindPlace(owner), kind)
+        if kind.__dictoffset__ and name not in own:
+            self.note(AttributePlace(owner, name), MISSING)
+        return held is value
+
+    def function(self, function: FunctionType) -> None:
+        """A function from outside is used: what it can be given anew counts."""
+        self.note(FunctionPlace(function, "__code__"), function.__code__)
+        if function.__defaults__ is not None:
+            self.note(FunctionPlace(function, "__defaults__"), function.__defaults__)
+        if function.__kwdefaults__ is not None:
+            self.note(FunctionPlace(function, "__kwdefaults__"), function.__kwdefaults__)
+
     def array(self, array: np.ndarray[Any, Any]) -> Any:
         """The tracer that stands for an array from outside; the array itself where nothing is recorded, or it cannot be traced."""
         interpreter = _reader()
-        if interpreter is None or not array.dtype.isnative or not array.flags.aligned:
+        if interpreter is None:
+            return array
+        if not array.dtype.isnative or not array.flags.aligned:
+            self.frozen[id(array)] = array
             return array
         key = id(interpreter), id(array)
         tracer = self._tracers.get(key)
@@ -313,6 +284,9 @@ class Reads:
             try:
                 tracer = self._tracers[key] = CellTracer(interpreter, array)
             except DtypeError:
+                self.frozen[id(array)] = array
+                if array.dtype.hasobject:
+                    self.reach(tuple(array.flat), unseen=True)
                 return array
         return tracer
 
@@ -325,16 +299,22 @@ class Reads:
         for x in frozen_arrays:
             number.pop(id(x), None)
         traced = {id(t.array) for t in self._tracers.values()}
-        places: dict[int, int] = {}
-        for _, value in self.found.values():
-            places[id(value)] = places.get(id(value), 0) + 1
+        count: dict[int, int] = {}
+        for place, value in self.found.values():
+            for x in value if isinstance(place, ContentsPlace) else (value,):
+                count[id(x)] = count.get(id(x), 0) + 1
+
+        def followed(x: Any) -> int:
+            return number.get(id(x), -1) if type(x) is np.ndarray and count[id(x)] == 1 and id(x) in traced else -1
+
         reads: list[Read] = []
         for place, value in self.found.values():
-            if place.read() is not value:
-                continue  # the trace itself changed it
-            follows = places[id(value)] == 1 and id(value) in traced
-            reads.append(Read(place, value, number.get(id(value), -1) if follows else -1))
-        return Dependencies(tuple(reads), tuple(constants), tuple(frozen_arrays))
+            if isinstance(place, ContentsPlace):
+                numbers = tuple(map(followed, value))
+                reads.append(Read(place, value, constants=numbers if any(n >= 0 for n in numbers) else ()))
+            else:
+                reads.append(Read(place, value, followed(value)))
+        return Dependencies(tuple(reads), tuple(constants), (*frozen_arrays, *self.frozen.values()))
 
 
 def _form(array: Any) -> Any:
@@ -342,34 +322,40 @@ def _form(array: Any) -> Any:
     return (array.dtype, array.shape, array.strides, array.ctypes.data) if isinstance(array, np.ndarray) else None
 
 
-def _content(array: np.ndarray[Any, Any]) -> bytes | None:
-    return array.tobytes() if array.nbytes <= MOST_CONTENT and array.flags.c_contiguous else None
+def content(array: np.ndarray[Any, Any]) -> tuple[Any, ...] | None:
+    """Form and elements of an array, to compare with what they are later; None of a large one."""
+    if array.nbytes > MOST_CONTENT:
+        return None
+    return array.dtype, array.shape, tuple(map(id, array.flat)) if array.dtype.hasobject else array.tobytes()
 
 
 @record
 class Dependencies:
     """The places a program depends on, its captured arrays, and those whose elements became part of it.
 
-    Elements of the latter are compared where they are few (`MOST_CONTENT` bytes); a large array is taken to stay as it is.
+    Elements of the latter are compared up to `MOST_CONTENT` bytes; a larger array is taken to stay as it is, of which the trace warned.
     """
 
     reads: tuple[Read, ...] = ()
     constants: tuple[Any, ...] = ()
     frozen_arrays: tuple[np.ndarray[Any, Any], ...] = ()
     _forms: tuple[Any, ...] = ()
-    _contents: tuple[bytes | None, ...] = ()
+    _contents: tuple[tuple[Any, ...] | None, ...] = ()
 
     def __post_init__(self) -> None:
         self._forms = tuple(map(_form, self.constants))
-        self._contents = tuple(map(_content, self.frozen_arrays))
+        self._contents = tuple(map(content, self.frozen_arrays))
 
     def changed(self) -> bool:
         """Whether a place holds something else than when this was made."""
         return (
-            any(read.place.read() is not read.value for read in self.reads)
+            not all(read.holds() for read in self.reads)
             or any(_form(x) != form for x, form in zip(self.constants, self._forms, strict=True))
-            or any(_content(x) != content for x, content in zip(self.frozen_arrays, self._contents, strict=True))
+            or not self._contents_hold()
         )
+
+    def _contents_hold(self) -> bool:
+        return all(content(x) == known for x, known in zip(self.frozen_arrays, self._contents, strict=True))
 
     def any(self) -> bool:
         """Whether there is anything to depend on."""
@@ -385,13 +371,13 @@ class Dependencies:
             now = read.now()
             if now is None:
                 return None
-            if now.constant >= 0:
-                constants[now.constant] = now.value
+            if now is not read:
+                now.follow(constants)
             reads.append(now)
         for array, form in zip(self.constants, self._forms, strict=True):
             if form is not None and _form(array)[:2] != form[:2]:
                 return None
-        if any(_content(x) != content for x, content in zip(self.frozen_arrays, self._contents, strict=True)):
+        if not self._contents_hold():
             return None
         return Dependencies(tuple(reads), tuple(constants), self.frozen_arrays)
 

@@ -16,8 +16,14 @@ from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.support.nodes import field, record
 from tracejit.tracer.interpreter import eager, use_interpreter
 
-__all__ = ["KnownRanges", "KnownValues", "range_of_array"]
+__all__ = ["MOST_CONTENT", "TAKEN_FOR_CONSTANT", "KnownRanges", "KnownValues", "range_of_array"]
 
+MOST_CONTENT = 1 << 20
+"""Bytes up to which the elements of an array from outside are compared at each call, where the trace asked for their values."""
+TAKEN_FOR_CONSTANT = (
+    "is taken for a constant of the compiled program, because comparing it at each call would take long; pass it as an argument, or call "
+    "clear_cache() of the function when it has changed"
+)
 _UNKNOWN = object()
 
 

@@ -3,55 +3,86 @@
 An object finds its methods in its class, whose functions have globals of their own: no clone of a caller changes that.  So for the time
 of a trace the class holds descriptors in place of its functions.  They hand out the redirected function to the thread that traces and
 the original to all others.  A class that several threads trace gets its functions back with the last of them; one that is traced often
-keeps the descriptors.  Attributes of objects pass by the same way, because arrays among them are read at each call and the program
-depends on which they are.
+keeps the descriptors.  Attributes of objects and classes pass by the same way, because arrays among them are read at each call and the
+program depends on which they are; so do stores of attributes, because no traced array may stay behind.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
 from collections.abc import Callable
-from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
-from typing import Any
+from types import FunctionType, WrapperDescriptorType
+from typing import Any, Protocol
 
 from tracejit.support.nodes import field, value
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.captured import AttributePlace, ClassPlace, SlotPlace
 from tracejit.tracer.ownership import is_users_function, is_users_type
+from tracejit.tracer.places import MISSING, StandIn
 from tracejit.tracer.substitutes import substitute_for
 
-__all__ = ["ClassPatches"]
+__all__ = ["CACHED", "Attributes", "ClassPatches"]
 
 _LEFT_ALONE = frozenset({
     "__new__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__", "__getattribute__", "__getattr__", "__setattr__",
     "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__repr__", "__hash__", "__eq__", "__ne__", "__str__",
     "__subclasshook__", "__dir__", "__sizeof__", "__format__", "__instancecheck__", "__subclasscheck__", "__prepare__", "__mro_entries__",
+    "_abc_impl",
 })  # fmt: skip
 
 _lock = threading.RLock()
-_KINDS = frozenset({FunctionType, property, staticmethod, classmethod})
+CACHED: Any = type(functools.cache(lambda: None))
+"""The class of functions that remember their results."""
+_KINDS = frozenset({FunctionType, property, staticmethod, classmethod, functools.cached_property, CACHED})
 _KEPT = 16
 """From so many traces on a class keeps the descriptors: each change of a class costs CPython its caches of look-ups, so an eager
 transformation that is called again and again should make none."""
 
 _methods: dict[type, int] = {}  # class -> in how many traces its methods are redirected now
 _readers: dict[type, int] = {}  # class -> in how many its attributes are
+_hooks: dict[type, dict[str, Any]] = {}  # class -> what it held under the names of `_HOOKS`
 _uses: WeakMap[type, int] = WeakMap()  # class -> in how many its methods ever were
 
 
-class _Member:
-    """Stands in a class for a function, a static or class method."""
+class Attributes(Protocol):
+    """What a trace makes of the attributes of the user's classes and of their objects."""
 
-    __slots__ = ("_active", "_substitute", "original")
+    def active(self) -> bool:
+        """Whether the calling thread traces."""
+        ...
 
-    def __init__(self, original: Any, active: Callable[[], bool], substitute: Callable[[Any], Any]) -> None:
-        self.original = original
-        self._active = active
-        self._substitute = substitute
+    def member(self, kind: type, name: str, original: Any, owner: type) -> Any:
+        """What stands for what the class `kind` holds under a name, found through `owner` or one of its objects."""
+        ...
+
+    def found(self, owner: Any, name: str, value: Any) -> Any:
+        """What stands for the value of an object's attribute; `MISSING` is told too."""
+        ...
+
+    def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
+        """Have `put(owner, name, *value)` set an object's attribute, or delete it."""
+        ...
+
+
+class _Member(StandIn):
+    """Stands in a class for data, a function, a static or class method."""
+
+    __slots__ = ("_attributes", "_kind", "_name")
+
+    def __init__(self, original: Any, kind: type, name: str, attributes: Attributes) -> None:
+        super().__init__(original)
+        self._kind = kind
+        self._name = name
+        self._attributes = attributes
+
+    def _target(self, instance: Any, owner: Any) -> Any:
+        if not self._attributes.active():
+            return self.original
+        return self._attributes.member(self._kind, self._name, self.original, type(instance) if owner is None else owner)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        target = self._substitute(self.original) if self._active() else self.original
-        return target.__get__(instance, owner)
+        return self._target(instance, owner).__get__(instance, owner)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
@@ -64,59 +95,62 @@ def _same(x: Any) -> Any:
     return x
 
 
+class _Data(_Member):
+    """Stands in a class for what is no descriptor."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self._target(instance, owner)
+
+
 class _DataMember(_Member):
     """Stands in a class for a property."""
 
     __slots__ = ()
 
     def __set__(self, instance: Any, value: Any) -> None:
-        target = self._substitute(self.original) if self._active() else self.original
-        target.__set__(instance, value)
+        self._target(instance, None).__set__(instance, value)
 
     def __delete__(self, instance: Any) -> None:
         self.original.__delete__(instance)
 
 
-def _attribute_reader(
-    original: Callable[[Any, str], Any],
-    active: Callable[[], bool],
-    attribute: Callable[[AttributePlace | ClassPlace | SlotPlace, Any], Any],
-) -> Callable[[Any, str], Any]:
+def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattribute__(self: Any, name: str) -> Any:
-        value = original(self, name)
-        if name[:2] == "__" or not active():
-            return value
-        place = _place_of(self, name, value)
-        return value if place is None else attribute(place, value)
+        if (name[:2] == "__" and name != "__dict__") or not attributes.active():
+            return original(self, name)
+        try:
+            value = original(self, name)
+        except AttributeError:
+            attributes.found(self, name, MISSING)
+            raise
+        return attributes.found(self, name, value)
 
     return __getattribute__
 
 
-def _place_of(owner: Any, name: str, value: Any) -> AttributePlace | ClassPlace | SlotPlace | None:
-    """Where an attribute that holds data is kept; None for what a property or a method makes."""
-    kind: Any = type(owner)
-    base = next((c for c in kind.__mro__ if name in c.__dict__), None)
-    held = None if base is None else base.__dict__[name]
-    if isinstance(held, MemberDescriptorType):
-        return SlotPlace(owner, held)
-    if kind.__dictoffset__ and object.__getattribute__(owner, "__dict__").get(name) is value:
-        return AttributePlace(owner, name)
-    return ClassPlace(owner, base, name) if base is not None and held is value else None
+def _attribute_writer(original: Callable[..., None], attributes: Attributes) -> Callable[..., None]:
+    def write(self: Any, name: str, *value: Any) -> None:
+        if attributes.active():
+            attributes.store(self, name, original, *value)
+        else:
+            original(self, name, *value)
+
+    return write
+
+
+_HOOKS = {"__getattribute__": _attribute_reader, "__setattr__": _attribute_writer, "__delattr__": _attribute_writer}
 
 
 @value
 class ClassPatches:
-    """The classes one trace redirects.  `active()` says whether the calling thread traces.
+    """The classes one trace redirects; without `with_attributes` only their functions."""
 
-    substitute: of a function, property, static or class method.
-    attribute: of an attribute that holds data: the place where it is kept, and its value; not called without `with_attributes`.
-    """
-
-    active: Callable[[], bool]
-    substitute: Callable[[Any], Any]
-    attribute: Callable[[AttributePlace | ClassPlace | SlotPlace, Any], Any]
+    attributes: Attributes
     with_attributes: bool = True
     _classes: dict[type, bool] = field(factory=dict[type, bool])  # class -> whether its attributes pass through here
+    before: dict[type, dict[str, Any]] = field(factory=dict[type, dict[str, Any]])  # what those held whose attributes do
 
     def add(self, kind: type) -> None:
         """Redirect a class and the user's classes it inherits from, until `remove`."""
@@ -130,15 +164,22 @@ class ClassPatches:
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
+        data = self.with_attributes
         for name, held in list(vars(kind).items()):
             if type(held) in _KINDS and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Member
-                type.__setattr__(kind, name, made(held, self.active, self.substitute))
-        if not self.with_attributes or (kind not in _readers and type(kind.__getattribute__) is not WrapperDescriptorType):
-            return False  # a class that looks attributes up its own way, or one below that passes them already
+                type.__setattr__(kind, name, made(held, kind, name, self.attributes))
+            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held):
+                type.__setattr__(kind, name, _Data(held, kind, name, self.attributes))
+        if not data:
+            return False
+        self.before[kind] = {name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()}
         if kind not in _readers:
-            original: Any = kind.__getattribute__
-            type.__setattr__(kind, "__getattribute__", _attribute_reader(original, self.active, self.attribute))
+            _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}
+            for name, hook in _HOOKS.items():
+                original: Any = getattr(kind, name)
+                if vars(kind).get(name) is original or type(original) is WrapperDescriptorType:  # others pass a base's
+                    type.__setattr__(kind, name, hook(original, self.attributes))
         _readers[kind] = _readers.get(kind, 0) + 1
         return True
 
@@ -147,9 +188,9 @@ class ClassPatches:
         with _lock:
             for kind, reads in self._classes.items():
                 if reads and _released(_readers, kind):
-                    type.__delattr__(kind, "__getattribute__")
+                    _unhook(kind)
                 if _released(_methods, kind) and (_uses.get(kind) or 0) < _KEPT:
-                    _restore(kind)
+                    _restore(kind, StandIn)
         self._classes.clear()
 
 
@@ -162,10 +203,25 @@ def _released(counts: dict[type, int], kind: type) -> bool:
     return True
 
 
-def _restore(kind: type) -> None:
+def _unhook(kind: type) -> None:
+    for name, original in _hooks.pop(kind).items():
+        if original is not MISSING:
+            type.__setattr__(kind, name, original)
+        elif name in vars(kind):
+            type.__delattr__(kind, name)
+    _restore(kind, _Data)
+
+
+def _restore(kind: type, which: type[StandIn]) -> None:
     for name, held in list(vars(kind).items()):
-        if isinstance(held, _Member):
+        if isinstance(held, which):
             type.__setattr__(kind, name, held.original)
+
+
+def _is_data(held: Any) -> bool:
+    """Whether what a class holds is found as it is."""
+    is_partial = type(held) is functools.partial and sys.version_info < (3, 14)  # from then on it binds as functions do
+    return is_partial or not (isinstance(held, StandIn) or hasattr(held, "__get__"))
 
 
 def _is_redirected(name: str, value: Any) -> bool:
@@ -173,7 +229,12 @@ def _is_redirected(name: str, value: Any) -> bool:
         return False
     if isinstance(value, property):
         return any(type(f) is FunctionType and is_users_function(f) for f in (value.fget, value.fset, value.fdel))
-    function = value.__func__ if type(value) in (staticmethod, classmethod) else value
+    if type(value) is functools.cached_property:
+        function: Any = value.func
+    elif type(value) is CACHED:
+        function = getattr(value, "__wrapped__", None)
+    else:
+        function = value.__func__ if type(value) in (staticmethod, classmethod) else value
     if type(function) is FunctionType and is_users_function(function):
         return True
     return type(value) is staticmethod and substitute_for(function) is not function  # staticmethod(np.zeros)

@@ -22,11 +22,10 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import is_users_type
+from tracejit.tracer.places import MISSING
 from tracejit.tracer.substitutes import called_here, converter, refuse_random
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
-
-_MISSING: Any = object()
 
 
 class Substitution(Protocol):
@@ -55,9 +54,9 @@ class Namespace(dict[str, Any]):
         dict.__setitem__(self, "__builtins__", Builtins(self))
 
     def find(self, name: str) -> Any:
-        """What a function finds under a name, `_MISSING` if nothing."""
-        value = self.real.get(name, _MISSING)
-        return value if value is _MISSING else self._substitution.name(self.real, name, value)
+        """What a function finds under a name, `MISSING` if nothing."""
+        value = self.real.get(name, MISSING)
+        return value if value is MISSING else self._substitution.name(self.real, name, value)
 
     def classes(self) -> tuple[type, ...]:
         """The user's classes among the globals."""
@@ -69,7 +68,7 @@ class Namespace(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = self.find(name)
-        if value is _MISSING:
+        if value is MISSING:
             raise KeyError(name)
         if isinstance(value, type):
             convert = converter(value)
@@ -83,7 +82,7 @@ class Namespace(dict[str, Any]):
     # `globals()` in a redirected function.
     def get(self, name: str, default: Any = None) -> Any:
         value = self.find(name)
-        return default if value is _MISSING else value
+        return default if value is MISSING else value
 
     def __contains__(self, name: object) -> bool:
         return name in self.real
@@ -138,7 +137,7 @@ class Builtins(dict[str, Any]):
         if name == "__import__":
             return dict.__getitem__(self, name)
         value = self._namespace.find(name)
-        if value is not _MISSING:  # code of a class, or of eval
+        if value is not MISSING:  # code of a class, or of eval
             return value
         real = self._namespace.real.get("__builtins__", builtins)
         table: Mapping[str, Any] = real.__dict__ if isinstance(real, ModuleType) else real
@@ -163,7 +162,11 @@ class ModuleView(ModuleType):
         real = object.__getattribute__(self, "__real__")
         if name[:2] == "__":
             return type(self) if name == "__class__" else (real if name == "__real__" else getattr(real, name))
-        value = getattr(real, name)
+        try:
+            value = getattr(real, name)
+        except AttributeError:
+            object.__getattribute__(self, "__substitute__")(real.__dict__, name, MISSING)
+            raise
         if isinstance(value, type):
             convert = converter(value)
             if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]

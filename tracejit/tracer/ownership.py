@@ -80,9 +80,7 @@ def _is_users_class(kind: type) -> bool:
     if functions:
         return any(is_users_function(f) for f in functions)
     module = sys.modules.get(kind.__module__)
-    return (
-        module is not None and (kind.__module__ == "__main__" or getattr(module, "__file__", None) is not None) and is_users_module(module)
-    )
+    return module is None or is_users_module(module)  # no module: one made at run time
 
 
 def is_users_type(kind: Any) -> bool:

@@ -11,25 +11,31 @@ A `Trace` is what one tracing of a function knows: what it read from outside, an
 from __future__ import annotations
 
 import functools
+import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.support.errors import UnsupportedError
+from tracejit.ir.types import DimDependent
+from tracejit.support.errors import LeakedTracerError, UnsupportedError
 from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.captured import MOST_ITEMS, AttributePlace, CellPlace, ClassPlace, NamePlace, Reads, SlotPlace
-from tracejit.tracer.interpreter import current_interpreter, eager
-from tracejit.tracer.methods import ClassPatches
+from tracejit.tracer.captured import MOST_ITEMS, Reads
+from tracejit.tracer.changes import Changes, holds_tracer
+from tracejit.tracer.contents import family, namespace_of, underlying
+from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
+from tracejit.tracer.methods import CACHED, ClassPatches
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
-from tracejit.tracer.substitutes import refuse_random, substitute_for
+from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
+from tracejit.tracer.stage import ChangedLater, NeedValue
+from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
@@ -37,7 +43,7 @@ __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
-_WATCHED_MODULES = frozenset({"math"})
+_WATCHED_MODULES = frozenset({"math", "os"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -52,6 +58,7 @@ class _Substitution:
     """The substitutes that last: one for each function, module and namespace, shared by all traces."""
 
     clones: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
+    originals: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
     namespaces: dict[int, Namespace] = field(factory=dict[int, Namespace])
     modules: dict[str, ModuleView] = field(factory=dict[str, ModuleView])
     lock: threading.RLock = field(factory=threading.RLock)
@@ -69,6 +76,8 @@ class _Substitution:
         if kind in _PLAIN or isinstance(value, Tracer):
             return value
         if kind is FunctionType:
+            if value is os.getenv:
+                return _getenv
             return self.function(value) if is_users_function(value) else substitute_for(value)
         if kind is np.ndarray:
             trace = _trace.get()
@@ -81,9 +90,29 @@ class _Substitution:
             return self._partial(value)
         if kind in (staticmethod, classmethod):
             return kind(self.value(value.__func__))
-        if kind in (tuple, list, dict):
+        if kind is property:
+            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
+            return property(get, set_, delete, value.__doc__)
+        if kind is functools.cached_property:
+            return _CachedProperty(value)
+        if kind is CACHED:
+            return _Cached(value)
+        if isinstance(value, tuple) or family(kind) is not None or namespace_of(value) is not None:
+            self._meet(value)
             trace = _trace.get()
-            return value if trace is None else trace.container(value)
+            return value if trace is None else trace.container(value)  # type: ignore[arg-type]
+        if kind is MappingProxyType:
+            trace = _trace.get()
+            if trace is None or not trace.reads.is_outside(value):
+                return value
+            held = underlying(value)
+            found = self.value(held)
+            return value if found is held else MappingProxyType(found)
+        if value is os.environ:
+            return _Environment()
+        if kind is BuiltinMethodType and family(type(value.__self__)) is not None:  # LOG.append under a name
+            self._held(value.__self__)
+            return getattr(self.value(value.__self__), value.__name__)
         found = substitute_for(value)
         if found is not value:
             return found
@@ -116,7 +145,7 @@ class _Substitution:
         if stored:
             return _refusing(function, stored)
         trace = _trace.get()
-        if function.__closure__ or _has_special_defaults(function):
+        if function.__closure__ or function.__dict__ or _has_special_defaults(function):
             return self._build(function) if trace is None else trace.clone(function, self._build)
         with self.lock:
             clone = self.clones.get(function)
@@ -129,8 +158,8 @@ class _Substitution:
     def _build(self, function: FunctionType, trace: Trace | None = None) -> FunctionType:
         cells = function.__closure__ or ()
         names = function.__code__.co_freevars
-        shared = code_names(function.__code__)[2]
-        closure = tuple(cell if name in shared else CellType() for cell, name in zip(cells, names, strict=True))
+        stored = code_names(function.__code__)[2]
+        closure = tuple(cell if name in stored else CellType() for cell, name in zip(cells, names, strict=True))
         clone = FunctionType(function.__code__, self.namespace(function.__globals__), function.__name__, function.__defaults__, closure)
         _copy_attributes(function, clone)
         if trace is not None:
@@ -138,12 +167,25 @@ class _Substitution:
         for cell, new, name in zip(cells, closure, names, strict=True):
             if new is not cell:
                 self._fill(cell, new, name, trace)
-        clone.__defaults__ = None if function.__defaults__ is None else tuple(self._held(x) for x in function.__defaults__)
-        if function.__kwdefaults__:
-            clone.__kwdefaults__ = {name: self._held(x) for name, x in function.__kwdefaults__.items()}
+            elif trace is not None:
+                trace.changes.may_store(cell, name, function)
+        if _has_special_defaults(function):
+            clone.__defaults__ = None if function.__defaults__ is None else tuple(self._held(x) for x in function.__defaults__)
+            if function.__kwdefaults__:
+                clone.__kwdefaults__ = {name: self._held(x) for name, x in function.__kwdefaults__.items()}
         if trace is not None:
+            if function.__dict__:
+                clone.__dict__ = self._held(function.__dict__)
             trace.enter(function)
+        self.originals[clone] = function
         return clone
+
+    def original(self, x: Any) -> Any:
+        """The function, or bound method, that a clone stands for; anything else as it is."""
+        if type(x) is MethodType and type(x.__func__) is FunctionType:
+            function = self.original(x.__func__)
+            return x if function is x.__func__ else MethodType(function, x.__self__)
+        return x if type(x) is not FunctionType else self.originals.get(x) or x
 
     def _fill(self, cell: CellType, new: CellType, name: str, trace: Trace | None) -> None:
         try:
@@ -181,6 +223,9 @@ class _Substitution:
         return method if function is method.__func__ else MethodType(function, method.__self__)
 
     def _partial(self, partial: functools.partial[Any]) -> Any:
+        trace = _trace.get()
+        if trace is not None:
+            trace.reads.reach(partial)
         function = self.value(partial.func)
         args = tuple(self._held(x) for x in partial.args)
         keywords = {name: self._held(x) for name, x in partial.keywords.items()}
@@ -197,7 +242,8 @@ class Trace:
     """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
 
     patches: ClassPatches
-    reads: Reads = field(factory=Reads)
+    reads: Reads
+    changes: Changes
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
@@ -216,26 +262,49 @@ class Trace:
 
     def enter(self, function: FunctionType) -> None:
         """A function is about to be used: the classes its module defines get redirected methods."""
+        self.reads.function(function)
         key = id(function.__globals__)
         if key not in self._entered:
             self._entered.add(key)
             for kind in _substitution.namespace(function.__globals__).classes():
                 self.patches.add(kind)
 
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """The block runs the function.  What it has changed before an exception stays, unless it will be run again."""
+        try:
+            yield
+        except (NeedValue, DimDependent, ChangedLater):
+            raise
+        except BaseException:
+            self.changes.keep(refuse=False)
+            raise
+
+    def restart(self) -> None:
+        """The function is run again: what it has changed is undone."""
+        self.changes.undo()
+        self._containers.clear()
+
     def container(self, value: Any) -> Any:
-        """A tuple, list or dict from outside: itself, or a copy if something in it is substituted; one copy for the whole trace."""
-        if len(value) > MOST_ITEMS:
+        """A container from outside, with what stands for its items: a tuple, or a copy, one for the whole trace.
+
+        A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there at the end.
+        """
+        if not self.reads.is_outside(value) or (hasattr(value, "__len__") and len(value) > MOST_ITEMS):
             return value
         key = id(value), id(current_interpreter())
         known = self._containers.get(key)
         if known is not None:
             return known[1]
-        items = value.items() if type(value) is dict else enumerate(value)
         self._containers[key] = value, value  # a container may hold itself
-        found = {name: _substitution.value(item) for name, item in items}
-        if any(item is not found[name] for name, item in (value.items() if type(value) is dict else enumerate(value))):
-            self._containers[key] = value, (found if type(value) is dict else type(value)(found.values()))
-        return self._containers[key][1]
+        if isinstance(value, tuple):
+            items = tuple([_substitution.value(item) for item in value])
+            changed = any(item is not one for item, one in zip(items, value, strict=True))
+            found = tuple.__new__(type(value), items) if changed else value
+        else:
+            found = self.changes.copy(value, key, _substitution.value)
+        self._containers[key] = value, found
+        return found
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that is traced, redirected."""
@@ -248,24 +317,167 @@ class Trace:
         return _substitution.value(value)
 
 
-def _patches(with_attributes: bool) -> ClassPatches:
-    return ClassPatches(lambda: _trace.get() is not None, _member, _attribute, with_attributes)
+class _Attributes:
+    """What a trace makes of attributes (see `methods.Attributes`)."""
+
+    def active(self) -> bool:
+        return _trace.get() is not None
+
+    def member(self, kind: type, name: str, original: Any, owner: type) -> Any:
+        trace = _trace.get()
+        if trace is not None:
+            trace.reads.note(ClassPlace(owner if held_by_class(owner, name) is original else kind, name), original)
+        return _substitution.value(original)
+
+    def found(self, owner: Any, name: str, value: Any) -> Any:
+        trace = _trace.get()
+        if name == "__dict__":
+            if trace is not None and trace.reads.is_outside(owner):
+                trace.reads.reach(value, unseen=True)
+            return value
+        is_data = trace is not None and trace.reads.attribute(owner, name, value)
+        return _substitution.value(value) if is_data else value
+
+    def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
+        trace = _trace.get()
+        if trace is None:
+            put(owner, name, *value)
+        else:
+            trace.changes.store(owner, name, put, *value)
 
 
-def _member(value: Any) -> Any:
-    """What stands for a function, property, static or class method in a user's class."""
-    if isinstance(value, property):
-        get, set_, delete = (None if f is None else _substitution.value(f) for f in (value.fget, value.fset, value.fdel))
-        return property(get, set_, delete, value.__doc__)
-    return _substitution.value(value)
+_attributes = _Attributes()
 
 
-def _attribute(place: AttributePlace | ClassPlace | SlotPlace, value: Any) -> Any:
-    """What stands for an attribute with data: an object's own, or one of its class."""
+@contextmanager
+def _outside() -> Generator[None]:
+    """Nothing is traced in the block: functions that keep what they compute compute it as they do elsewhere."""
+    token = _trace.set(None)
+    try:
+        with use_interpreter(eager):
+            yield
+    finally:
+        _trace.reset(token)
+
+
+class _CachedProperty:
+    """Stands for a `cached_property`: an object from outside keeps the value that it has outside of traces."""
+
+    __slots__ = ("_original",)
+
+    def __init__(self, original: functools.cached_property[Any]) -> None:
+        self._original = original
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        trace, original = _trace.get(), self._original
+        if instance is None or trace is None:
+            return original.__get__(instance, owner)
+        if trace.reads.is_outside(instance):
+            try:
+                with _outside():
+                    return original.__get__(instance, owner)
+            except LeakedTracerError:  # it uses what this trace has stored in the object
+                pass
+        redirected = functools.cached_property(_substitution.value(original.func))
+        redirected.__set_name__(type(instance), original.attrname)  # type: ignore[arg-type]
+        return redirected.__get__(instance, owner)
+
+
+class _Cached:
+    """Stands for a function with `functools.cache`: it keeps what it gives outside of traces."""
+
+    __slots__ = ("_original",)
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, original = _trace.get(), self._original
+        if trace is None or holds_tracer((args, kwargs)):
+            return original(*args, **kwargs)
+        args = tuple([_substitution.original(x) for x in args])
+        kwargs = {name: _substitution.original(x) for name, x in kwargs.items()}
+        with _outside():
+            found = original(*args, **kwargs)
+        trace.reads.note(CallPlace(original, args, kwargs), found)
+        return _substitution.value(found)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+class _Environment(MutableMapping[str, str]):
+    """`os.environ` as a traced function sees it: the program depends on the variables that it looks up."""
+
+    def _place(self, key: str) -> ItemPlace:
+        real: Any = os.environ
+        return ItemPlace(real._data, real.encodekey(key))
+
+    def _note(self, key: str) -> None:
+        trace = _trace.get()
+        if trace is not None:
+            place = self._place(key)
+            trace.reads.note(place, place.read())
+
+    def __getitem__(self, key: str) -> str:
+        self._note(key)
+        return os.environ[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._note(key)
+        os.environ[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        self._note(key)
+        del os.environ[key]
+
+    def _all(self) -> Any:
+        trace, real = _trace.get(), os.environ
+        if trace is not None:
+            trace.reads.reach(real._data)  # type: ignore[attr-defined]
+        return real
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def copy(self) -> dict[str, str]:
+        return dict(self._all())
+
+
+def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
+    _note_lookup(owner, name)
+    return getattr(owner, name, *default)
+
+
+def _has_attribute(owner: Any, name: str) -> bool:
+    _note_lookup(owner, name)
+    return hasattr(owner, name)
+
+
+def _note_lookup(owner: Any, name: str) -> None:
+    """Of attributes that are not there only these look-ups are seen, where it is a class or function that may have them."""
     trace = _trace.get()
-    if trace is not None and trace.reads.is_outside(place.owner):
-        trace.reads.note(place, value)
-    return _substitution.value(value)
+    if trace is None:
+        return
+    if isinstance(owner, type) and is_users_type(owner):
+        place = ClassPlace(owner, name)
+        trace.reads.note(place, place.read())
+    elif type(owner) is FunctionType:
+        trace.reads.reach(_substitution.original(owner).__dict__)
+
+
+REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
+REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
+
+
+def _getenv(key: str, default: Any = None) -> Any:
+    return _Environment().get(key, default)
 
 
 def _has_special_defaults(function: FunctionType) -> bool:
@@ -277,8 +489,8 @@ def _same_function(clone: FunctionType, function: FunctionType) -> bool:
     """Whether a clone is up to date: code and defaults can be assigned."""
     return (
         clone.__code__ is function.__code__
-        and clone.__defaults__ == function.__defaults__
-        and clone.__kwdefaults__ == function.__kwdefaults__
+        and clone.__defaults__ is function.__defaults__
+        and clone.__kwdefaults__ is function.__kwdefaults__
     )
 
 
@@ -330,7 +542,7 @@ class _RandomView:
 
 @contextmanager
 def tracing(*, nested: bool = False) -> Generator[Trace]:
-    """A new trace for this thread inside the block.
+    """A new trace for this thread inside the block.  What it changes outside stays, unless it starts again.
 
     nested: one that is in progress goes on; a new one serves an eager transformation, for which nothing is compiled: what it reads from
     objects is not remembered.
@@ -339,10 +551,20 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
     if nested and outer is not None:
         yield outer
         return
-    trace = Trace(patches=_patches(with_attributes=not nested))
+    reads = Reads()
+    patches = ClassPatches(_attributes, with_attributes=not nested)
+    trace = Trace(patches, reads, Changes(reads, _substitution.original, lambda: patches.before))
     token = _trace.set(trace)
     try:
         yield trace
+    except (NeedValue, DimDependent, ChangedLater):
+        trace.changes.undo()
+        raise
+    except BaseException:
+        trace.changes.keep(refuse=False)
+        raise
+    else:
+        trace.changes.keep()
     finally:
         _trace.reset(token)
         trace.patches.remove()

@@ -13,10 +13,10 @@ from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import DimDependent, ShapedArray, aval_of
 from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.nodes import node
-from tracejit.support.source import user_location
+from tracejit.support.source import user_location, warn_once
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
-from tracejit.tracer.known import KnownRanges, KnownValues, range_of_array
+from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT, KnownRanges, KnownValues, range_of_array
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -118,6 +118,10 @@ class StageInterpreter(Interpreter):
                 return value.made() is not None if isinstance(value, Tracer) else id(value) in self._made_here
         return False
 
+    def made_by(self, tracer: Tracer) -> Equation | None:
+        """The equation that computes a tracer, None for an input."""
+        return next((e for e in reversed(self.equations) if tracer._value in e.outputs), None)  # pyright: ignore[reportPrivateUsage]
+
     def value_range(self, tracer: Tracer) -> Range:
         """Between which numbers the elements of a tracer of integers lie."""
         return ANYTHING if self.partial else self._ranges.of(self.atom(tracer))
@@ -145,9 +149,15 @@ class StageInterpreter(Interpreter):
                 if isinstance(value, Tracer):
                     return None if self._may_change(place) else self._relying(var, value.concrete(), None)
                 if id(value) not in self._made_here:
-                    self._looked_into[id(value)] = value
+                    self._look_into(value)
                 return np.array(value)
         return None
+
+    def _look_into(self, array: np.ndarray[Any, Any]) -> None:
+        if id(array) not in self._looked_into:
+            self._looked_into[id(array)] = array
+            if array.nbytes > MOST_CONTENT:
+                warn_once(f"an array {aval_of(array)} from outside, whose values decide here, {TAKEN_FOR_CONSTANT}", user_location())
 
     def _may_change(self, place: int) -> bool:
         """Whether what was captured there must be taken for an array that the body of a loop changes later on."""

@@ -27,7 +27,7 @@ from tracejit.tracer.stage import StageInterpreter, aval_of_argument
 from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
-__all__ = ["CREATION", "REDIRECTED", "called_here", "converter", "redirect_members", "substitute_for"]
+__all__ = ["CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "redirect_members", "substitute_for"]
 
 CREATION = (
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag", "diag_indices",
@@ -39,12 +39,14 @@ CREATION = (
 
 
 @node
-class _Redirected:
+class Redirected:
+    """A function, or type, and what stands for it in traced functions."""
+
     original: Any
     substitute: Any
 
 
-REDIRECTED: dict[int, _Redirected] = {}
+REDIRECTED: dict[int, Redirected] = {}
 """Identity of an original to it and what stands for it while a function is traced.  Filled by `redirect_members`."""
 
 
@@ -59,7 +61,7 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
             substitute = function
         else:
             substitute = _for_nested(original, function) if only_nested else _dispatching(original, function)
-        REDIRECTED[id(original)] = _Redirected(original, substitute)
+        REDIRECTED[id(original)] = Redirected(original, substitute)
 
 
 def substitute_for(value: Any) -> Any:
@@ -195,7 +197,7 @@ def _python_number(x: Tracer, kind: Any) -> Any:
 
 # -- builtins ----------------------------------------------------------------------------------------------------------------------------
 def _isinstance(x: Any, kinds: Any, /) -> bool:
-    """isinstance, for which a traced array is an `np.ndarray`, one of rank 0 a NumPy scalar, a traced Python number that number."""
+    """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar, a traced Python number that number."""
     if not isinstance(x, Tracer):
         return isinstance(x, kinds)
     if isinstance(x, kinds):

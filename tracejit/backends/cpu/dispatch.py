@@ -11,6 +11,7 @@ Everything the C functions change is changed under the GIL, in one piece.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -29,6 +30,7 @@ __all__ = ["Dispatcher", "ensure_loaded", "make_dispatcher", "vectorcall_address
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _TYPES = {
     "PyArray_Type": np.ndarray, "PyComplex_Type": complex, "PyFloat_Type": float, "PyTuple_Type": tuple, "PyUnicode_Type": str,
+    "_Py_TrueStruct": True,
 }  # fmt: skip
 
 
@@ -139,6 +141,8 @@ class _Native:
             llvm.define_symbol(symbol, address)
         types = {symbol: id(kind) for symbol, kind in _TYPES.items()}
         types["PyExc_ReferenceError"] = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_ReferenceError"))
+        c_library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
+        types["tj_compare_memory"] = ctypes.cast(c_library.memcmp, ctypes.c_void_p).value or 0
         library = load_cached(support_text(layout()) + chain.chain_text(layout()), passes="always-inline", symbols=types)
         for symbol in SUPPORT_FUNCTIONS:
             llvm.define_symbol(symbol, library.address(symbol))

@@ -35,7 +35,9 @@ _SUPPORT = Template("""
 @PyFloat_Type = external global i8
 @PyTuple_Type = external global i8
 @PyUnicode_Type = external global i8
+@_Py_TrueStruct = external global i8
 
+declare i32 @tj_compare_memory(ptr, ptr, i64) ; C's memcmp
 declare ptr @PyDict_New()
 declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
@@ -67,7 +69,8 @@ define internal i64 @read_i64(ptr %base, i64 %offset) alwaysinline {
   ret i64 %found
 }
 
-; Whether every watched word is as it was: the count, then for each its address, a mask, the value.
+; Whether every watched word is as it was: the count, then for each its address, a mask, the value. Then blocks of words, which the words
+; before have proved to be there: the count, for each its address, the number of words, a copy. Then a callable that tells the rest, or 0.
 define i1 @tj_watched(ptr %table) {
 entry:
   %none = icmp eq ptr %table, null
@@ -80,7 +83,7 @@ loop:
   %index = phi i64 [0, %start], [%next, %same]
   %record = phi ptr [%first, %start], [%record_next, %same]
   %more = icmp ult i64 %index, %count
-  br i1 %more, label %some, label %yes
+  br i1 %more, label %some, label %blocks
 some:
   %place = load ptr, ptr %record
   %found = load i64, ptr %place
@@ -93,6 +96,42 @@ same:
   %next = add i64 %index, 1
   %record_next = call ptr @word(ptr %record, i64 3)
   br label %loop
+blocks:
+  %block_count = load i64, ptr %record
+  %first_block = call ptr @word(ptr %record, i64 1)
+  br label %block_loop
+block_loop:
+  %block_index = phi i64 [0, %blocks], [%block_next, %block_same]
+  %block = phi ptr [%first_block, %blocks], [%next_block, %block_same]
+  %more_blocks = icmp ult i64 %block_index, %block_count
+  br i1 %more_blocks, label %some_block, label %rest
+some_block:
+  %memory = load ptr, ptr %block
+  %size = call i64 @read_i64(ptr %block, i64 8)
+  %copy = call ptr @read(ptr %block, i64 16)
+  %bytes = shl i64 %size, 3
+  %order = call i32 @tj_compare_memory(ptr %memory, ptr %copy, i64 %bytes)
+  %block_equal = icmp eq i32 %order, 0
+  br i1 %block_equal, label %block_same, label %no
+block_same:
+  %block_next = add i64 %block_index, 1
+  %next_block = call ptr @word(ptr %block, i64 3)
+  br label %block_loop
+rest:
+  %callable = load ptr, ptr %block
+  %told = icmp eq ptr %callable, null
+  br i1 %told, label %yes, label %ask
+ask:
+  %answer = call ptr @PyObject_Vectorcall(ptr %callable, ptr null, i64 0, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %error, label %answered
+error:
+  call void @PyErr_Clear()
+  ret i1 false
+answered:
+  %holds = icmp eq ptr %answer, @_Py_TrueStruct
+  call void @Py_DecRef(ptr %answer)
+  ret i1 %holds
 yes:
   ret i1 true
 no:

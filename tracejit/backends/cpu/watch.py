@@ -13,24 +13,29 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-from functools import cache
-from types import CellType
+from collections import OrderedDict, defaultdict
+from functools import cache, partial
+from types import CellType, FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tracejit.backends.cpu.cpython import layout, native_dispatch_supported
 from tracejit.backends.cpu.entry import Watch
-from tracejit.tracer.captured import (
-    MOST_CONTENT,
+from tracejit.support.nodes import field, record
+from tracejit.tracer.captured import Dependencies, Read, content
+from tracejit.tracer.contents import family
+from tracejit.tracer.known import MOST_CONTENT
+from tracejit.tracer.places import (
+    MISSING,
     AttributePlace,
     CellPlace,
     ClassPlace,
-    Dependencies,
+    ContentsPlace,
+    FunctionPlace,
     ItemPlace,
+    KindPlace,
     NamePlace,
-    Place,
-    SizePlace,
     SlotPlace,
 )
 
@@ -38,6 +43,8 @@ __all__ = ["make_watch", "words_hold"]
 
 Check: TypeAlias = tuple[int, int, int]
 """(address of a word, mask, what the masked word is)"""
+Block: TypeAlias = tuple[int, int]
+"""(address, how many words): memory that is compared with a copy"""
 
 _ALL = 2**64 - 1
 # Bytes into a dict: number of items, keys object, values (of an object's dict that shares its keys with others).
@@ -52,10 +59,41 @@ _MANAGED_DICT = -24
 """Bytes from an object to the pointer to its dict, unless its class says where in the object that is."""
 # Bytes into a member descriptor: the address of its definition; in that: where the member is in an object.
 _MEMBER, _MEMBER_OFFSET = 40, 16
+# Bytes into a set: number of items, size of its table less one, the table; words of an entry.
+_SET_USED, _SET_MASK, _SET_TABLE, _SET_ENTRY = 24, 32, 40, 2
+_ORDERED_STATE = 72
+"""Bytes into an OrderedDict to the count of changes of its order."""
+_FUNCTION_WORDS = 20
+_HEAP_TYPE = 1 << 9
 
 
 class _Unwatchable(Exception):
     """The place cannot be watched by words."""
+
+
+@record
+class _Table:
+    """What is compared: words and blocks of memory, and what only Python can tell."""
+
+    checks: dict[Check, None] = field(factory=dict[Check, None])
+    blocks: dict[Block, None] = field(factory=dict[Block, None])
+    slow: list[Any] = field(factory=list[Any])  # functions that say whether something is as it was
+
+    def add(self, checks: list[Check], blocks: list[Block] | None = None) -> None:
+        self.checks.update(dict.fromkeys(checks))
+        self.blocks.update(dict.fromkeys(blocks or []))
+
+    def words(self) -> tuple[Any, Any]:
+        """(the table as `tj_watched` reads it, what it points to)"""
+        copies = [np.frombuffer(ctypes.string_at(address, 8 * count), np.uint64).copy() for address, count in self.blocks]
+        call = partial(_all_hold, tuple(self.slow)) if self.slow else None
+        table = [len(self.checks), *(word for check in self.checks for word in check), len(copies)]
+        table += [word for (address, count), copy in zip(self.blocks, copies, strict=True) for word in (address, count, copy.ctypes.data)]
+        return np.array([*table, 0 if call is None else id(call)], np.uint64), (copies, call)
+
+
+def _all_hold(questions: tuple[Any, ...]) -> bool:
+    return all(holds() for holds in questions)
 
 
 def make_watch(dependencies: Dependencies) -> tuple[Watch, Any]:
@@ -68,107 +106,197 @@ def make_watch(dependencies: Dependencies) -> tuple[Watch, Any]:
         return not dependencies.changed()
 
     try:
-        checks = _checks(dependencies)
+        found = _table(dependencies)
+        table, copies = found.words()
+        if not holds():
+            raise _Unwatchable
     except _Unwatchable:
         return Watch(0, holds), dependencies
-    table = np.array([len(checks), *(word for check in checks for word in check)], np.uint64)
     # An object's dict can be replaced by another, and would then be freed.
-    held = [(_dict_of(read.place), getattr(getattr(read.place, "owner", None), "__dict__", None)) for read in dependencies.reads]
-    return Watch(table.ctypes.data, holds), (table, dependencies, held)
+    held = [_dict_of(read) for read in dependencies.reads]
+    return Watch(table.ctypes.data, holds), (table, copies, dependencies, held)
 
 
 def words_hold(watch: Watch) -> bool:
     """What compiled entries find: whether the words are as they were."""
     if not watch.address:
         return watch.holds()
-    count = _word(watch.address)
-    words = (ctypes.c_size_t * (3 * count)).from_address(watch.address + 8)
-    return _holds(list(zip(words[0::3], words[1::3], words[2::3], strict=True)))
+    at = watch.address
+    count = _word(at)
+    words = (ctypes.c_size_t * (3 * count)).from_address(at + 8)
+    if not _holds(list(zip(words[0::3], words[1::3], words[2::3], strict=True))):
+        return False
+    at += 8 + 24 * count
+    count = _word(at)
+    for n in range(count):
+        address, size, copy = (_word(at + 8 + 24 * n + 8 * k) for k in range(3))
+        if ctypes.string_at(address, 8 * size) != ctypes.string_at(copy, 8 * size):
+            return False
+    call = _word(at + 8 + 24 * count)
+    return not call or watch.holds()
 
 
-def _checks(dependencies: Dependencies) -> list[Check]:
+def _table(dependencies: Dependencies) -> _Table:
     if not native_dispatch_supported()[0] or not _dicts_are_understood():
         raise _Unwatchable
+    table = _Table()
     dicts: dict[int, tuple[dict[Any, Any], list[tuple[Any, Any]]]] = {}
-    checks: dict[Check, None] = {}
     for read in dependencies.reads:
-        namespace = _dict_of(read.place)
-        if namespace is None:
-            checks.update(dict.fromkeys(_place_checks(read.place, read.value)))
-        else:
-            dicts.setdefault(id(namespace), (namespace, []))[1].append((_key_of(read.place), read.value))
-            if isinstance(read.place, AttributePlace | ClassPlace):
-                checks.update(dict.fromkeys(_own_dict_checks(read.place)))
+        namespace = _dict_of(read)
+        if namespace is not None:
+            dicts.setdefault(id(namespace), (namespace, []))[1].append((_key_of(read), read.value))
+            if isinstance(read.place, AttributePlace):
+                table.add(_own_dict_checks(read.place.owner))
+            continue
+        try:
+            _add_place(table, read)
+        except _Unwatchable:
+            if not read.holds():
+                raise
+            table.slow.append(read.holds)
     for namespace, names in dicts.values():
-        checks.update(dict.fromkeys(dict_checks(namespace, names)))
-    for array in dependencies.constants:
-        if isinstance(array, np.ndarray):
-            checks.update(dict.fromkeys(_array_checks(array)))
-    for array in dependencies.frozen_arrays:
-        checks.update(dict.fromkeys(_content_checks(array)))
-    return list(checks)
+        table.add(dict_checks(namespace, names))
+    for item in dependencies.constants:
+        if isinstance(item, np.ndarray):
+            table.add(_array_checks(item))
+    for item in dependencies.frozen_arrays:
+        _add_elements(table, item)
+    return table
 
 
-def _dict_of(place: Place) -> dict[Any, Any] | None:
-    match place:
+def _dict_of(read: Read) -> dict[Any, Any] | None:
+    """The dict in which one item is watched."""
+    match read.place:
         case NamePlace(namespace, _):
             return namespace
         case AttributePlace(owner, _):
-            return owner.__dict__
-        case ClassPlace(_, base, _):
-            found = [x for x in gc.get_referents(base.__dict__) if type(x) is dict]  # the dict behind the mapping proxy
-            return found[0] if found else None
-        case ItemPlace(container, _) if type(container) is dict:
+            return object.__getattribute__(owner, "__dict__")
+        case ItemPlace(container, _):
             return container
         case _:
             return None
 
 
-def _key_of(place: Place) -> Any:
-    return place.key if isinstance(place, ItemPlace) else place.name  # type: ignore[union-attr]
+def _key_of(read: Read) -> Any:
+    return read.place.key if isinstance(read.place, ItemPlace) else read.place.name  # type: ignore[union-attr]
 
 
-def _place_checks(place: Place, value: Any) -> list[Check]:
-    at = layout()
-    match place:
+def _add_place(table: _Table, read: Read) -> None:
+    value = read.value
+    match read.place:
         case CellPlace(cell, _):
-            return [(id(cell) + _CELL_CONTENTS, _ALL, id(value))]
+            table.add([(id(cell) + _CELL_CONTENTS, _ALL, 0 if value is MISSING else id(value))])
         case SlotPlace(owner, slot):
             address = id(owner) + _word(_word(id(slot) + _MEMBER) + _MEMBER_OFFSET)
-            if _word(address) != id(value):
-                raise _Unwatchable
-            return [(address, _ALL, id(value))]
-        case ItemPlace(container, index) if type(container) is list:
-            items = _word(id(container) + at.list_items)
-            return [
-                (id(container) + at.sequence_size, _ALL, len(container)),
-                (id(container) + at.list_items, _ALL, items),
-                (items + 8 * index, _ALL, id(value)),
-            ]
-        case SizePlace(container) if type(container) in (list, dict):
-            offset = at.sequence_size if type(container) is list else _DICT_USED
-            return [(id(container) + offset, _ALL, len(container))]
+            _need(_word(address) == (0 if value is MISSING else id(value)))
+            table.add([(address, _ALL, _word(address))])
+        case KindPlace(owner):
+            table.add([(id(owner) + layout().object_type, _ALL, id(value))])
+        case ClassPlace(kind, name):
+            for base in kind.__mro__:
+                if base.__flags__ & _HEAP_TYPE:
+                    table.add(dict_checks(_dict_of_class(base), [(name, base.__dict__.get(name, MISSING))]))
+                if name in base.__dict__:
+                    break
+        case FunctionPlace(function, name):
+            address = id(function) + _function_offset(name)
+            _need(_word(address) == id(value))
+            table.add([(address, _ALL, id(value))])
+        case ContentsPlace(container):
+            _need(read.holds())
+            table.add(*_contents_checks(container))
         case _:
             raise _Unwatchable
 
 
-def _own_dict_checks(place: AttributePlace | ClassPlace) -> list[Check]:
-    """The checks that an object's dict is the one it has now; for a class's attribute, that the object got none that could hide it."""
-    own = getattr(place.owner, "__dict__", None)
-    if own is None:
-        return []
-    offset = type(place.owner).__dictoffset__
-    address = id(place.owner) + (offset if offset > 0 else _MANAGED_DICT)
-    if _word(address) != id(own):
+def _need(condition: bool) -> None:
+    if not condition:
         raise _Unwatchable
-    checks = [(address, _ALL, id(own))]
-    return [*checks, (id(own) + _DICT_USED, _ALL, len(own))] if isinstance(place, ClassPlace) else checks
+
+
+def _dict_of_class(kind: type) -> dict[str, Any]:
+    """The dict behind a class's `__dict__`, which is a proxy."""
+    found = [x for x in gc.get_referents(kind.__dict__) if type(x) is dict]
+    _need(bool(found))
+    return found[0]
+
+
+@cache
+def _function_offset(name: str) -> int:
+    """Where a function holds what can be assigned to it."""
+
+    def sample(x: int = 12345, *, y: int = 54321) -> int:
+        return x + y
+
+    words = (ctypes.c_size_t * _FUNCTION_WORDS).from_address(id(sample))[: FunctionType.__basicsize__ // 8]
+    places = [n for n, word in enumerate(words) if word == id(getattr(sample, name))]
+    _need(len(places) == 1)
+    return 8 * places[0]
+
+
+def _contents_checks(container: Any) -> tuple[list[Check], list[Block]]:
+    at, start = layout(), id(container)
+    base = family(type(container))
+    if base is list:
+        items = _word(start + at.list_items)
+        checks = [(start + at.sequence_size, _ALL, len(container)), (start + at.list_items, _ALL, items)]
+        return checks, [(items, len(container))] if len(container) else []
+    if base is set:
+        _need(_sets_are_understood())
+        return _set_contents(container)
+    if base in (dict, defaultdict, OrderedDict):
+        checks, blocks = _dict_contents(container)
+        if base is OrderedDict:
+            _need(_orders_are_understood())
+            checks.append((start + _ORDERED_STATE, _ALL, _word(start + _ORDERED_STATE)))
+        if base is defaultdict:
+            _need(container.default_factory is None or _word(start + dict.__basicsize__) == id(container.default_factory))
+            checks.append((start + dict.__basicsize__, _ALL, _word(start + dict.__basicsize__)))
+        return checks, blocks
+    raise _Unwatchable
+
+
+def _set_contents(container: set[Any]) -> tuple[list[Check], list[Block]]:
+    start = id(container)
+    checks = [(start + n, _ALL, _word(start + n)) for n in (_SET_USED, _SET_MASK, _SET_TABLE)]
+    return checks, [(_word(start + _SET_TABLE), _SET_ENTRY * (_word(start + _SET_MASK) + 1))]
+
+
+def _dict_contents(container: dict[Any, Any]) -> tuple[list[Check], list[Block]]:
+    start = id(container)
+    keys, values = _word(start + _DICT_KEYS), _word(start + _DICT_VALUES)
+    form = _word(keys + _KEYS_SIZE) & _KEYS_FORM
+    count = _word(keys + _KEYS_ENTRIES)
+    checks = [
+        (start + _DICT_KEYS, _ALL, keys),
+        (start + _DICT_VALUES, _ALL, values),
+        (start + _DICT_USED, _ALL, len(container)),
+        (keys + _KEYS_SIZE, _KEYS_FORM, form),
+        (keys + _KEYS_ENTRIES, _ALL, count),
+    ]
+    if not count:
+        return checks, []
+    wide, _ = _entry_form(keys)
+    first = keys + _KEYS_INDEX + (1 << _byte(keys + _KEYS_SIZE + 1))
+    blocks = [(first, count * wide // 8)]
+    return checks, [*blocks, (values + _VALUES_ITEMS, count)] if values else blocks
+
+
+def _own_dict_checks(owner: Any) -> list[Check]:
+    """The checks that an object's dict is the one it has now."""
+    own = object.__getattribute__(owner, "__dict__")
+    offset = type(owner).__dictoffset__
+    address = id(owner) + (offset if offset > 0 else _MANAGED_DICT)
+    _need(_word(address) == id(own))
+    return [(address, _ALL, id(own))]
 
 
 def dict_checks(namespace: dict[Any, Any], names: list[tuple[Any, Any]]) -> list[Check]:
-    """The checks that each of `names` (key, value) is in a dict as it is now."""
-    if type(namespace) is not dict:  # one of another class may look names up its own way
-        raise _Unwatchable
+    """The checks that each of `names` (key, value) is in a dict as it is now; where the value is `MISSING`, that the key is not.
+
+    A key that is not there cannot come without a further entry, or into a slot of its own.
+    """
+    _need(type(namespace) is dict)  # one of another class may look names up its own way
     start = id(namespace)
     keys, values = _word(start + _DICT_KEYS), _word(start + _DICT_VALUES)
     checks = [
@@ -180,6 +308,13 @@ def dict_checks(namespace: dict[Any, Any], names: list[tuple[Any, Any]]) -> list
     wide, key_at = _entry_form(keys)
     first = keys + _KEYS_INDEX + (1 << _byte(keys + _KEYS_SIZE + 1))
     for name, value in names:
+        if value is MISSING:
+            _need(name not in namespace)
+            checks.append((keys + _KEYS_ENTRIES, _ALL, _word(keys + _KEYS_ENTRIES)))
+            if values:  # what the dict's values are named is shared with others, which may have the name
+                count = _word(keys + _KEYS_ENTRIES)
+                checks += [(a, _ALL, 0) for n in range(count) if _word(a := values + _VALUES_ITEMS + 8 * n) == 0]
+            continue
         place = places.get(name)
         if place is None:
             raise _Unwatchable
@@ -223,16 +358,20 @@ def _array_checks(array: np.ndarray[Any, Any]) -> list[Check]:
     return checks
 
 
-def _content_checks(array: np.ndarray[Any, Any]) -> list[Check]:
-    """The elements of a small contiguous array; those of others are not watched."""
+def _add_elements(table: _Table, array: np.ndarray[Any, Any]) -> None:
+    """The elements of an array of up to `MOST_CONTENT` bytes."""
     data, size = array.ctypes.data, array.nbytes
-    if size > MOST_CONTENT or data % 8 or not array.flags.c_contiguous:
-        return []
-    content = array.tobytes() + bytes(-size % 8)
-    words = np.frombuffer(content, "<u8")
-    last = 2 ** (8 * (size % 8)) - 1 if size % 8 else _ALL
-    masks = [_ALL] * (len(words) - 1) + [last] * bool(len(words))
-    return [(data + 8 * n, mask, int(word)) for n, (word, mask) in enumerate(zip(words, masks, strict=True))]
+    if size > MOST_CONTENT:
+        return
+    if data % 8 or not array.flags.c_contiguous:
+        known = content(array)
+        table.slow.append(lambda: content(array) == known)
+        return
+    table.add(_array_checks(array), [(data, size // 8)] if size >= 8 else [])
+    if size % 8:
+        mask = 2 ** (8 * (size % 8)) - 1
+        last = int.from_bytes(array.tobytes()[-(size % 8) :], "little")
+        table.add([(data + size // 8 * 8, mask, last)])
 
 
 def _word(address: int) -> int:
@@ -263,7 +402,14 @@ class _Slotted:
 def _dicts_are_understood() -> bool:
     """Whether checks see every change, tried on live dicts: of a module, of an object, with keys that are no strings."""
     try:
-        return all(_sees_changes(namespace) for namespace in _samples()) and _cell_is_understood() and _slot_is_understood()
+        return (
+            all(_sees_changes(namespace) for namespace in _samples())
+            and all(_sees_new_names(namespace) for namespace in _samples())
+            and all(map(_sees_contents, ({"a": 1, "b": 2}, {1: 1, "b": 2}, _Sample().__dict__, defaultdict(int, {"a": 1}))))
+            and _sees_contents([1, 2])
+            and _cell_is_understood()
+            and _slot_is_understood()
+        )
     except _Unwatchable:
         return False
 
@@ -291,6 +437,69 @@ def _sees_changes(namespace: dict[Any, Any]) -> bool:
     return not _holds(checks)
 
 
+def _sees_new_names(namespace: dict[Any, Any]) -> bool:
+    checks = dict_checks(namespace, [("a new name", MISSING)])
+    if not _holds(checks):
+        return False
+    namespace["a new name"] = 1
+    return not _holds(checks)
+
+
+def _sees_contents(container: Any, find: Any = _contents_checks) -> bool:
+    """Whether another item, one more and one less are seen."""
+    for change in (_exchange, _grow, _shrink):
+        checks, blocks = find(container)
+        before = [ctypes.string_at(address, 8 * count) for address, count in blocks]
+        if not _holds(checks) or container != container.copy():
+            return False
+        change(container)
+        if _holds(checks) and [ctypes.string_at(address, 8 * count) for address, count in blocks] == before:
+            return False
+    return True
+
+
+def _exchange(container: Any) -> None:
+    if isinstance(container, set):
+        container.discard(next(iter(container)))
+        container.add(object())
+    else:
+        container[next(iter(container)) if isinstance(container, dict) else 0] = object()
+
+
+def _grow(container: Any) -> None:
+    container.add(object()) if isinstance(container, set) else container.update(new=1) if isinstance(container, dict) else container.append(
+        1
+    )
+
+
+def _shrink(container: Any) -> None:
+    container.popitem() if isinstance(container, dict) else container.pop()
+
+
+@cache
+def _sets_are_understood() -> bool:
+    sample: set[Any] = {1, "a", (2, 3)}
+    at = id(sample)
+    if _word(at + _SET_USED) != 3 or _word(at + _SET_MASK) != 7:
+        return False
+    entries = (ctypes.c_size_t * 16).from_address(_word(at + _SET_TABLE))
+    return {x for x in entries[::2] if x} == {id(x) for x in sample} and all(
+        _sees_contents(x, _set_contents) for x in (sample, set(range(100)))
+    )
+
+
+@cache
+def _orders_are_understood() -> bool:
+    sample: OrderedDict[str, int] = OrderedDict(a=1, b=2)
+    if OrderedDict.__basicsize__ < _ORDERED_STATE + 8:
+        return False
+    before = _word(id(sample) + _ORDERED_STATE)
+    if before > 1 << 20:
+        return False
+    sample.move_to_end("a")
+    return _word(id(sample) + _ORDERED_STATE) != before
+
+
 def _cell_is_understood() -> bool:
     value = object()
     cell = CellType(value)
@@ -299,4 +508,5 @@ def _cell_is_understood() -> bool:
 
 def _slot_is_understood() -> bool:
     sample = _Slotted()
-    return bool(_place_checks(SlotPlace(sample, _Slotted.__dict__["second"]), sample.second))
+    _add_place(_Table(), Read(SlotPlace(sample, _Slotted.__dict__["second"]), sample.second))  # raises where it is not
+    return True

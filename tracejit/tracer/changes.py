@@ -1,0 +1,314 @@
+"""What a traced function changes outside of itself: attributes, variables of enclosing functions, containers.
+
+Python's own changes (a counter, a cache that is filled) happen, and the program is one for the state before them: the next call finds
+another state and is traced for it.  A traced array must not stay behind.  One that depends on no argument is replaced by its value, as
+Python would have left it; for others the change is undone, and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import CellType, FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import field, record
+from tracejit.support.source import Location, user_location
+from tracejit.tracer.bytecode import instructions, name_of
+from tracejit.tracer.captured import CellTracer, Reads
+from tracejit.tracer.contents import contents, copied, family, merge, namespace_of, refill
+from tracejit.tracer.places import MISSING, AttributePlace, CellPlace, ClassPlace, ContentsPlace, SlotPlace, StandIn, held_by_class
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["Changes", "holds_tracer"]
+
+
+@record
+class _Store:
+    """A place that the trace stores to, what it held before, and where the user's code first did so."""
+
+    place: AttributePlace | SlotPlace | CellPlace
+    before: Any
+    location: Location | None
+
+
+@record
+class _Copy:
+    """A container from outside, the copy that the trace has, and what was in the copy at first."""
+
+    original: Any
+    copy: Any
+    first: tuple[Any, ...]
+    items: tuple[Any, ...]  # what was in the original
+
+
+@record
+class Changes:
+    """Collects what one trace changes outside, to keep it or to undo it."""
+
+    reads: Reads
+    original_of: Callable[[Any], Any]  # of a function's clone
+    classes: Callable[[], dict[type, dict[str, Any]]]  # that the trace redirects, and what they held before
+    _stores: dict[tuple[Any, ...], _Store] = field(factory=dict[tuple[Any, ...], _Store])
+    _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
+
+    def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
+        """Set an attribute, or delete it; of an object from outside it is remembered what it held."""
+        owner = self.reads.original(owner)
+        if self.reads.is_outside(owner):
+            held = held_by_class(type(owner), name)
+            if hasattr(type(held), "__get__") and type(held).__name__ == "member_descriptor":
+                self._about_to_store(SlotPlace(owner, held))
+            elif type(owner).__dictoffset__ and not hasattr(type(held), "__set__"):
+                self._about_to_store(AttributePlace(owner, name))
+        put(owner, name, *value)
+
+    def may_store(self, cell: CellType, name: str, function: FunctionType) -> None:
+        """A function from outside stores a variable of one that encloses it."""
+        code = function.__code__
+        offset = next((at for op, n, at in instructions(code) if op == "STORE_DEREF" and name_of(code, op, n) == name), 0)
+        self._about_to_store(CellPlace(cell, name), Location(code, offset))
+
+    def _about_to_store(self, place: AttributePlace | SlotPlace | CellPlace, location: Location | None = None) -> None:
+        key = place.identity()
+        if key not in self._stores:
+            before = place.read()
+            self._stores[key] = _Store(place, before, location or user_location())
+            self.reads.note(place, before)
+
+    def copy(self, container: Any, key: tuple[int, int], stands_for: Callable[[Any], Any]) -> Any:
+        """What the trace has in place of a container: a copy, or itself where it cannot be copied."""
+        namespace = namespace_of(container)
+        if namespace is not None:
+            made = object.__new__(type(container)) if type(container) is not SimpleNamespace else SimpleNamespace()
+            made.__dict__.update({name: stands_for(item) for name, item in namespace.items()})
+            self._copies[key] = _Copy(namespace, made.__dict__, contents(made.__dict__), contents(namespace))
+            return made
+        items = contents(container)
+        made = copied(container, stands_for)
+        if made is not container:
+            self._copies[key] = _Copy(container, made, contents(made), items)
+            if hasattr(made, "__dict__"):
+                self.reads.stands_for(made, container)
+        return made
+
+    def undo(self) -> None:
+        """The trace starts again, or is refused: everything is as it was before."""
+        for store in self._stores.values():
+            _put(store.place, store.before)
+        for kind, name, before, _ in self._class_changes():
+            type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
+        for container, items in self._changed_containers():
+            refill(container, items)
+        self._stores.clear()
+        self._copies.clear()
+
+    def keep(self, *, refuse: bool = True) -> None:
+        """The trace is over: what it has changed stays.
+
+        refuse: False where an exception is on its way; traced arrays are then removed without a word.
+
+        Raises: UnsupportedError if a traced array that depends on an argument would stay; then nothing is changed.
+        """
+        refused: UnsupportedError | None = None
+        actions: list[Callable[[], None]] = []
+        for change in (*self._told(), *self._untold()):
+            try:
+                actions.append(change())
+            except UnsupportedError as error:
+                refused = refused or error
+        if refuse and refused is not None:
+            self.undo()
+            raise refused
+        for act in actions:
+            act()
+        if refused is not None:
+            self._remove_tracers()
+        self._stores.clear()
+        self._copies.clear()
+
+    def _told(self) -> list[Callable[[], Callable[[], None]]]:
+        """For each change that was seen what finds out how to keep it."""
+        return [partial(self._keep_store, s) for s in self._stores.values()] + [partial(self._keep_copy, c) for c in self._copies.values()]
+
+    def _keep_store(self, store: _Store) -> Callable[[], None]:
+        now = store.place.read()
+        if now is store.before or not self._concerns(now):
+            return _nothing
+        return partial(_put, store.place, self._real(now, str(store.place), store.location))
+
+    def _keep_copy(self, copy: _Copy) -> Callable[[], None]:
+        now = contents(copy.copy)
+        if len(now) == len(copy.first) and all(map(_same, now, copy.first)):
+            return _nothing
+        known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)}
+        where = self._where(copy.original)
+        items = tuple([known[id(x)] if id(x) in known else self._real(x, where, None) for x in now])
+        return partial(merge, copy.original, copy.items, items)
+
+    def _untold(self) -> list[Callable[[], Callable[[], None]]]:
+        """The same for what was changed in ways that are not seen: classes, containers without a copy, dicts of objects."""
+        found: list[Callable[[], Callable[[], None]]] = []
+        for kind, name, before, now in self._class_changes():
+            self.reads.note(ClassPlace(kind, name), before)
+            found.append(partial(self._keep_class, kind, name, now))
+        for container, _ in self._changed_containers():
+            found.append(partial(self._keep_contents, container))
+        for owner, name, before in self._changed_objects():
+            found.append(partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
+        return found
+
+    def _keep_class(self, kind: type, name: str, now: Any) -> Callable[[], None]:
+        if not self._concerns(now):
+            return _nothing
+        return partial(type.__setattr__, kind, name, self._real(now, str(ClassPlace(kind, name)), None))
+
+    def _keep_contents(self, container: Any) -> Callable[[], None]:
+        where = self._where(container)
+        return partial(refill, container, tuple([self._real(x, where, None) for x in contents(container)]))
+
+    def _remove_tracers(self) -> None:
+        """An exception is on its way: what cannot stay is as before."""
+        for store in self._stores.values():
+            if holds_tracer(store.place.read(), self.reads):
+                _put(store.place, store.before)
+        for kind, name, before, now in self._class_changes():
+            if holds_tracer(now, self.reads):
+                type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
+        for container, items in self._changed_containers():
+            refill(container, items)
+        for owner, name, before in self._changed_objects():
+            _put(AttributePlace(owner, name), before)
+
+    def _class_changes(self) -> list[tuple[type, str, Any, Any]]:
+        """(class, name, what it held before, what it holds) of data of the user's classes that the trace has bound anew."""
+        found: list[tuple[type, str, Any, Any]] = []
+        for kind, before in self.classes().items():
+            for name, now in list(vars(kind).items()):
+                if name[:2] != "__" and not isinstance(now, StandIn) and before.get(name, MISSING) is not now:
+                    found.append((kind, name, before.get(name, MISSING), now))
+        return found
+
+    def _changed_containers(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Containers without a copy into which traced arrays got, and what was in them."""
+        copied_here = {id(copy.original) for copy in self._copies.values()}
+        places = [(p.container, items) for p, items in self.reads.found.values() if isinstance(p, ContentsPlace)]
+        return [(c, items) for c, items in places if id(c) not in copied_here and any(holds_tracer(x, self.reads) for x in contents(c))]
+
+    def _changed_objects(self) -> list[tuple[Any, str, Any]]:
+        """(object, name, what it held) of attributes with traced arrays that got into an object's dict by itself."""
+        found: list[tuple[Any, str, Any]] = []
+        told = {(id(s.place.owner), s.place.name) for s in self._stores.values() if isinstance(s.place, AttributePlace)}
+        for owner in self.reads.outside():
+            own = object.__getattribute__(owner, "__dict__") if type(owner).__dictoffset__ else {}
+            for name, value in list(own.items()):
+                if (id(owner), name) not in told and holds_tracer(value, self.reads):
+                    found.append((owner, name, self.reads.found.get(AttributePlace(owner, name).identity(), (None, MISSING))[1]))
+        return found
+
+    def _where(self, container: Any) -> str:
+        """Where a container was found, in words."""
+        kind = f"a {type(container).__name__}"
+        return next((f"{place}, {kind}" for place, value in self.reads.found.values() if value is container), kind)
+
+    def _concerns(self, x: Any) -> bool:
+        return holds_tracer(x) or self.original_of(x) is not x
+
+    def _real(self, x: Any, where: str, location: Location | None) -> Any:
+        """What Python would have left in place of a value of the trace."""
+        if isinstance(x, CellTracer):
+            return x.array
+        if isinstance(x, Tracer):
+            return self._value(x, where, location)
+        if type(x) in (tuple, list, dict) or family(type(x)) is not None:
+            if not holds_tracer(x):
+                return x
+            if isinstance(x, tuple):
+                return tuple.__new__(type(x), [self._real(item, where, location) for item in x])
+            refill(x, tuple([self._real(item, where, location) for item in contents(x)]))
+            return x
+        if type(x).__dictoffset__ and type(x).__flags__ & _HEAP_TYPE and not isinstance(x, type) and holds_tracer(x):
+            own = object.__getattribute__(x, "__dict__")
+            for name, item in list(own.items()):
+                if holds_tracer(item):
+                    own[name] = self._real(item, where, location)
+            return x
+        return self.original_of(x)
+
+    def _value(self, x: Tracer, where: str, location: Location | None) -> Any:
+        known = x.known() if x.interpreter.alive else None
+        if known is None:
+            raise UnsupportedError(
+                f"a traced array {x.aval} is stored outside of the traced function, in {where}, where it would stay as it was while "
+                "tracing and not change at each call; return the array and store it outside",
+                location=location or _made_at(x) or user_location(),
+            )
+        if x.shape or x.is_array:
+            return np.array(known)
+        return known.item() if x.aval.weak else known[()]
+
+
+_HEAP_TYPE = 1 << 9
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, bytearray})
+
+
+def _made_at(x: Tracer) -> Location | None:
+    """Where an operation made a traced array."""
+    producer = getattr(x.interpreter, "made_by", lambda _: None)(x)
+    return None if producer is None else producer.location
+
+
+def _same(one: Any, two: Any) -> bool:
+    return one is two or (type(one) is type(two) is bytes and one == two)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _put(place: AttributePlace | SlotPlace | CellPlace, value: Any) -> None:
+    if isinstance(place, CellPlace):
+        if value is MISSING:
+            del place.cell.cell_contents
+        else:
+            place.cell.cell_contents = value
+    elif isinstance(place, AttributePlace):
+        own = object.__getattribute__(place.owner, "__dict__")
+        if value is MISSING:
+            own.pop(place.name, None)
+        else:
+            own[place.name] = value
+    elif value is MISSING:
+        if place.read() is not MISSING:
+            place.slot.__delete__(place.owner)
+    else:
+        place.slot.__set__(place.owner, value)
+
+
+def holds_tracer(x: Any, reads: Reads | None = None) -> bool:
+    """Whether a traced array is in a value: in containers, and in objects of Python's classes in them.
+
+    reads: what these have reached from outside is not looked into.
+    """
+    seen: set[int] = set()
+    pending = [x]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Tracer):
+            return True
+        kind: Any = type(item)
+        if kind in _PLAIN or (reads is not None and reads.is_outside(item)):
+            continue
+        if isinstance(item, (tuple, frozenset)):
+            pending += item  # type: ignore[arg-type]
+        elif family(kind) is not None:
+            if id(item) not in seen:
+                seen.add(id(item))
+                pending += contents(item)
+        elif kind.__flags__ & _HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen:
+            seen.add(id(item))
+            pending += list(object.__getattribute__(item, "__dict__").values())
+    return False

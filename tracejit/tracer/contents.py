@@ -1,0 +1,152 @@
+"""Containers that can change: what is in them, copies of them, and putting a copy's contents back.
+
+A family is a builtin class, or one of `collections` or `array`, with all classes derived from it: methods of the family itself are used, so
+no method of the user's runs.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
+from collections.abc import Callable, Iterator
+from operator import is_
+from types import MappingProxyType, MemberDescriptorType, SimpleNamespace
+from typing import Any
+
+__all__ = ["contents", "copied", "family", "merge", "namespace_of", "refill", "underlying"]
+
+_NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
+
+
+def _pairs(items: Iterator[tuple[Any, Any]] | Any) -> tuple[Any, ...]:
+    return tuple([x for pair in items for x in pair])
+
+
+_READERS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    OrderedDict: lambda c: _pairs(OrderedDict.items(c)),
+    defaultdict: lambda c: (c.default_factory, *_pairs(dict.items(c))),
+    dict: lambda c: _pairs(dict.items(c)),
+    list: lambda c: tuple(list.__iter__(c)),
+    set: lambda c: tuple(set.__iter__(c)),
+    deque: lambda c: (c.maxlen, *deque.__iter__(c)),
+    bytearray: lambda c: (bytes(c),),
+    array: lambda c: (c.typecode, array.tobytes(c)),
+}
+_KEYED = (OrderedDict, defaultdict, dict)
+_families: dict[type, type | None] = {kind: kind for kind in _READERS}
+
+
+def family(kind: type) -> type | None:
+    """The family of a class of containers, None for other classes.
+
+    >>> from collections import Counter
+    >>> family(Counter), family(tuple)
+    (<class 'dict'>, None)
+    """
+    if kind.__flags__ & _HEAP_TYPE:  # not remembered: the class may go
+        return next((base for base in kind.__mro__ if base in _READERS), None)
+    return _families.get(kind)
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def contents(container: Any) -> tuple[Any, ...]:
+    """All that is in a container of a family, in order; of a dict keys and values in turn."""
+    base = family(type(container))
+    assert base is not None
+    return _READERS[base](container)
+
+
+def namespace_of(value: Any) -> dict[str, Any] | None:
+    """The dict of an object that is read without our seeing it and holds nothing but names and values."""
+    kind = type(value)
+    if kind in _NAMESPACES or (kind.__module__, kind.__name__) == ("argparse", "Namespace"):
+        return value.__dict__
+    return None
+
+
+def underlying(proxy: MappingProxyType[Any, Any]) -> Any:
+    """The mapping behind a proxy."""
+    return next(iter(gc.get_referents(proxy)), None)
+
+
+def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
+    """A copy of the same class, with what stands for each item (value, of a dict).  Attributes are shared with the container.
+
+    What is hashed stays: keys, and the items of sets.  The container itself if its class has slots.
+    """
+    kind: Any = type(container)
+    base = family(kind)
+    if kind is not base and not kind.__dictoffset__:
+        return container
+    if kind is not base and any(isinstance(x, MemberDescriptorType) for c in kind.__mro__ for x in vars(c).values()):
+        return container
+    if base is array:
+        made_array: Any = array.__new__
+        return made_array(kind, container.typecode, array.tobytes(container))
+    made: Any = base.__new__(kind)  # type: ignore[union-attr]
+    if base in _KEYED:
+        if base is defaultdict:
+            made.default_factory = container.default_factory
+        for key, item in base.items(container):  # type: ignore[union-attr]
+            base.__setitem__(made, key, stands_for(item))  # type: ignore[union-attr]
+    elif base is deque:
+        deque.__init__(made, [stands_for(item) for item in deque.__iter__(container)], container.maxlen)
+    elif base is list:
+        list.extend(made, [stands_for(item) for item in list.__iter__(container)])
+    elif base is set:
+        set.update(made, container)
+    else:
+        bytearray.extend(made, container)
+    if kind is not base:
+        made.__dict__ = container.__dict__
+    return made
+
+
+def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    """Change a container as a copy of it was changed: contents `before` and `after`.  It may have been changed itself meanwhile."""
+    base = family(type(container))
+    now = contents(container)
+    if len(now) == len(before) and all(map(is_, now, before)):
+        refill(container, after)
+    elif base in _KEYED:
+        old, new = (dict(zip(x[::2], x[1::2], strict=True)) for x in ((before[1:], after[1:]) if base is defaultdict else (before, after)))
+        for key in old.keys() - new.keys():
+            dict.pop(container, key, None) if base is not OrderedDict else container.pop(key, None)
+        for key, item in new.items():
+            if key not in old or old[key] is not item:
+                base.__setitem__(container, key, item)  # type: ignore[union-attr]
+    elif base is set:
+        set.difference_update(container, set(before) - set(after))
+        set.update(container, set(after) - set(before))
+    elif base in (list, deque) and len(after) >= len(before) and all(map(is_, before, after)):
+        base.extend(container, after[len(before) :])  # type: ignore[union-attr]
+    else:
+        refill(container, after)
+
+
+def refill(container: Any, items: tuple[Any, ...]) -> None:
+    """Make `items`, as `contents` gives them, what is in a container."""
+    base = family(type(container))
+    if base in _KEYED:
+        pairs = items[1:] if base is defaultdict else items
+        wanted = list(zip(pairs[::2], pairs[1::2], strict=True))
+        if [key for key, _ in wanted[: len(container)]] != list(dict.keys(container)):
+            dict.clear(container) if base is not OrderedDict else OrderedDict.clear(container)
+        for key, item in wanted:
+            base.__setitem__(container, key, item)  # type: ignore[union-attr]
+    elif base is list:
+        list.__setitem__(container, slice(None), items)
+    elif base is set:
+        set.clear(container)
+        set.update(container, items)
+    elif base is deque:
+        deque.clear(container)
+        deque.extend(container, items[1:])
+    elif base is bytearray:
+        container[:] = items[0]
+    elif base is array:
+        made: Any = array
+        container[:] = made(*items)

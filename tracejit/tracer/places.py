@@ -1,0 +1,222 @@
+"""Places outside of a traced function that it can read: each can be read again, to see whether it still holds the same."""
+
+from __future__ import annotations
+
+from types import CellType, FunctionType, MemberDescriptorType
+from typing import Any
+
+from tracejit.support.nodes import node
+from tracejit.tracer.contents import contents
+
+__all__ = [
+    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ContentsPlace", "FunctionPlace", "ItemPlace", "KindPlace",
+    "NamePlace", "Place", "SlotPlace", "StandIn", "held_by_class",
+]  # fmt: skip
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING: Any = _Missing()
+"""What a place holds where there is nothing."""
+
+
+class StandIn:
+    """What a class holds in place of `original` while a function that uses the class is traced."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+
+def held_by_class(kind: type, name: str) -> Any:
+    """What a class and those it inherits from hold under a name, `MISSING` if none does."""
+    for base in kind.__mro__:
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
+            return found.original if isinstance(found, StandIn) else found
+    return MISSING
+
+
+@node
+class NamePlace:
+    """A name in a module's namespace."""
+
+    namespace: dict[str, Any]
+    name: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return NamePlace, id(self.namespace), self.name
+
+    def read(self) -> Any:
+        return self.namespace.get(self.name, MISSING)
+
+    def __str__(self) -> str:
+        return f"the global {self.name!r}"
+
+
+@node
+class CellPlace:
+    """A variable of an enclosing function."""
+
+    cell: CellType
+    name: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return CellPlace, id(self.cell), None
+
+    def read(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    def __str__(self) -> str:
+        return f"{self.name!r} of an enclosing function"
+
+
+@node
+class AttributePlace:
+    """An attribute kept in an object's own `__dict__`, or the lack of one that would hide what the class has."""
+
+    owner: Any
+    name: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return AttributePlace, id(self.owner), self.name
+
+    def read(self) -> Any:
+        return object.__getattribute__(self.owner, "__dict__").get(self.name, MISSING)
+
+    def __str__(self) -> str:
+        return f"the attribute {self.name!r} of a {type(self.owner).__name__}"
+
+
+@node
+class ClassPlace:
+    """An attribute of a class or of one that it inherits from: data, a method, a property, or nothing."""
+
+    kind: type
+    name: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return ClassPlace, id(self.kind), self.name
+
+    def read(self) -> Any:
+        return held_by_class(self.kind, self.name)
+
+    def __str__(self) -> str:
+        return f"the attribute {self.name!r} of the class {self.kind.__name__}"
+
+
+@node
+class KindPlace:
+    """The class of an object."""
+
+    owner: Any
+
+    def identity(self) -> tuple[Any, ...]:
+        return KindPlace, id(self.owner), None
+
+    def read(self) -> Any:
+        return type(self.owner)
+
+    def __str__(self) -> str:
+        return f"the class of a {type(self.owner).__name__}"
+
+
+@node
+class SlotPlace:
+    """An attribute of an object of a class with `__slots__`."""
+
+    owner: Any
+    slot: MemberDescriptorType
+
+    def identity(self) -> tuple[Any, ...]:
+        return SlotPlace, id(self.owner), id(self.slot)
+
+    def read(self) -> Any:
+        try:
+            return self.slot.__get__(self.owner)
+        except AttributeError:
+            return MISSING
+
+    def __str__(self) -> str:
+        return f"the attribute {self.slot.__name__!r} of a {type(self.owner).__name__}"
+
+
+@node
+class ItemPlace:
+    """One item of a dict, whatever else is in it."""
+
+    container: dict[Any, Any]
+    key: Any
+
+    def identity(self) -> tuple[Any, ...]:
+        return ItemPlace, id(self.container), self.key
+
+    def read(self) -> Any:
+        return dict.get(self.container, self.key, MISSING)
+
+    def __str__(self) -> str:
+        return f"item {self.key!r} of a {type(self.container).__name__}"
+
+
+@node
+class ContentsPlace:
+    """All that is in a container (see `contents`)."""
+
+    container: Any
+
+    def identity(self) -> tuple[Any, ...]:
+        return ContentsPlace, id(self.container), None
+
+    def read(self) -> tuple[Any, ...]:
+        return contents(self.container)
+
+    def __str__(self) -> str:
+        return f"what is in a {type(self.container).__name__}"
+
+
+@node
+class FunctionPlace:
+    """What a function can be given anew: `__code__`, `__defaults__`, `__kwdefaults__`."""
+
+    function: FunctionType
+    name: str
+
+    def identity(self) -> tuple[Any, ...]:
+        return FunctionPlace, id(self.function), self.name
+
+    def read(self) -> Any:
+        return getattr(self.function, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.function.__qualname__}"
+
+
+@node
+class CallPlace:
+    """What a function that remembers its results gives for these arguments."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def identity(self) -> tuple[Any, ...]:
+        return CallPlace, id(self.function), tuple(map(id, self.args)), tuple([(k, id(x)) for k, x in self.kwargs.items()])
+
+    def read(self) -> Any:
+        try:
+            return self.function(*self.args, **self.kwargs)
+        except Exception:  # the trace meets it again
+            return MISSING
+
+    def __str__(self) -> str:
+        return f"the remembered result of {getattr(self.function, '__qualname__', self.function)}"
+
+
+Place = NamePlace | CellPlace | AttributePlace | SlotPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace | CallPlace
