@@ -174,6 +174,34 @@ def test_carries_that_no_iteration_changes_are_not_the_arrays_given():
     np.testing.assert_array_equal((a, b, c), ([3, 3], [9, 1], [8, 1]))
 
 
+def test_carries_that_no_iteration_changes_are_the_values_before_the_body_changed_the_array():
+    def fori(x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            x[0] += 9
+            return c
+
+        return tj.lax.fori_loop(0, 2, body, x)
+
+    def repeated(x: Any) -> Any:
+        def body(s: Any) -> Any:
+            x[0] += 9
+            return s[0] + 1, s[1]
+
+        return tj.lax.while_loop(lambda s: s[0] < 2, body, (0, x))[1]
+
+    def scanned(x: Any) -> Any:
+        def body(c: Any, i: Any) -> Any:
+            x[0] += 9
+            return c, i
+
+        return tj.lax.scan(body, x, np.arange(2))[0]
+
+    for f in (fori, repeated, scanned):
+        x = np.arange(3.0)
+        np.testing.assert_array_equal(tj.jit(f)(x), [0, 1, 2])
+        np.testing.assert_array_equal(x, [18, 1, 2])
+
+
 def test_results_of_transformations_and_of_inner_functions_are_arrays_of_their_own():
     same = tj.jit(lambda x: x)
 

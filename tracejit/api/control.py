@@ -235,12 +235,12 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     results = bind(
         Loop(jaxpr, count, len(constants), ncell + len(kept), reverse), *constants, *body.cells, *[inits[k] for k in kept], *rows
     )
+    for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
+        inits[k] = _own(inits[k])
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=False):
         inits[k] = _lying(new, layouts[k])
-    for k in fixed:
-        inits[k] = _own(inits[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
 
 
@@ -303,12 +303,12 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed)),
         *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells, *[inits[k] for k in kept],
     )  # fmt: skip
+    for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
+        inits[k] = _own(inits[k])
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=True):
         inits[k] = _lying(new, layouts[k])
-    for k in fixed:
-        inits[k] = _own(inits[k])
     return unflatten(tree, inits)
 
 
