@@ -301,6 +301,8 @@ def reduced(case: Case) -> tuple[Case, str]:
         return None if found is None else found.split(": ")[1].split(" ")[0]
 
     first = kind(verdict(case))
+    if first is None:
+        return case, "not every time"
 
     def fails(body: list[Statement]) -> bool:
         return kind(verdict(Case(case.preamble, case.parameters, body, case.calls))) == first

@@ -21,7 +21,7 @@ __all__ = ["order"]
 ORDERS = [
     "{x}.T", "{x}.T.copy()", "{x}.T.copy('K')", "np.copy({x}.T)", "np.array({x}.T)", "np.array({x}.T, order='C')", "{x} + 1", "{x}.T + 1",
     "{x}.T * {x}.T", "np.sin({x}.T)", "-{x}.T", "{x}.astype('f4')", "{x}.T.astype('f4')", "np.zeros_like({x}.T)", "np.ones_like({x})",
-    "np.full_like({x}.T, 2)", "np.empty_like({x}.T) * 0", "np.where({x}.T > 0, {x}.T, 1)", "np.clip({x}.T, 0, 3)", "np.round({x}.T)",
+    "np.full_like({x}.T, 2)", "np.where({x}.T > 0, {x}.T, 1)", "np.clip({x}.T, 0, 3)", "np.round({x}.T)",
     "np.concatenate([{x}.T, {x}.T])", "np.stack([{x}.T, {x}.T], -1)[..., 0]", "np.stack([{x}, {x}], 1)", "np.roll({x}.T, 1, 0)",
     "np.pad({x}.T, 1)", "np.tile({x}.T, 2)", "np.repeat({x}.T, 2, 0)", "np.flip({x}.T).copy()", "np.diff({x}.T, axis=0)", "np.tril({x}.T)",
     "np.take({x}.T, [0, 1], 0)", "{x}.T[[1, 0]]", "{x}[[1, 0]]", "{x}[..., [1, 0]]", "{x}.T[..., [1, 0]]", "{x}[:, None].T", "{x}[::-1] * 1",

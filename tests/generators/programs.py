@@ -19,7 +19,6 @@ __all__ = ["program"]
 
 Shape = tuple[int, ...]
 KEYS = "zbaycx"  # of dicts that are returned
-CARRY_MAY_BE_THE_ARRAY = False
 
 # What gives a new array of the same values; {x} is any array, {n} its first extent, {shape} its shape.
 COPIES = [
@@ -48,7 +47,7 @@ VIEWS = [
 EITHER = [
     "np.ravel({x}).reshape({shape})", "{x}.ravel().reshape({shape})", "{x}.reshape(-1).reshape({shape})", "np.ascontiguousarray({x})",
     "np.asfortranarray({x})", "{x}.ravel(order='F').reshape({shape}, order='F')", "{x}.ravel('K').reshape({shape})",
-    "{x}.reshape(-1, order='F').reshape({shape}, order='F')", "np.require({x}, requirements='C')", "{x}.reshape({shape}, order='A')",
+    "{x}.reshape(-1, order='F').reshape({shape}, order='F')", "{x}.reshape({shape}, order='A')",
     "{x}.T.reshape(-1).reshape({shape})", "np.asarray({x}, order='C')", "np.asarray({x}, order='F')",
 ]  # fmt: skip
 
@@ -516,7 +515,7 @@ class Programs:
     def fori(self) -> list[Statement]:
         f, i, c, t, n = self.fresh("body"), self.fresh("i"), self.fresh("c"), self.fresh(), self.of([1, 2, 3, 4])
         v = self.array()
-        init = self.of([v.name, self.like(self.of(COPIES), v)]) if CARRY_MAY_BE_THE_ARRAY else f"{v.name} + 0"
+        init = self.of([v.name, self.like(self.of(COPIES), v)])
         kept = list(self.names)
         self.functions += 1
         outer, self.owner = self.owner, self.functions

@@ -65,7 +65,7 @@ CALLS: dict[str, str] = {
     "asarray": "> np.asarray({a}); np.asarray([{a}, {b}, {a}])", "asanyarray": "> np.asanyarray({a})",
     "ascontiguousarray": "> np.ascontiguousarray({a}.T)", "astype": "x {a}.astype('{dtype}'); {a}.astype({b}.dtype); np.astype({a}, np.{name})",
     "diag": "> np.diag({a}); np.diag({a}, {k}); np.diag({a}, -1)", "diagflat": "> np.diagflat({a}); np.diagflat({a}, 1)",
-    "empty": "x np.empty(5, '{dtype}') * 0 == {a}", "empty_like": "x np.empty_like({a}).shape[0] + {b}",
+    "empty": "x np.empty(5, '{dtype}').shape[0] + {a}", "empty_like": "x np.empty_like({a}).shape[0] + {b}",
     "eye": "x np.eye(5) * {a}; np.eye(3, 5, {k}, '{dtype}') + {a}", "full": "> np.full((3, 5), {a}); np.full(5, {k}, 'f4')",
     "full_like": "> np.full_like({a}, {k}); np.full_like({a}, {b}); np.full_like({a}, {b}, '{dtype}')",
     "geomspace": "i np.geomspace(1, 100, 5) * {a}", "identity": "x np.identity(5) - {a}",
