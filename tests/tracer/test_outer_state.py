@@ -1,0 +1,495 @@
+"""What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
+
+import functools
+import os
+import threading
+import types
+import warnings
+from collections import Counter, OrderedDict, UserDict, defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import UnsupportedError
+from tracejit.tracer.captured import MOST_ITEMS
+
+X = np.arange(3.0)
+
+
+def follows(function: Callable[..., Any], *changes: Callable[[], Any]) -> Any:
+    """The compiled function gives what the function gives, before and after each change; every call is made twice."""
+    compiled = tj.jit(function)
+    for change in (lambda: None, *changes):
+        change()
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(X), function(X))
+    return compiled
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------------------------
+class Config:
+    alpha = 2.0
+    w = np.ones(3)
+    layers = [1.0, 2.0]  # noqa: RUF012
+
+    class Inner:
+        beta = 1.0
+
+
+class Derived(Config):
+    pass
+
+
+def test_classes_read_by_name_are_followed(monkeypatch: pytest.MonkeyPatch):
+    def f(x):
+        return x * Config.alpha + Config.w * Config.Inner.beta + Derived.alpha + sum(Config.layers)
+
+    compiled = follows(
+        f,
+        lambda: monkeypatch.setattr(Config, "alpha", 3.0),
+        lambda: monkeypatch.setattr(Config, "w", np.full(3, 4.0)),
+        lambda: Config.w.fill(5),
+        lambda: monkeypatch.setattr(Config.Inner, "beta", 7.0),
+        lambda: monkeypatch.setattr(Derived, "alpha", 9.0, raising=False),
+        lambda: monkeypatch.setattr(Config, "layers", [4.0]),
+    )
+    assert compiled.compilations == 5  # arrays of one kind take each other's place
+    assert type(vars(Config)["alpha"]) is float
+    assert "__getattribute__" not in vars(Config)
+
+
+def weighted(items: Any) -> float:
+    return sum((n + 1) * float(x) for n, x in enumerate(items))
+
+
+CONTAINERS: list[Any] = [
+    (defaultdict(float, a=1.0), lambda c: weighted(c.values()), lambda c: c.update(a=2.0), lambda c: c.update(b=5.0)),
+    (OrderedDict(a=1.0, b=2.0), lambda c: weighted(c.values()), lambda c: c.move_to_end("a"), lambda c: c.popitem()),
+    (Counter("aab"), lambda c: c["a"] + c["z"], lambda c: c.update("a"), lambda c: c.update("z")),
+    (deque([1.0, 2.0]), weighted, lambda c: c.append(3.0), lambda c: c.rotate(), lambda c: c.__setitem__(0, 9.0)),
+    ({1, 2}, lambda c: float(sum(c)), lambda c: c.add(5), lambda c: (c.discard(1), c.add(7))),
+    (type("Own", (list,), {})([1.0]), weighted, lambda c: c.append(3.0), lambda c: c.__setitem__(0, 4.0)),
+    (type("Own", (dict,), {})(a=1.0), lambda c: weighted(c.values()), lambda c: c.update(a=3.0)),
+    (UserDict(a=1.0), lambda c: c["a"], lambda c: c.update(a=3.0)),
+    (types.MappingProxyType(CHANGED := {"a": 1.0}), lambda c: c["a"], lambda c: CHANGED.update(a=3.0)),
+    (bytearray(b"ab"), lambda c: float(c[0]), lambda c: c.__setitem__(0, 3)),
+    ({n: float(n) for n in range(1000)}, lambda c: c[700], lambda c: c.update({700: 3.0}), lambda c: c.update({5000: 1.0})),
+    ([float(n) for n in range(1000)], lambda c: c[700] + len(c), lambda c: c.__setitem__(700, 1.0), lambda c: c.append(1.0)),
+    ([[[[[[[[1.0]]]]]]]], lambda c: c[0][0][0][0][0][0][0][0], lambda c: c[0][0][0][0][0][0][0].__setitem__(0, 2.0)),
+    ({"a": 1.0, "b": 2.0}, lambda c: weighted(c.values()), lambda c: c.update(a=c.pop("a"))),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CONTAINERS)))
+def test_containers_of_every_class_size_and_depth_are_followed(number: int):
+    container, read, *changes = CONTAINERS[number]
+    follows(lambda x: x + read(container), *[functools.partial(change, container) for change in changes])
+
+
+@pytest.mark.parametrize("size", [3, 200, 20_000, 100_000])
+def test_an_array_that_decides_is_compared_whatever_its_size(size: int):
+    table = np.zeros(size)
+    compiled = follows(lambda x: x + 1 if table[-1] > 0 else x, lambda: table.__setitem__(-1, 1), lambda: table.__setitem__(-1, 0))
+    assert compiled.compilations == 3
+    strided = np.zeros(2 * size)[::2]
+    follows(lambda x: x + 1 if strided[1] > 0 else x, lambda: strided.__setitem__(1, 1))
+
+
+def test_what_is_too_large_to_compare_is_said_once_with_the_line():
+    table, items = np.zeros(1 << 18), [1.0] * (MOST_ITEMS + 1)
+
+    def f(x):
+        return x + (1 if table[5] > 0 else items[3])
+
+    def g(x):
+        return x + items[0]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tj.jit(f)(X)
+        tj.jit(f)(X)
+        tj.jit(g)(X)
+    texts = [str(w.message) for w in caught]
+    assert (
+        len([t for t in texts if t.startswith("an array f64[262144] from outside, whose values decide here, is taken for a constant")]) == 1
+    )
+    assert any(t.startswith("a list of 65537 items in 'items' of an enclosing function is taken for a constant") for t in texts)
+    assert all(w.filename == __file__ for w in caught)
+
+
+class Model:
+    scale = 2.0
+
+    def __init__(self, k: float) -> None:
+        self.k = k
+
+    def run(self, x):
+        return x * self.k
+
+    @property
+    def bias(self):
+        return self.k + self.scale
+
+    @staticmethod
+    def static(x):
+        return x + 1
+
+    def __getitem__(self, n):
+        return n * self.k
+
+
+def test_methods_and_properties_bound_anew_are_followed(monkeypatch: pytest.MonkeyPatch):
+    model = Model(3.0)
+    follows(
+        lambda x: model.run(x) + model.bias + model.static(x) + Model.static(x) + model[2],
+        lambda: monkeypatch.setattr(Model, "run", lambda self, x: x - self.k),
+        lambda: monkeypatch.setattr(Model, "bias", property(lambda self: 7.0)),
+        lambda: monkeypatch.setattr(Model, "static", staticmethod(lambda x: x * 5)),
+        lambda: monkeypatch.setattr(Model, "__getitem__", lambda self, n: 100.0),
+        lambda: setattr(model, "run", lambda x: x * 9),
+        lambda: delattr(model, "run"),
+        lambda: setattr(model, "scale", 4.0),
+        lambda: setattr(model, "__class__", type("Other", (Model,), {"run": lambda self, x: x * 0})),
+    )
+
+
+def test_what_a_function_holds_is_followed():
+    def helper(x, k=1.0, *, m=2.0):
+        return x * k + m + helper.extra
+
+    helper.extra = 3.0
+    part = functools.partial(helper, m=4.0)
+    other = functools.partial(helper, k=[1.0])
+
+    def change_code() -> None:
+        helper.__code__ = (lambda x, k=0.0, *, m=0.0: x - k - m + len(helper.__dict__)).__code__  # type: ignore[attr-defined]
+
+    follows(
+        lambda x: helper(x) + part(x) + sum(other.keywords["k"]),
+        lambda: setattr(helper, "__defaults__", (5.0,)),
+        lambda: setattr(helper, "__kwdefaults__", {"m": 6.0}),
+        lambda: helper.__kwdefaults__.update(m=7.0),
+        lambda: setattr(helper, "extra", 8.0),
+        lambda: part.keywords.update(m=9.0),
+        lambda: other.keywords["k"].append(1.0),
+    )
+    follows(lambda x: part(x), lambda: setattr(helper, "__defaults__", (11.0,)))
+
+
+def test_defaults_that_are_equal_but_not_the_same_are_told_apart():
+    def f(x, k=1):
+        return np.asarray(x) * k
+
+    compiled = tj.jit(f)
+    ints = np.arange(3)
+    assert compiled(ints).dtype == np.int64
+    f.__defaults__ = (1.0,)
+    assert compiled(ints).dtype == np.float64
+
+
+@dataclass
+class Record:
+    a: float
+    items: list[float]
+
+
+class Pair(NamedTuple):
+    a: float
+    items: list[float]
+
+
+class Mode(Enum):
+    FAST = [1.0]  # noqa: RUF012
+
+
+class Weights(Enum):
+    FIRST = np.zeros(3)
+
+
+def test_fields_of_records_tuples_and_enumerations_are_followed():
+    record, pair = Record(1.0, [2.0]), Pair(1.0, [2.0])
+    follows(
+        lambda x: x * record.a + record.items[0] + pair.items[0] + Mode.FAST.value[0] + Weights.FIRST.value,
+        lambda: setattr(record, "a", 4.0),
+        lambda: record.items.__setitem__(0, 5.0),
+        lambda: pair.items.__setitem__(0, 6.0),
+        lambda: Mode.FAST.value.__setitem__(0, 7.0),
+        lambda: Weights.FIRST.value.fill(8.0),
+    )
+
+
+def test_variables_of_the_environment_are_followed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TRACEJIT_TEST", raising=False)
+
+    def f(x):
+        k = float(os.environ.get("TRACEJIT_TEST", "1")) + float(os.getenv("TRACEJIT_TEST", "2"))
+        return x * k if "TRACEJIT_TEST" in os.environ else x - k
+
+    compiled = follows(
+        f,
+        lambda: monkeypatch.setenv("TRACEJIT_TEST", "3"),
+        lambda: monkeypatch.setenv("TRACEJIT_TEST", "4"),
+        lambda: monkeypatch.delenv("TRACEJIT_TEST"),
+    )
+    before = compiled.compilations
+    monkeypatch.setenv("TRACEJIT_OTHER", "3")
+    compiled(X)
+    assert compiled.compilations == before
+
+
+def test_what_is_not_there_yet_is_followed(monkeypatch: pytest.MonkeyPatch):
+    model = Model(1.0)
+    module: Any = types.ModuleType("module_of_the_test")
+    table: dict[str, float] = {}
+    follows(
+        lambda x: x + getattr(model, "new", 1.0) + getattr(Model, "extra", 2.0) + getattr(module, "k", 3.0) + table.get("a", 4.0),
+        lambda: setattr(model, "new", 5.0),
+        lambda: monkeypatch.setattr(Model, "extra", 6.0, raising=False),
+        lambda: setattr(module, "k", 7.0),
+        lambda: table.update(a=8.0),
+        lambda: delattr(model, "new"),
+    )
+
+
+def test_an_array_of_rank_0_outside_is_an_array_to_isinstance():
+    a = np.array(2.0)
+    follows(lambda x: x + (1.0 if isinstance(a, np.ndarray) else 2.0) + (1.0 if isinstance(a, float) else 2.0))
+
+
+# -- changing ----------------------------------------------------------------------------------------------------------------------------
+class Solver:
+    factor = 1.0
+
+    def __init__(self) -> None:
+        self.w, self.calls, self.cache, self.log, self.scratch, self.lazy = np.ones(3), 0, {}, [], None, None
+
+    @functools.cached_property
+    def table(self):
+        return self.w * 2 + np.arange(3.0)
+
+    @functools.cache  # noqa: B019
+    def power(self, n):
+        return self.w * 0 + np.arange(3.0) ** n
+
+
+def eager_and_compiled(function: Callable[[Any, Any], Any], calls: int = 3) -> tuple[Any, Any, Any]:
+    """Both give the same for a solver of their own, and leave the same in it."""
+    one, two = Solver(), Solver()
+    compiled = tj.jit(lambda x: function(two, x))
+    for n in range(calls):
+        np.testing.assert_array_equal(compiled(X + n), function(one, X + n))
+        assert repr(vars(one)) == repr(vars(two))
+        if n == 0:
+            one.w, two.w = np.full(3, 5.0), np.full(3, 5.0)
+    return one, two, compiled
+
+
+@pytest.mark.filterwarnings("ignore:.*times anew")
+def test_a_counter_counts_and_a_log_grows_at_every_call():
+    def f(s, x):
+        s.calls += 1
+        s.log.append(len(s.log))
+        return x * s.calls
+
+    _, _, compiled = eager_and_compiled(f, 4)
+    assert compiled.compilations == 4
+
+
+@pytest.mark.parametrize("how", ["dict", "attribute", "getattr", "list", "nested"])
+def test_a_cache_that_is_filled_while_tracing_holds_arrays(how: str):
+    def f(s, x):
+        n = len(x)
+        if how == "dict":
+            if n not in s.cache:
+                s.cache[n] = s.w * np.arange(3.0)
+            return x * s.cache[n]
+        if how == "attribute":
+            if s.lazy is None:
+                s.lazy = np.exp(np.zeros(n)) * s.w
+            return x * s.lazy
+        if how == "getattr":
+            if not hasattr(s, "made"):
+                s.made = np.ones(n) + s.w
+            return x * s.made
+        if how == "list":
+            if not s.log:
+                s.log.extend([np.ones(n), 2.0])
+            return x * s.log[0] + s.log[1]
+        if n not in s.cache:
+            s.cache[n] = ([np.ones(n)], {"k": np.zeros(n)})
+        return x * s.cache[n][0][0] + s.cache[n][1]["k"]
+
+    one, two, compiled = eager_and_compiled(f, 4)
+    assert compiled.compilations == 2  # for the empty cache and the full one
+    two.cache.clear()
+    one.cache.clear()
+    np.testing.assert_array_equal(compiled(X), f(one, X))
+
+
+def test_cached_properties_and_functions_keep_what_python_keeps():
+    def f(s, x):
+        return x * s.table + s.power(2)
+
+    _, two, compiled = eager_and_compiled(f)
+    assert type(two.table) is np.ndarray
+    assert compiled.compilations == 1
+    two.table = np.zeros(3)
+    np.testing.assert_array_equal(compiled(X), two.power(2))
+    del two.table
+    np.testing.assert_array_equal(compiled(X), f(two, X))
+    Solver.power.cache_clear()
+    np.testing.assert_array_equal(compiled(X), f(two, X))
+
+
+def store_attribute(s, x):
+    s.calls = 7
+    s.scratch = x * 2
+    return x
+
+
+def store_item(s, x):
+    s.cache["k"] = x * 2
+    return x
+
+
+def store_in_list(s, x):
+    s.log.append((1, [x * 2]))
+    return x
+
+
+def store_object(s, x):
+    made = Record(1.0, [])
+    made.items.append(x * 2)
+    s.cache["k"] = made
+    return x
+
+
+def store_in_class(s, x):
+    type(s).factor = x * 2
+    return x
+
+
+def store_by_method_of_the_list(s, x):
+    add = s.log.append
+    add(x * 2)
+    return x
+
+
+def store_in_dict_of_object(s, x):
+    vars(s)["scratch"] = x * 2
+    return x
+
+
+@pytest.mark.parametrize(
+    "store",
+    [store_attribute, store_item, store_in_list, store_object, store_in_class, store_by_method_of_the_list, store_in_dict_of_object],
+)
+def test_a_traced_array_that_would_stay_is_refused_with_its_line_and_nothing_has_changed(store: Any):
+    solver = Solver()
+    before = repr(vars(solver))
+    with pytest.raises(UnsupportedError, match=r"is stored outside of the traced function, in .*return the array") as caught:
+        tj.jit(lambda x: store(solver, x))(X)
+    assert "x * 2" in str(caught.value) or "s.scratch" in str(caught.value)
+    assert repr(vars(solver)) == before
+    assert Solver.factor == 1.0
+
+
+def test_a_variable_of_an_enclosing_function_that_would_keep_a_traced_array_is_refused():
+    last = None
+
+    def f(x):
+        nonlocal last
+        last = x * 2
+        return x
+
+    with pytest.raises(UnsupportedError, match="in 'last' of an enclosing function"):
+        tj.jit(f)(X)
+    assert last is None
+
+
+def test_what_is_used_and_put_back_within_a_call_may_hold_traced_arrays():
+    def f(s, x):
+        s.scratch = x * 2
+        s.log.append(x)
+        total = s.scratch + s.log.pop()
+        s.scratch = None
+        return total
+
+    _, _, compiled = eager_and_compiled(f)
+    assert compiled.compilations == 1
+
+
+def test_a_trace_that_starts_again_changes_things_once():
+    def f(s, x, n):
+        s.log.append(n)
+        s.calls += 1
+        return x * sum(range(n))  # needs the value of n
+
+    solver = Solver()
+    compiled = tj.jit(lambda x, n: f(solver, x, n))
+    np.testing.assert_array_equal(compiled(X, 3), X * 3)
+    assert (solver.log, solver.calls) == ([3], 1)
+
+
+def test_changes_before_an_exception_stay_as_in_python():
+    def f(s, x):
+        s.log.append(1)
+        s.lazy = x
+        s.cache["n"] = np.ones(2)
+        raise KeyError("of the user")
+
+    solver = Solver()
+    with pytest.raises(KeyError, match="of the user"):
+        tj.jit(lambda x: f(solver, x))(X)
+    assert solver.log == [1]
+    assert solver.lazy is None  # no traced array stays
+    assert type(solver.cache["n"]) is np.ndarray
+
+
+def test_changes_of_another_thread_are_not_lost():
+    results: dict[str, int] = {"a": 1}
+    log = [1]
+
+    def other() -> None:
+        results["other"] = 2
+        log.append(3)
+
+    def f(x):
+        results["mine"] = 5
+        log.append(2)
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return x
+
+    run = types.MethodType(lambda _: original(), 0)
+    original = functools.partial(exec, "other()", {"other": other})
+    tj.jit(f)(X)
+    assert results == {"a": 1, "other": 2, "mine": 5}
+    assert sorted(log) == [1, 2, 3]
+
+
+def test_functions_that_are_stored_are_the_users():
+    registry: dict[str, Any] = {}
+
+    def helper(x):
+        return x + 1
+
+    def f(x):
+        registry["helper"] = helper
+        return helper(x)
+
+    tj.jit(f)(X)
+    assert registry["helper"] is helper
+
+
+def test_nothing_is_warned_of_where_all_is_followed():
+    model = Model(2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tj.jit(lambda x: model.run(x) + Config.alpha)(X)
