@@ -10,12 +10,13 @@ RUN := $(VENV)/bin/python
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-python-dispatch check lint types layers install-check bench clean
+.PHONY: help demo test test-fast test-levels test-python-dispatch check lint types layers install-check bench clean
 
 help:
 	@echo 'make demo     a portfolio of options and a photograph, with NumPy and with tracejit; pictures in out/'
 	@echo 'make test     the test suite'
 	@echo 'make check    all that CI runs: tests, lint, types, layers, wheel and sdist in clean environments'
+	@echo 'make test-levels   what depends on the processor, at every level of x86-64 that this one has'
 	@echo 'make bench    against NumPy, Numba and JAX; writes docs/benchmarks.md'
 	@echo 'make clean    remove .venv, out/, build products and caches'
 
@@ -36,6 +37,10 @@ test: $(VENV)/.have-test,opencl,examples
 test-fast: $(VENV)/.have-test,opencl,examples
 	$(RUN) -m pytest -n $(JOBS) -m 'not slow'
 
+# What depends on the processor, as for older ones: x86-64-v2 (128-bit vectors), -v3 (256), -v4 (512).
+test-levels: $(VENV)/.have-test,opencl,examples
+	$(RUN) .ci/levels.py $(JOBS)
+
 # The same suite with the call path in Python instead of the compiled entry.
 test-python-dispatch: $(VENV)/.have-test,opencl,examples
 	TRACEJIT_DISPATCH=python $(RUN) -m pytest -n $(JOBS) -m 'not slow'
@@ -52,7 +57,7 @@ layers: $(VENV)/.have-test,opencl,examples
 install-check: $(VENV)/.have-test,opencl,examples
 	$(RUN) .ci/install_check.py
 
-check: test lint types layers install-check
+check: test test-levels lint types layers install-check
 	$(RUN) .ci/backends_ran.py cpu reference opencl
 
 bench: $(VENV)/.have-test,bench

@@ -1,0 +1,54 @@
+"""The suites that depend on the processor, at every level of x86-64 that this machine has: `python .ci/levels.py [jobs]`.
+
+Says at the end which levels ran and which this machine lacks.  Code for those is assembled all the same (tests/backends/cpu/test_elsewhere.py).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+
+from tracejit.backends.cpu import llvm
+
+SUITES = [
+    "tests/primitives", "tests/numpy", "tests/ir/test_contract.py", "tests/ir/test_math.py", "tests/backends/cpu/test_emit.py",
+    "tests/backends/cpu/test_half.py", "tests/backends/cpu/test_matmul.py", "tests/backends/cpu/test_same_bits.py",
+    "tests/backends/test_backends.py", "tests/backends/test_poison.py", "tests/api/test_transformations.py", "tests/test_features.py",
+    "tests/test_random_control_flow.py", "tests/test_random_products.py", "tests/test_random_programs.py",
+]  # fmt: skip
+# Other backends make the same code at every level.
+ONLY_CPU = ["-m", "not opencl", "-k", "not opencl and not reference"]
+
+
+def run(level: str, jobs: str) -> bool:
+    print(f"== {level}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, *ONLY_CPU, *SUITES]
+    return subprocess.run(command, env={**os.environ, "TRACEJIT_CPU": level}, check=False).returncode == 0
+
+
+def main() -> int:
+    jobs = sys.argv[1] if len(sys.argv) > 1 else "2"
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        print(f"levels of x86-64: not run, this is {platform.machine()}")
+        return 0
+    said: list[str] = []
+    good = True
+    for level in llvm.LEVELS:
+        missing = sorted(llvm.level_features(level) - llvm.features())
+        if missing:
+            said.append(f"{level}: NOT RUN, this processor has no {', '.join(missing)}")
+            continue
+        start = time.monotonic()
+        passed = run(level, jobs)
+        good = good and passed
+        said.append(f"{level}: {'passed' if passed else 'FAILED'} in {time.monotonic() - start:.0f} s")
+    print("== levels of x86-64 (the whole suite ran natively: " + f"{llvm.cpu_name()}, {llvm.vector_bits()} bits)")
+    print("\n".join(said))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
