@@ -1,6 +1,7 @@
 """The suites that depend on the processor, at every level of x86-64 that this machine has: `python .ci/levels.py [jobs]`.
 
-Says at the end which levels ran and which this machine lacks.  Code for those is assembled all the same (tests/backends/cpu/test_elsewhere.py).
+Says at the end which levels ran and which this machine lacks.  Code for those is assembled all the same, see
+tests/backends/cpu/test_elsewhere.py.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # for `tests`
+
+from tests.backends.cpu import arm
 from tracejit.backends.cpu import llvm
 
 SUITES = [
@@ -46,6 +50,8 @@ def main() -> int:
         good = good and passed
         said.append(f"{level}: {'passed' if passed else 'FAILED'} in {time.monotonic() - start:.0f} s")
     print("== levels of x86-64 (the whole suite ran natively: " + f"{llvm.cpu_name()}, {llvm.vector_bits()} bits)")
+    lacking = arm.missing()
+    said.append(f"aarch64, emulated: {f'NOT RUN, there is no {lacking}' if lacking else 'ran with the whole suite'}")
     print("\n".join(said))
     return 0 if good else 1
 
