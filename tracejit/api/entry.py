@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.failures import Site, failure_error
 from tracejit.tracer.stage import Staged
 
-__all__ = ["Runner", "make_runner"]
+__all__ = ["Runner", "distance", "make_runner"]
 
 
 class Runner:
@@ -70,10 +70,14 @@ def make_runner(
     out_tree: TreeDef,
     out_leaves: tuple[Any, ...],
     dependencies: Dependencies,
+    older: Sequence[CallSignature],
 ) -> Runner:
-    """A function of the call's leaves that runs the version; on the CPU it also becomes the function's native entry."""
+    """A function of the call's leaves that runs the version; on the CPU it also becomes the function's native entry.
+
+    older: versions that are equal but for extents, and keep the calls that they take.
+    """
     if lowered.backend.execution_model == "direct":
-        return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies)
+        return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies, older)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
     run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
@@ -127,8 +131,9 @@ def _guard(leaf: Any, written: bool) -> Any:
         case ArrayLeaf(scalar=True):
             return e.NumpyScalarGuard(leaf.dtype)
         case ArrayLeaf():
-            layout = "C" if leaf.layout == "C" else "strided"
-            return e.ArrayGuard(leaf.dtype, tuple([_name(n) for n in leaf.shape]), layout, written)
+            contiguous = leaf.layout == "C"
+            shape = tuple([_name(n) for n in leaf.shape])
+            return e.ArrayGuard(leaf.dtype, shape, "C" if contiguous else "strided", written, scattered=not contiguous)
         case NumberLeaf():
             return e.ScalarGuard(leaf.kind)  # type: ignore[arg-type]
         case StaticLeaf():
@@ -232,6 +237,7 @@ def _native(
     out_tree: TreeDef,
     out_leaves: tuple[Any, ...],
     dependencies: Dependencies,
+    older: Sequence[CallSignature],
 ) -> Runner:
     from tracejit.backends.cpu import dispatch, memory, pool
     from tracejit.backends.cpu.backend import CompiledProgram
@@ -275,7 +281,7 @@ def _native(
         _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
         "program",
         _release(program, parts),
-        conditions=_least_extents(signature),
+        conditions=(*_least_extents(signature), *_not_of(older, signature)),
         watch=watch,
     )
     memory.ensure_loaded()
@@ -308,6 +314,41 @@ def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
         if factor != 1:
             conditions.append(e.Condition("eq", ("mod", ("sub", extent, offset), factor), 0))
     return tuple(conditions)
+
+
+def distance(old: CallSignature, new: CallSignature) -> Any:
+    """An extent of the entry of `new` that is 0 for the calls which `old` takes as well; None where there are no such calls.
+
+    The signatures are equal but for extents.
+    """
+    terms: list[Any] = []
+    bound: dict[str, Any] = {}
+    for a, b in zip(old.leaves, new.leaves, strict=True):
+        for n, m in zip(a.shape, b.shape, strict=True) if isinstance(a, ArrayLeaf) and isinstance(b, ArrayLeaf) else ():
+            here = _name(m)
+            if isinstance(n, Dim):
+                symbol, factor, offset = affine(n)
+                value = here if (factor, offset) == (1, 0) else ("floordiv", ("sub", here, offset), factor)
+                if factor != 1:
+                    terms.append(("mod", ("sub", here, offset), factor))
+                if bound.setdefault(symbol, value) == value:
+                    terms.append(("max", ("sub", least_extent(symbol), value), 0))
+                    continue
+                n, here = bound[symbol], value
+            elif isinstance(m, int):
+                if n != m:
+                    return None
+                continue
+            terms.append(("sub", ("max", here, n), ("min", here, n)))
+    return functools.reduce(lambda x, y: ("add", x, y), terms) if terms else None
+
+
+def _not_of(older: Sequence[CallSignature], signature: CallSignature) -> Iterator[e.Condition]:
+    """That no older version takes the call: so equal arguments run the same code, whatever was compiled since."""
+    for old in older:
+        away = distance(old, signature)
+        if away is not None:
+            yield e.Condition("ne", away, 0)
 
 
 def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

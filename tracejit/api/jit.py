@@ -329,8 +329,9 @@ def _current(f: JitFunction[Any, Any], version: Specialisation | None) -> Specia
                 f"changed (now {version.dependencies.reason()}); pass what changes as an argument",
                 stacklevel=5,
             )
-        del state.versions[version.signature]
-        version.run.remove()
+        last = dict(state.last)
+        _forget(state, version.signature)
+        state.last.update(last)  # what the next one generalises
         return None
     version.run.follow(renewed)
     if renewed is not version.dependencies:
@@ -351,16 +352,11 @@ def _pattern(signature: CallSignature) -> Any:
 
 
 def _symbolic_version(state: _State, signature: CallSignature) -> Specialisation | None:
-    """A compiled version with symbolic extents that fits: the latest, or else any."""
+    """The oldest version with symbolic extents that fits, as in the native entries: equal arguments always run the same code."""
     pattern = _pattern(signature)
-    latest = state.last.get(pattern)
-    if latest is None:
+    if pattern not in state.last:
         return None
-    for known in (latest, *reversed(state.versions)):
-        version = state.versions.get(known)
-        if version is not None and _pattern(known) == pattern and _bind_dims(known, signature) is not None:
-            return version
-    return None
+    return next((v for known, v in state.versions.items() if _pattern(known) == pattern and _bind_dims(known, signature) is not None), None)
 
 
 def _bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, int] | None:
@@ -417,7 +413,8 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
             wanted = _decide(wanted, signature, error)
     from tracejit.api.entry import make_runner
 
-    run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies)
+    older = [known for known in state.versions if _pattern(known) == pattern]
+    run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies, older)
     version = Specialisation(wanted, lowered, staged, out_tree, out_leaves, frozenset(state.static), run, dependencies)
     while len(state.versions) >= max(1, config.cache_size):
         _forget(state, next(iter(state.versions)))
@@ -444,11 +441,16 @@ def _warn_of_many_values(f: JitFunction[Any, Any], version: Specialisation) -> N
 
 
 def _forget(state: _State, signature: CallSignature) -> None:
-    """Let a version go, and its native entry."""
-    state.versions.pop(signature).run.remove()
+    """Let a version go, and its native entry; and those made later that leave it calls."""
+    from tracejit.api.entry import distance
+
     pattern = _pattern(signature)
-    if state.last.get(pattern) == signature:
-        del state.last[pattern]
+    known = list(state.versions)
+    later = [s for s in known[known.index(signature) + 1 :] if _pattern(s) == pattern and distance(signature, s) is not None]
+    for gone in (signature, *later):
+        state.versions.pop(gone).run.remove()
+        if state.last.get(pattern) == gone:
+            del state.last[pattern]
 
 
 def _with_other_extents(signature: CallSignature) -> CallSignature:

@@ -57,15 +57,30 @@ def test_bits_do_not_depend_on_the_number_of_threads(name, dynamic, dtype, threa
 
 
 @pytest.mark.parametrize("name", SUMS)
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dynamic", [None, False, True])
 def test_bits_do_not_depend_on_calls_in_between(name, dynamic):
     f = tj.jit(SUMS[name], dynamic_shapes=dynamic)
-    sizes = [(300, 701), (301, 701), (17, 40), (64, 64)]
+    sizes = [(300, 701), (301, 701), (300, 701), (17, 40), (64, 64), (5, 701)]
     arrays = [np.random.default_rng(6).standard_normal(s) for s in sizes]
+    arrays += [np.asfortranarray(a) for a in arrays[:3]] + [a[::-1] for a in arrays[3:]]
     first = [f(x) for x in arrays]
+    compilations = f.compilations
     for _ in range(2):
         for x, r in zip(arrays, first, strict=True):
-            assert_same_bits(f(x.copy()), r)
+            assert_same_bits(f(x), r)
+    assert f.compilations == compilations
+
+
+def test_the_first_size_keeps_the_code_made_for_it():
+    """In the native entries, and so its speed: neither symbolic extents nor other memory orders take its calls."""
+    f = tj.jit(lambda x: np.sum(x * 2))
+    x = np.random.default_rng(6).standard_normal((300, 701))
+    want = f(x)
+    for other in (x[:200], x[:, :300], x.T, x[::2], x[:200].T):
+        f(other)
+    for _ in range(3):
+        assert_same_bits(f(x), want)
+    assert_same_bits(tj.jit(lambda x: np.sum(x * 2), dynamic_shapes=False)(x), want)
 
 
 def test_bits_do_not_depend_on_the_calling_thread():

@@ -217,7 +217,7 @@ def _check_leaf(guard: e.Leaf, item: Any, match: _Match) -> None:
 
 def _check_array(guard: e.ArrayGuard, item: Any, match: _Match) -> None:
     _need(_is(item, np.ndarray) and item.ndim == len(guard.shape) and item.flags.aligned)
-    _need(guard.layout == "strided" or item.flags.c_contiguous)
+    _need(not guard.scattered if item.flags.c_contiguous else guard.layout == "strided")
     _need(not guard.writeable or item.flags.num & (FLAG_WRITEABLE | FLAG_WARN_ON_WRITE) == FLAG_WRITEABLE)
     same = item.dtype is guard.dtype or (e.is_builtin_number(guard.dtype) and item.dtype.num == guard.dtype.num and item.dtype.isnative)
     _need(same)

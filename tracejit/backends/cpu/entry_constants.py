@@ -101,7 +101,7 @@ def _array_records(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None:
         if not isinstance(leaf, ArrayGuard):
             continue
         value = FLAG_ALIGNED | (FLAG_C if leaf.layout == "C" else 0) | (FLAG_WRITEABLE if leaf.writeable else 0)
-        mask = value | (FLAG_WARN_ON_WRITE if leaf.writeable else 0)
+        mask = value | (FLAG_WARN_ON_WRITE if leaf.writeable else 0) | (FLAG_C if leaf.scattered else 0)
         found["array", place] = leaf.dtype
         found["array", place, "flags"] = Word(mask | value << 32)
         found["array", place, "rank"] = Word(len(leaf.shape) | int(is_builtin_number(leaf.dtype)) << 32)
