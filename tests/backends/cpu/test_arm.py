@@ -1,9 +1,12 @@
 """Programs for aarch64 compute on an emulated processor what NumPy does: every primitive, its extreme values, and products of any tile.
 
-Where the emulator or the linker is missing these tests are not run, and say what is missing; CI installs both.
+Where the emulator or the linker is missing these tests are not run, and say what is missing; CI installs both, and runs a part of the
+primitives' examples: TRACEJIT_ARM_EXAMPLES=1 runs all of them.
 """
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from tests.primitives.test_registry import CASES, EDGES, check_equal, edge_argum
 from tracejit.compiler.pipeline import lower_jaxpr
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"programs for aarch64 are NOT RUN: there is no {missing()}")
+EVERY = int(os.environ.get("TRACEJIT_ARM_EXAMPLES", "4"))
 RNG = np.random.default_rng(0)
 
 
@@ -22,14 +26,14 @@ def run(jaxpr, args):
     return lower_jaxpr(jaxpr, ArmBackend(), layouts).compile().run(args, {})
 
 
-@pytest.mark.parametrize(("example", "dtype"), CASES)
+@pytest.mark.parametrize(("example", "dtype"), CASES[::EVERY])
 def test_primitives_agree_with_impl(example, dtype):
     p, args = example.instance(dtype), example.arguments(dtype)
     for got, want in zip(run(staged(p, args), args), expected(p, *args), strict=True):
         check_equal(got, want, example)
 
 
-@pytest.mark.parametrize(("example", "dtype"), EDGES)
+@pytest.mark.parametrize(("example", "dtype"), EDGES[:: max(1, EVERY // 2)])
 def test_primitives_agree_with_impl_on_extreme_values(example, dtype):
     p, args = example.instance(dtype), edge_arguments(example, dtype)
     for got, want in zip(run(staged(p, args), args), expected(p, *args), strict=True):
