@@ -22,6 +22,7 @@ from tracejit.support.config import config
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
@@ -64,7 +65,9 @@ def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
 
 
 def _fresh(x: Any) -> Any:
-    """Eager arrays that can be written and share no memory."""
+    """An array that can be written and shares no memory."""
+    if isinstance(x, Tracer):
+        return current_interpreter().fresh(x)
     return np.array(x, order="C") if isinstance(x, (np.ndarray, np.generic)) else x
 
 
@@ -159,6 +162,16 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """An array of rank 1 or more in Fortran's order: itself if it is one."""
     _refuse_like(like)
     return _converted(a, dtype, 1, "F", False, "asfortranarray")
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """An array with properties: "C", "F" and "A", "W", "O", "E", which traced arrays have."""
+    names = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F"}
+    given = {requirements} if isinstance(requirements, str) else set(requirements or ())
+    wanted = {names.get(str(r).upper(), str(r).upper()) for r in given}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    return _converted(a, dtype, 0, "C" if "C" in wanted else "F" if "F" in wanted else None, False, "require")
 
 
 def astype(
@@ -468,8 +481,8 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 METHODS["astype"] = astype
 AS_IS.update((
-    array, asarray, ascontiguousarray, asfortranarray, astype, diag, empty, empty_like, eye, full, full_like, ones, ones_like, zeros,
-    zeros_like,
+    array, asarray, ascontiguousarray, asfortranarray, require, astype, diag, empty, empty_like, eye, full, full_like, ones, ones_like,
+    zeros, zeros_like,
 ))  # fmt: skip
 for _name in (
     "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye",
@@ -478,4 +491,4 @@ for _name in (
 ):  # fmt: skip
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]
-FUNCTIONS[np.asanyarray] = asarray
+FUNCTIONS.update({np.asanyarray: asarray, np.require: require})

@@ -67,7 +67,7 @@ def _own() -> dict[str, Callable[..., Any]]:
 def _fill() -> None:
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
-    redirect_members({np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array})
+    redirect_members({np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
     elementwise = [f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)]
     LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))

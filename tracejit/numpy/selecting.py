@@ -12,12 +12,12 @@ from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy, flat, reshape
-from tracejit.numpy.strides import in_order_of_operands
+from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
-from tracejit.tracer.layout import AS_IS, LAYOUTS
+from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
 __all__ = [
@@ -372,8 +372,14 @@ for _function in (where, clip, select, choose, piecewise, nan_to_num, around, ro
                   isreal, iscomplex,
                   isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: Any = 0, *operands: Any, **options: Any) -> Layout:
+    scaled = result.dtype.kind == "f" and not (isinstance(decimals, int) and decimals == 0)
+    return like_first(arrays, result) if scaled else in_order_of_operands(arrays, result)
+
+
 AS_IS.add(real)
-for _elementwise in (where, clip, nan_to_num, around, round, fix, isreal, iscomplex, isclose, conjugate):
+LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
+for _elementwise in (where, clip, nan_to_num, fix, isreal, iscomplex, isclose, conjugate):
     LAYOUTS[_elementwise] = in_order_of_operands
 FUNCTIONS.update(
     {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _share, np.may_share_memory: _may_share}

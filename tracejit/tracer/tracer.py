@@ -307,10 +307,10 @@ class Tracer:
         self._refuse("tolist()", "return the array and call tolist() outside")
 
     def __copy__(self) -> Any:
-        return METHODS["copy"](self)
+        return METHODS["copy"](self, "K")
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return METHODS["copy"](self)
+        return METHODS["copy"](self, "K")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._refuse("pickling", "return the array and pickle it outside")
