@@ -23,6 +23,7 @@ from tracejit.support.errors import (
     DtypeError,
     IndexOutOfBounds,
     LeakedTracerError,
+    NegativePower,
     NumberOutOfBounds,
     ShapeError,
     TracejitError,
@@ -1115,7 +1116,7 @@ def test_copies_and_pickles_of_traced_arrays():
 
 def test_negative_powers_of_integers():
     assert refused(lambda x: x**-1, np.array([1, 2])) == (
-        UserError,
+        NegativePower,
         "integers to negative integer powers are not allowed; make the base floating point",
         "x**-1",
     )

@@ -56,7 +56,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
         kept = set(result).union(*[t.labels for t in later])
         terms = [*later, _product(terms[i], terms[j], kept)]
     extents = _extents([_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)])
-    made = u.positive(_placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result])))
+    made = u.unchanged(_placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result])))
     if isinstance(made, Tracer):
         made.layout = _layout(made, values, inputs, result) if optimize is False else UNKNOWN
     return made

@@ -343,7 +343,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "copy": lambda s, *args, **kwargs: s.apply(copy, s),
     "clip": lambda s, *args, **kwargs: s.apply(selecting.clip, s, *args, **kwargs),
     "round": lambda s, *args, **kwargs: s.apply(selecting.round, s, *args, **kwargs),
-    "conj": lambda s: s.apply(u.positive, s),
+    "conj": lambda s: s.apply(u.unchanged, s),
     "fill": lambda s, value: s.__setitem__(Ellipsis, value),
     **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any", "max", "min")},
 }  # fmt: skip

@@ -116,7 +116,7 @@ def matrix_power(a: Any, n: Any) -> Any:
             result = x if result is None else linear.matmul(result, x)
         count >>= 1
         x = linear.matmul(x, x) if count else x
-    return u.positive(result) if result is a else result
+    return u.unchanged(result) if result is a else result
 
 
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:

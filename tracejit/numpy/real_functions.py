@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.promotion import aval, promote
-from tracejit.numpy.shaping import array_of
+from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.primitives import elementwise as p
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS
 
@@ -69,17 +70,36 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow."""
     a, b = u.floats(x1, x2)
     gap = u.negative(u.absolute(u.subtract(a, b)))
-    return u.where(u.equal(a, b), u.add(a, 1), u.add(u.maximum(a, b), u.divide(u.log1p(u.exp2(gap)), math.log(2.0))))
+    return u.where(u.equal(a, b), u.add(a, 1), u.add(u.maximum(a, b), u.multiply(u.log1p(u.exp2(gap)), 1 / math.log(2.0))))
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
-    """x1 * 2**x2, in two steps so that only the result can overflow."""
-    a = array_of(x1)
-    dtype = u.floating_dtype(aval(a).dtype)
-    (a,) = promote(a, to=dtype)
-    n = array_of(x2)
-    half = u.right_shift(n, 1)
-    return u.multiply(u.multiply(a, u.exp2(promote(half, to=dtype)[0])), u.exp2(promote(u.subtract(n, half), to=dtype)[0]))
+    """x1 * 2**x2, rounded once: of three factors only the last one can make a number that is not exact.
+
+    Source: musl's scalbn.
+    """
+    n = as_array(x2)
+    if aval(n).weak and aval(n).dtype.kind == "i":
+        n = to_dtype(n, np.int32)  # a Python integer is C's int to it
+    if aval(n).dtype.kind not in "bi" and not np.can_cast(aval(n).dtype, np.int64):
+        raise DtypeError(f"np.ldexp: {aval(n)} is not an exponent", location=user_location())
+    x = as_array(x1)
+    dtype = u.floating_dtype(aval(x).dtype)
+    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
+    (x,) = promote(to_dtype(x, dtype), to=wide)
+    info = np.finfo(wide)
+    high, low = int(info.maxexp) - 1, int(info.minexp)
+    step = low + int(info.nmant) + 1  # a product that this makes inexact is zero in the end
+    n = u.minimum(u.maximum(to_dtype(n, np.int64), low + 2 * step), 3 * high)
+    for _ in range(2):
+        part = u.where(u.greater(n, high), high, u.where(u.less(n, low), step, 0))
+        x, n = u.multiply(x, _power_of_two(part, wide)), u.subtract(n, part)
+    return to_dtype(u.multiply(x, _power_of_two(n, wide)), dtype)
+
+
+def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
+    """2**n for integers of normal powers, which is exact."""
+    return u.exp2(to_dtype(n, dtype))
 
 
 def isposinf(x: Any, /) -> Any:
@@ -97,7 +117,8 @@ def _erf(x: Any, /) -> Any:
 
 
 def _conjugate(x: Any, /) -> Any:
-    return u.positive(x)
+    (y,) = promote(x)
+    return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 
 UFUNCS.update({

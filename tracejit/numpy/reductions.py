@@ -87,7 +87,7 @@ def _reduction(
             kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
             result = broadcast_to(to_dtype(initial, aval(x).dtype), kept)
         else:
-            result = run(x, axes) if axes else (x if have.ndim == 0 else u.positive(x))
+            result = run(x, axes) if axes else (x if have.ndim == 0 else u.unchanged(x))
             if initial is not None:
                 result = combine(result, to_dtype(initial, aval(result).dtype))
         return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]
@@ -274,7 +274,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         w = to_dtype(w, dtype)
         total = sum(w, axes, keepdims=keep)
         center = u.divide(sum(u.multiply(to_dtype(x, dtype), w), axes, keepdims=keep), total)
-    return (center, u.positive(broadcast_to(total, aval(center).shape))) if returned else center
+    return (center, u.unchanged(broadcast_to(total, aval(center).shape))) if returned else center
 
 
 def _listed(axis: Any, rank: int) -> list[int]:

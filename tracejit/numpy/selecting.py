@@ -59,15 +59,26 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     low = min if a_min is None or a_min is np._NoValue else a_min  # pyright: ignore[reportPrivateUsage]
     high = max if a_max is None or a_max is np._NoValue else a_max  # pyright: ignore[reportPrivateUsage]
     x = array_of(a)
+    low, high = (bound if bound is None else as_array(bound) for bound in (low, high))
     if aval(x).dtype.kind in "iu":  # a Python integer that limits nothing may be beyond the dtype's range
         info = np.iinfo(aval(x).dtype)
         low, high = _limit(low, u.maximum, int(info.min)), _limit(high, u.minimum, int(info.max))
+    x = to_dtype(x, result_type(*[(aval(z).dtype, aval(z).weak) for z in (x, low, high) if z is not None])[0])
+    numbers = low is not None and high is not None and not (aval(low).shape or aval(high).shape)
     if low is not None:
-        x = u.maximum(x, low)
+        x = _limited(x, low, u.less, u.maximum) if numbers else u.maximum(x, low)
     if high is not None:
-        x = u.minimum(x, high)
+        x = _limited(x, high, u.greater, u.minimum) if numbers else u.minimum(x, high)
     x = x if dtype is None else to_dtype(x, dtype)
     return copy(x) if x is a else x
+
+
+def _limited(x: Any, bound: Any, beyond: Any, nearer: Any) -> Any:
+    """x, or the number `bound` where x is beyond it.  Of zeros of both signs x stays, where NumPy's maximum would choose the bound."""
+    if weak_kind(bound) is not None and bound == bound and aval(x).dtype.kind == "f":
+        return nearer(x, bound) if bound else u.where(beyond(x, bound), bound, x)
+    found = nearer(x, bound)
+    return found if aval(found).dtype.kind != "f" or weak_kind(bound) is not None else u.where(u.equal(x, bound), x, found)
 
 
 def _limit(bound: Any, nearer: Any, end: int) -> Any:
@@ -158,7 +169,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     y = array_of(x)
     dtype = aval(y).dtype
     if dtype.kind != "f":
-        return u.positive(y)
+        return u.unchanged(y)
     info = np.finfo(dtype)
     high = to_dtype(as_array(info.max if posinf is None else posinf), dtype)
     low = to_dtype(as_array(info.min if neginf is None else neginf), dtype)
@@ -175,7 +186,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if dtype.kind == "b":
         return to_dtype(x, np.float16)
     if dtype.kind in "iu":
-        return u.positive(x) if places >= 0 else _round_integer(x, -places)
+        return u.unchanged(x) if places >= 0 else _round_integer(x, -places)
     if places == 0:
         return u.rint(x)
     scale = dtype.type(_power_of_ten(builtins.abs(places)))
@@ -214,7 +225,7 @@ def imag(val: Any) -> Any:
 
 def conjugate(x: Any, out: Any = None) -> Any:
     """The complex conjugate, as a new array: arrays here are real."""
-    return u.positive(x)
+    return u.unchanged(x)
 
 
 conj = conjugate

@@ -10,9 +10,10 @@ import numpy as np
 
 from tracejit.ir.ranges import ANYTHING
 from tracejit.ir.types import surely_at_most
-from tracejit.numpy.promotion import as_array, aval, broadcast, promote, wrapped_to_dtype
+from tracejit.numpy.number_checks import check_exponent
+from tracejit.numpy.promotion import as_array, aval, broadcast, promote, to_dtype, wrapped_to_dtype
 from tracejit.primitives import elementwise as p
-from tracejit.support.errors import UnsupportedError, UserError
+from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
@@ -24,7 +25,7 @@ __all__ = [
     "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
     "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "power",
     "rad2deg", "reciprocal", "remainder", "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
-    "true_divide", "trunc",
+    "true_divide", "trunc", "unchanged",
 ]  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     def function(x: Any) -> Any:
         x = as_array(x)
-        return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else positive(x)
+        return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else unchanged(x)
 
     function.__doc__ = f"numpy.{name}: integers stay as they are."
     return _composed(name)(function)
@@ -233,6 +234,13 @@ rint = _ufunc("rint", p.Rint(), 1, floating_dtype)
 
 @_composed("positive")
 def positive(x: Any) -> Any:
+    """x itself, as a new array.  Raises DtypeError for bool."""
+    if aval(as_array(x)).dtype.kind == "b":
+        raise DtypeError("np.positive does not accept bool; use x.copy(), or x.astype(int)", location=user_location())
+    return unchanged(x)
+
+
+def unchanged(x: Any) -> Any:
     """x itself, as a new array."""
     from tracejit.numpy.shaping import copy
 
@@ -244,30 +252,61 @@ def positive(x: Any) -> Any:
 
 @_composed("square")
 def square(x: Any) -> Any:
-    """x * x"""
-    return multiply(x, x)
+    """x * x; of bool in int8"""
+    (y,) = promote(x, to=_number)
+    return multiply(y, y)
 
 
 @_composed("reciprocal")
 def reciprocal(x: Any) -> Any:
-    """1 / x in x's own dtype."""
-    (y,) = promote(x)
+    """1 / x in x's own dtype, of integers without the fraction."""
+    (y,) = promote(x, to=_number)
     dtype = aval(y).dtype
+    if dtype.kind == "i":
+        return p.convert(divide(1.0, p.convert(y, np.float64)), dtype)
     return divide(dtype.type(1), y) if dtype.kind == "f" else floor_divide(dtype.type(1), y)
 
 
 @_composed("power")
 def power(x: Any, y: Any) -> Any:
-    """x ** y.  Small constant exponents become multiplications, as NumPy's own fast paths."""
-    if (type(y) in (int, float) and aval(as_array(x)).dtype.kind in "f") or (type(y) is int and y >= 0):
+    """x ** y.  Small constant exponents become multiplications, as NumPy's own fast paths.
+
+    Raises: NegativePower for an integer to a negative integer; where that depends on values, the program does.
+    """
+    return _power(x, y, roots=aval(as_array(x)).dtype != np.float16)
+
+
+def _power(x: Any, y: Any, roots: bool) -> Any:
+    """x ** y; `roots`: x ** 0.5 is a square root, which differs at -0.0 and -inf."""
+    kind = aval(as_array(x)).dtype.kind
+    if isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "f" and roots:
+        return _power_of_number(x, y)
+    if type(y) is float and kind in "iu" and y in (0.5, 1.0, 2.0):
+        x, kind = to_dtype(x, np.float64), "f"
+    if (type(y) in (int, float) and kind == "f") or (type(y) is int and y >= 0 and kind != "b"):
         (base,) = promote(x)
-        simple = _small_power(base, y)
+        simple = _small_power(base, y) if roots or y != 0.5 else None
         if simple is not None:
             return simple
     a, b = promote(x, y, to=_number)
-    if type(y) is int and y < 0 and aval(a).dtype.kind in "iu":
-        raise UserError("integers to negative integer powers are not allowed; make the base floating point", location=user_location())
+    if aval(a).dtype.kind == "i":
+        check_exponent(b)
     return bind(p.Power(), a, b)
+
+
+def _power_of_number(x: Any, y: Tracer) -> Any:
+    """x ** y for a Python number that is not known while tracing, and may be 0.5."""
+    a, b = promote(x, y, to=_number)
+    found = bind(p.Power(), a, b)
+    if aval(found).dtype.kind != "f":
+        return found
+    root = where(equal(a, 0), a, np.nan)
+    return where(logical_and(equal(y, 0.5), less_equal(a, 0)), root, found)
+
+
+def _power_operator(x: Any, y: Any) -> Any:
+    """x ** y, with a few short ways more than np.power has."""
+    return square(x) if type(y) is int and y == 2 and aval(as_array(x)).dtype.kind == "b" else _power(x, y, roots=True)
 
 
 def _small_power(x: Any, n: Any) -> Any:
@@ -275,7 +314,7 @@ def _small_power(x: Any, n: Any) -> Any:
     if n == 2:
         return multiply(x, x)
     if n == 1:
-        return positive(x)
+        return unchanged(x)
     if n == 0.5 and kind == "f":
         return sqrt(x)
     if n == -1 and kind == "f":
@@ -425,7 +464,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 OPERATORS.update({
-    "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder, "pow": power,
+    "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder, "pow": _power_operator,
     "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": left_shift, "rshift": right_shift, "divmod": divmod,
     "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal,
     "neg": negative, "pos": positive, "abs": absolute, "invert": invert, "select": p.select,

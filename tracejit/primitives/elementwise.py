@@ -237,6 +237,9 @@ class Remainder(Elementwise):
 def _floor_division(b: Any, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     """(floor quotient, remainder) with the divisor's sign.  Source: NumPy's npy_divmod and its integer loops."""
     dtype = x.dtype
+    if dtype == "f16":  # rounded once
+        q, r = _floor_division(b, b.op("convert", x, dtype="f32"), b.op("convert", y, dtype="f32"))
+        return b.op("convert", q, dtype=dtype), b.op("convert", r, dtype=dtype)
     zero, one = b.const(0, dtype), b.const(1, dtype)
     if not is_float(dtype):
         q, r = b.op("idiv", x, y), b.op("irem", x, y)
@@ -375,13 +378,13 @@ def _half_where_equal(out: Any, x: Any, y: Any) -> tuple[Callable[[], Any], Call
 
 @node
 class Maximum(Elementwise):
-    """max(x, y); NaN if either is NaN."""
+    """max(x, y); NaN if either is NaN.  Of zeros of both signs the second, of float16 the first, as NumPy."""
 
     name = "max"
     numpy_function = np.maximum
 
     def scalar(self, b: Any, *xs: Scalar) -> Scalar:
-        return b.op("or" if xs[0].dtype == "bool" else "max", *xs)
+        return b.op("or" if xs[0].dtype == "bool" else "max", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return _half_where_equal(out, *xs)
@@ -392,13 +395,13 @@ class Maximum(Elementwise):
 
 @node
 class Minimum(Elementwise):
-    """min(x, y); NaN if either is NaN."""
+    """min(x, y); NaN if either is NaN.  Of zeros of both signs the second, of float16 the first, as NumPy."""
 
     name = "min"
     numpy_function = np.minimum
 
     def scalar(self, b: Any, *xs: Scalar) -> Scalar:
-        return b.op("and" if xs[0].dtype == "bool" else "min", *xs)
+        return b.op("and" if xs[0].dtype == "bool" else "min", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
     def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
         return _half_where_equal(out, *xs)

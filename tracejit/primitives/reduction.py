@@ -206,7 +206,7 @@ class ReduceMax(_Extremum):
         return np.max(args[0], axis=self.axes)
 
     def combine(self, r: Any, acc: Any, element: Any) -> Any:
-        return r.op("or" if acc.dtype == "bool" else "max", acc, element)
+        return r.op("or" if acc.dtype == "bool" else "max", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
 @node
@@ -223,7 +223,7 @@ class ReduceMin(_Extremum):
         return np.min(args[0], axis=self.axes)
 
     def combine(self, r: Any, acc: Any, element: Any) -> Any:
-        return r.op("and" if acc.dtype == "bool" else "min", acc, element)
+        return r.op("and" if acc.dtype == "bool" else "min", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
 class _Arg(Primitive):

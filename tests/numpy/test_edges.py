@@ -1,0 +1,220 @@
+"""Every elementwise function on the edges of every dtype and pair of dtypes, against NumPy: hundreds of expressions in one function.
+
+All pairs: `python -m tests.numpy.test_edges`.  TRACEJIT_CPU chooses the processor that code is made for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import NegativePower, UnsupportedError
+
+CODES = "?bhilBHILefd"
+PAIRS = [*zip(CODES, CODES, strict=True), *map(tuple, "bB BL lL Ll lI ef fe fd ?l el if Ld dL hH".split())]
+Function = Callable[..., Any]
+
+
+def edges(code: str) -> np.ndarray[Any, Any]:
+    """The numbers of a dtype at which something ends or begins."""
+    dtype = np.dtype(code)
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        found = {0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, low, low + 1, high, high - 1, high // 2, high // 2 + 1, -1, -2, -3, -7}
+        found |= {2**24 + 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63, 2**63 + 1}
+        return np.array(sorted(n for n in found if low <= n <= high), dtype)
+    info = np.finfo(dtype)
+    positive = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1 / 3, 10.0, 100.5, np.pi, np.inf, info.max, info.tiny, info.smallest_subnormal]
+    positive += [info.eps, 1 + info.eps, 1 - info.epsneg, 2.0**24, 2.0**31, 2.0**53, 2.0**53 + 2, 2.0**63, 2.0**64, 1e300, 1e-300]
+    with np.errstate(all="ignore"):
+        numbers = np.array(positive, np.float64).astype(dtype)
+    return np.concatenate([numbers, -numbers, np.array([np.nan], dtype)])
+
+
+# How far from NumPy's answers, which have an error of their own, those may be that are not exact: in units of the last place.
+_ROUNDED = 4
+ROUNDED = {
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh",
+    "arcsinh", "arccosh", "arctanh", "cbrt", "power", "float_power", "arctan2", "hypot", "logaddexp", "logaddexp2", "deg2rad", "rad2deg",
+    "radians", "degrees", "x ** y", "x ** 1.5", "2.0 ** x", "0.5 ** x", "x ** 3", "x ** 4", "x ** -2", "2 ** x", "x ** |y|", "sinc",
+    "cumprod", "prod", "sum", "cumsum", "nansum", "isclose", "round 2",
+}  # fmt: skip
+CANCELS = {"logaddexp", "logaddexp2"}
+"""They add a number to the logarithm of another: the error is one of the operands'."""
+
+ONE: dict[str, Function] = {name: getattr(np, name) for name in (
+    "negative", "positive", "absolute", "fabs", "sign", "invert", "sqrt", "cbrt", "square", "reciprocal", "exp", "exp2", "expm1", "log",
+    "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+    "floor", "ceil", "trunc", "rint", "conjugate", "isnan", "isinf", "isfinite", "signbit", "logical_not", "deg2rad", "rad2deg", "degrees",
+    "radians", "sinc", "nan_to_num", "nanmax", "nanmin", "nansum", "cumsum", "cumprod", "diff", "fix", "count_nonzero",
+)} | {
+    "abs": abs, "x ** 2": lambda x: x**2, "x ** 3": lambda x: x**3, "x ** 1": lambda x: x**1, "x ** 0": lambda x: x**0,
+    "x ** 4": lambda x: x**4, "x ** 0.5": lambda x: x**0.5, "x ** -1": lambda x: x**-1, "x ** -2": lambda x: x**-2,
+    "x ** -1.0": lambda x: x**-1.0, "x ** 2.0": lambda x: x**2.0, "x ** 1.0": lambda x: x**1.0, "x ** 0.0": lambda x: x**0.0,
+    "x ** 1.5": lambda x: x**1.5, "2 ** x": lambda x: 2**x, "2.0 ** x": lambda x: 2.0**x, "0.5 ** x": lambda x: 0.5**x,
+    "power 2": lambda x: np.power(x, 2), "x % 3": lambda x: x % 3, "x // 3": lambda x: x // 3, "x // 0": lambda x: x // 0,
+    "x % 0": lambda x: x % 0, "5 // x": lambda x: 5 // x, "5 % x": lambda x: 5 % x, "x / 2": lambda x: x / 2, "1 / x": lambda x: 1 / x,
+    "x / 0": lambda x: x / 0, "x // 2.5": lambda x: x // 2.5, "x % 2.5": lambda x: x % 2.5, "x << 1": lambda x: x << 1,
+    "x >> 1": lambda x: x >> 1, "x >> 63": lambda x: x >> 63, "x << 63": lambda x: x << 63, "1 << x": lambda x: 1 << x,
+    "x & 1": lambda x: x & 1, "x + 1.5": lambda x: x + 1.5, "x + True": lambda x: x + True, "x * True": lambda x: x * True,
+    "x - 1": lambda x: x - 1, "sum": lambda x: x.sum(), "prod": lambda x: x.prod(), "max": lambda x: x.max(), "min": lambda x: x.min(),
+    "any": lambda x: x.any(), "all": lambda x: x.all(), "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(),
+    "zeros": lambda x: np.max(x * 0), "round": np.round, "round 2": lambda x: np.round(x, 2), "clip": lambda x: np.clip(x, 0, 1),
+    "clip from zero": lambda x: np.clip(x, 0.0, None), "clip to zero": lambda x: x.clip(max=0), "conj": lambda x: x.conj(),
+    "half": lambda x: np.heaviside(x, 0.5), "ldexp": lambda x: np.ldexp(x, 2000), "ldexp back": lambda x: np.ldexp(x, -2000),
+    "ldexp far": lambda x: np.ldexp(x, 2**31 - 1), "ldexp near": lambda x: np.ldexp(x, -3), "copysign": lambda x: np.copysign(x, -1),
+    "isclose": lambda x: np.isclose(x, 1), "where": lambda x: np.where(x, x, 1), "bool": lambda x: x.astype(bool),
+    **{f"astype {t}": lambda x, t=t: x.astype(t) for t in ("f2", "f4", "f8")},
+}  # fmt: skip
+OF_INTEGERS: dict[str, Function] = {f"astype {t}": lambda x, t=t: x.astype(t) for t in "bhilBHIL"}  # a float beyond them is anything in C
+
+TWO: dict[str, Function] = {name: getattr(np, name) for name in (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "maximum", "minimum", "fmax",
+    "fmin", "arctan2", "hypot", "copysign", "heaviside", "logaddexp", "logaddexp2", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_xor", "ldexp",
+)} | {
+    "divmod 0": lambda x, y: divmod(x, y)[0], "divmod 1": lambda x, y: divmod(x, y)[1], "where": lambda x, y: np.where(x > 0, x, y),
+    "x ** y": lambda x, y: x**y, "x ** |y|": lambda x, y: x ** (y & 63), "clip": lambda x, y: np.clip(x, y, y + 1),
+    "swapped": lambda x, y: np.maximum(y, x) + np.minimum(y, x),
+}  # fmt: skip
+
+
+def wrong(name: str, wanted: Any, found: Any, operands: tuple[Any, ...]) -> str | None:
+    """How a result differs from NumPy's: dtype, shape, NaN, the sign of zeros, or too many units in the last place."""
+    w, g = np.asarray(wanted), np.asarray(found)
+    if (w.dtype, w.shape) != (g.dtype, g.shape):
+        return f"{name}: {w.dtype}{list(w.shape)} is wanted, not {g.dtype}{list(g.shape)}"
+    w, g = w.ravel(), g.ravel()
+    if w.dtype.kind != "f":
+        bad = w != g
+    else:
+        unlike = (np.isnan(w) != np.isnan(g)) | ((w == 0) & (g == 0) & (np.signbit(w) != np.signbit(g)))
+        with np.errstate(all="ignore"):
+            size = np.abs(w).astype(np.longdouble)
+            if name in CANCELS:
+                for x in operands:
+                    size = np.maximum(size, np.minimum(np.abs(x.astype(np.longdouble)), 1e30).ravel())
+            place = np.maximum(size, float(np.finfo(w.dtype).tiny)) * float(np.finfo(w.dtype).eps)
+            far = ~(np.abs(w.astype(np.longdouble) - g) <= (_ROUNDED * place if name in ROUNDED else 0)) & (w != g)
+        bad = unlike | (far & ~np.isnan(w) & ~np.isnan(g))
+    if not bad.any():
+        return None
+    k = int(np.argmax(bad))
+    at = [x.ravel()[k] for x in operands if x.size == w.size]
+    return f"{name}{at}: {w[k]!r} is wanted, not {g[k]!r} ({bad.sum()} of {bad.size})"
+
+
+def disagreements(functions: Mapping[str, Function], operands: tuple[Any, ...]) -> tuple[list[str], int]:
+    """What differs from NumPy, and how many results were compared: all that NumPy has answers to come from one compiled function."""
+    wanted: dict[str, Any] = {}
+    found: list[str] = []
+    with np.errstate(all="ignore"):
+        for name, function in functions.items():
+            try:
+                wanted[name] = function(*operands)
+            except (TypeError, ValueError, OverflowError) as error:
+                kind = next(k for k in (OverflowError, ValueError, TypeError) if isinstance(error, k))
+                with pytest.raises((kind, UnsupportedError, NegativePower)):
+                    tj.jit(function)(*operands)
+    results = tj.jit(lambda *xs: [functions[name](*xs) for name in wanted])(*operands)
+    for (name, value), result in zip(wanted.items(), results, strict=True):
+        text = wrong(name, value, result, operands)
+        found += [] if text is None else [text]
+    return found, sum(np.size(x) for x in wanted.values())
+
+
+def of_one(code: str) -> tuple[list[str], int]:
+    """The functions of one operand on the edges of a dtype."""
+    functions = ONE if code in "efd" else {**ONE, **OF_INTEGERS}
+    if code == "?":  # NumPy has no rounding of bools to places
+        functions = {name: f for name, f in functions.items() if name != "round 2"}
+    return disagreements(functions, (edges(code),))
+
+
+def of_two(first: str, second: str) -> tuple[list[str], int]:
+    """The functions of two operands on all pairs of edges."""
+    x, y = edges(first), edges(second)
+    return disagreements(TWO, (np.repeat(x, len(y)), np.tile(y, len(x))))
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda c: np.dtype(c).name)
+def test_functions_of_one_operand(code: str):
+    found, _ = of_one(code)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("codes", PAIRS, ids=lambda p: "-".join(np.dtype(c).name for c in p))
+def test_functions_of_two_operands(codes: tuple[str, str]):
+    found, _ = of_two(*codes)
+    assert not found, "\n".join(found)
+
+
+def test_python_numbers_as_operands():
+    numbers = [0.0, -0.0, 0.5, 2.0, -1.0, np.inf, -np.inf, np.nan, 1e300, 1e-320, 2.0**53, 16777217.0, 1, 2, 3, 100, True, False]
+    functions = {name: f for name, f in TWO.items() if name not in ("ldexp", "x ** |y|", "fmax", "fmin")}
+    for code in "?bLef":
+        x = edges(code)
+        for kind in (float, int, bool):
+            jitted: dict[tuple[str, ...], Any] = {}
+            for t in [t for t in numbers if type(t) is kind]:
+                wanted: dict[str, Any] = {}
+                with np.errstate(all="ignore"):
+                    for name, function in functions.items():
+                        try:
+                            wanted[name] = function(x, t)
+                        except (TypeError, ValueError, OverflowError):
+                            continue
+                names = tuple(wanted)
+                f = jitted.setdefault(names, tj.jit(lambda x, t, names=names: [functions[name](x, t) for name in names]))
+                for (name, value), result in zip(wanted.items(), f(x, t), strict=True):
+                    if not (name == "x ** y" and code == "?" and t == 2):  # np.square of bools, else np.power
+                        assert wrong(name, value, result, (x,)) is None, (wrong(name, value, result, (x,)), t)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_ldexp_rounds_once(dtype: str):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 256, 20000 * np.dtype(dtype).itemsize, dtype=np.uint8)
+    x, n = bits.view(dtype), rng.integers(-2200, 2200, 20000) // (8 // np.dtype(dtype).itemsize) ** 2
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(tj.jit(np.ldexp)(x, n), np.ldexp(x, n), strict=True)
+
+
+def test_negative_powers_of_integers():
+    f = tj.jit(lambda x, n: x**n)
+    np.testing.assert_array_equal(f(np.array([2, -3]), np.array([5, 3])), [32, -27])
+    for x, n in ((np.array([2, 3]), np.array([1, -1])), (np.array([1, 1]), -1), (np.int8(2), np.int8(-1)), (2, np.array([-3]))):
+        with pytest.raises(ValueError, match="integers to negative integer powers are not allowed") as caught:
+            f(x, n)
+        assert isinstance(caught.value, NegativePower)
+        assert "x**n" in str(caught.value)
+    literal = tj.jit(lambda x: x**-1)
+    with pytest.raises(NegativePower):
+        literal(np.array([2, 3]))
+    np.testing.assert_array_equal(literal(np.array([2.0, 4.0])), [0.5, 0.25])
+    assert not tj.jit(lambda x, n: x ** (n % 5)).lower(np.ones(3, int), np.ones(3, int)).program.checked
+    assert f(np.zeros(0, int), np.zeros(0, int)).shape == (0,)
+
+
+def main() -> int:
+    """All pairs of dtypes; the number of disagreements."""
+    count, failed = 0, 0
+    for found, compared in itertools.chain(map(of_one, CODES), itertools.starmap(of_two, itertools.product(CODES, repeat=2))):
+        count += compared
+        failed += len(found)
+        print(*found, sep="\n", end="\n" if found else "")
+    print(f"{count} results compared, {failed} expressions disagree")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main() > 0)
