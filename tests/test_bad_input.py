@@ -32,6 +32,7 @@ from tracejit.support.errors import (
     UserError,
 )
 
+PARENTHESES = "; comparisons joined by &, | and ~ need parentheses: (x > 0) & (x < 1)"
 DTYPES = "bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64"
 X = np.arange(3.0)
 M = np.arange(6.0).reshape(2, 3)
@@ -296,16 +297,16 @@ def test_changed_containers(change: Any):
     ("function", "message", "marked"),
     [
         (lambda x: x + "a", "str is not an array", 'x + "a"'),
-        (lambda x: x + None, "NoneType is not an array", "x + None"),
+        (lambda x: x + None, "NoneType is not an array; use `x is None`", "x + None"),
         (lambda x: x + object(), f"dtype object is not supported; supported are {DTYPES}", "x + object()"),
         (lambda x: x + 1j, f"dtype complex128 is not supported; supported are {DTYPES}", "x + 1j"),
         (lambda x: x * decimal.Decimal(1), f"dtype object is not supported; supported are {DTYPES}", "x * decimal.Decimal(1)"),
         (lambda x: x * fractions.Fraction(1, 2), f"dtype object is not supported; supported are {DTYPES}", "x * fractions.Fraction(1, 2)"),
-        (lambda x: ~x, "[not] does not accept f64", "~x"),
+        (lambda x: ~x, f"[not] does not accept f64{PARENTHESES}", "~x"),
         (lambda x: x << 1, "[shift_left] does not accept f64", "x << 1"),
-        (lambda x: x & x, "[and] does not accept f64", "x & x"),
-        (lambda x: -(x > 1), "[neg] does not accept bool", "-(x > 1)"),
-        (lambda x: (x > 1) - (x > 1), "[sub] does not accept bool", "(x > 1) - (x > 1)"),
+        (lambda x: x & x, f"[and] does not accept f64{PARENTHESES}", "x & x"),
+        (lambda x: -(x > 1), "[neg] does not accept bool; use ~ for boolean arrays", "-(x > 1)"),
+        (lambda x: (x > 1) - (x > 1), "[sub] does not accept bool; use ^ for boolean arrays", "(x > 1) - (x > 1)"),
         (lambda x: x.astype(complex), f"dtype complex128 is not supported; supported are {DTYPES}", "x.astype(complex)"),
         (lambda x: x.astype("no"), "'no' is not a dtype", 'x.astype("no")'),
     ],
@@ -862,7 +863,7 @@ def test_eager_operations_refuse_what_traced_ones_refuse():
     )
     assert different(lambda x: tj.lax.add(x, np.ones((2, 3)))) == (ShapeError, "[add] operands differ in shape: f64[3], f64[2,3]")
     assert different(lambda x: tj.lax.add(x, np.ones(4))) == (ShapeError, "[add] operands differ in shape: f64[3], f64[4]")
-    assert different(lambda x: tj.lax.bitwise_not(x)) == (DtypeError, "[not] does not accept f64")
+    assert different(lambda x: tj.lax.bitwise_not(x)) == (DtypeError, f"[not] does not accept f64{PARENTHESES}")
     assert different(lambda x: tj.lax.scan(lambda c, y: (c[:2], y), x, x)) == (
         ShapeError,
         "[loop] carry 0 is f64[3] before and f64[2] after an iteration; make them equal (astype, reshape)",

@@ -724,7 +724,7 @@ def test_many_values_of_a_static_argument_warn():
     messages = [str(w.message) for w in seen]
     assert len(messages) == 1
     assert messages[0].startswith("f was compiled for 8 values of argument 2, whose value its trace needs")
-    assert "specialised on the values of argument 2" in f.explain()
+    assert "specialised on the value of argument 2" in f.explain()
 
 
 # -- write-back -------------------------------------------------------------------------------------------------------------------------

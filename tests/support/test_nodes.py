@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from tracejit.support.errors import UserError
+from tracejit.support.errors import Restart
 from tracejit.support.nodes import as_dict, evolve, field, fields_of, has_fields, node, record, value
 
 
@@ -165,7 +165,7 @@ def test_attrs_reads_these_classes_and_is_read():
 def test_errors_of_a_comparison_other_than_an_undecided_one_come_through():
     class Undecided:
         def __eq__(self, other: object) -> bool:
-            raise UserError("unknown")
+            raise Restart("unknown")
 
         def same(self, other: object) -> bool:
             return True

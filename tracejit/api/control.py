@@ -19,7 +19,7 @@ from tracejit.ir.ranges import Range
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
 from tracejit.primitives.elementwise import Add, Lt
-from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.bytecode import carried_names
@@ -519,15 +519,14 @@ def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 def _trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
     """How many iterations; None if that is known only when the program runs."""
     if any(isinstance(b, Tracer) for b in (start, stop, step)):
-        try:
-            values = [operator.index(b) for b in (start, stop, step)]  # asks for a restart with the number known
-        except ConcretizationError:
-            if isinstance(step, Tracer):
-                raise
-            if step == 0:
-                raise ValueError("range() arg 3 must not be zero") from None
-            return None
-        return len(builtins.range(*values))
+        for b in (start, stop, step):
+            if isinstance(b, Tracer) and b.known() is None:
+                b.ask()
+                operator.index(step)
+                if step == 0:
+                    raise ValueError("range() arg 3 must not be zero")
+                return None
+        return len(builtins.range(*[operator.index(b) for b in (start, stop, step)]))
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")

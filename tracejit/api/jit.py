@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tracejit.api.array import Array
-from tracejit.api.signature import ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_path, signature_of
+from tracejit.api.signature import ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_path, signature_of, static_numbers
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
@@ -22,7 +24,7 @@ from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, so
 from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, field, node, record
-from tracejit.support.source import frames_of, raised_at, user_location
+from tracejit.support.source import Location, frames_of, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.captured import Dependencies
@@ -57,6 +59,7 @@ class Specialisation:
     static: frozenset[int]
     run: Runner
     dependencies: Dependencies
+    reason: str
 
 
 @node
@@ -75,11 +78,20 @@ class _State:
     last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
     compilations: int = 0
     specialised: int = 0  # compilations for a value of a number
+    because: str = ""  # why the next version is compiled, where a version was dropped for it
+    asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
+    dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)  # structure and ranks -> dtypes compiled for; emptied by the warning
+    warned_of_dtypes: bool = False
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
 
     def asked(self, signature: CallSignature, need: NeedStrides | NeedValue) -> None:
         """Remember what a trace wants to know of an argument before it starts again."""
-        (self.strided if isinstance(need, NeedStrides) else self.static).add(signature.traced()[need.position])
+        position = signature.traced()[need.position]
+        if isinstance(need, NeedStrides):
+            self.strided.add(position)
+            return
+        self.static.add(position)
+        self.asked_at[position] = need.location
 
 
 class _Forks:
@@ -114,6 +126,7 @@ class _Forks:
         self._after()
 
 
+_MANY_DTYPES = 4  # combinations of dtypes after which a function warns
 _MANY_VALUES = 8  # specialisations after which a function warns
 _RECURRING = 60  # calls at the end of a recursion, among which one of the user's is found if it is the user's
 _WALK_CONTAINERS = ("tree.py", "nodes.py", "entry.py", "signature.py")
@@ -198,35 +211,46 @@ class JitFunction(CompiledFunction, Generic[P, R]):
             if self._dispatcher is not None:
                 self._dispatcher.clear()
 
+    def _asked(self, position: int) -> str:
+        location = self._state.asked_at.get(position)
+        return "" if location is None else f", which {location.short()} asks for"
+
     def explain(self) -> str:
-        """What was compiled and why: one paragraph a version."""
+        """What was compiled and why: one paragraph a version.
+
+        >>> import numpy as np, tracejit as tj
+        >>> f = tj.jit(lambda x: x + 1)
+        >>> for n in (3, 4, 5):
+        ...     _ = f(np.ones(n))
+        >>> print(f.explain())
+        version 0: f64[3]
+          compiled for the first call
+          1 kernel for 1 equation on cpu
+        version 1: f64[n0]
+          compiled because argument 1 is f64[4], not f64[3]; serves other sizes too
+          1 kernel for 1 equation on cpu
+        """
+        from tracejit.api.explain import shown, unrolled
+
         out: list[str] = []
-        for n, (signature, version) in enumerate(self._state.versions.items()):
-            leaves = ", ".join(_show(leaf) for leaf in signature.leaves)
-            out.append(
-                f"version {n}: {leaves}\n  {len(version.lowered.log.kernels)} kernels for {len(version.lowered.report)} equations "
-                f"on {version.lowered.backend.name}"
-            )
-            if version.static:
-                out.append(
-                    "  specialised on the values of "
-                    + ", ".join("argument " + leaf_path(signature.tree, p) for p in sorted(version.static))
-                )
+        for n, (signature, version) in enumerate(list(self._state.versions.items())):
+            out.append(f"version {n}: {', '.join(map(shown, signature.leaves))}\n  compiled {version.reason}")
+            kernels, equations = len(version.lowered.log.kernels), len(version.lowered.report)
+            out.append(f"  {_count(kernels, 'kernel')} for {_count(equations, 'equation')} on {version.lowered.backend.name}")
+            out += [
+                f"  specialised on the value of argument {leaf_path(signature.tree, p)}{self._asked(p)}"
+                for p in static_numbers(signature, version.static)
+            ]
+            out += [f"  unrolled: {text}" for text in unrolled(version.staged.jaxpr)]
         return "\n".join(out) or "nothing is compiled yet"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _rebuild(function: Any, backend: Any, dynamic: Any, options: Any) -> JitFunction[Any, Any]:
     return JitFunction(function, backend, dynamic, options)
-
-
-def _show(leaf: Any) -> str:
-    match leaf:
-        case ArrayLeaf():
-            return str(leaf.aval) + ("" if leaf.layout == "C" else " strided")
-        case NumberLeaf():
-            return leaf.kind
-        case _:
-            return repr(leaf.value)
 
 
 def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
@@ -329,6 +353,7 @@ def _current(f: JitFunction[Any, Any], version: Specialisation | None) -> Specia
                 f"changed (now {version.dependencies.reason()}); pass what changes as an argument",
                 stacklevel=5,
             )
+        state.because = f"because {version.dependencies.reason()}"
         last = dict(state.last)
         _forget(state, version.signature)
         state.last.update(last)  # what the next one generalises
@@ -397,7 +422,7 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
     state, dynamic = f._state, f._dynamic  # pyright: ignore[reportPrivateUsage]
     pattern = _pattern(signature)
     previous = state.last.get(pattern)
-    wanted = signature
+    wanted, began = signature, time.perf_counter()
     if dynamic is not False and previous is not None:
         wanted = _generalise(previous, signature)
     elif dynamic is True:
@@ -415,24 +440,78 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
 
     older = [known for known in state.versions if _pattern(known) == pattern]
     run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies, older)
-    version = Specialisation(wanted, lowered, staged, out_tree, out_leaves, frozenset(state.static), run, dependencies)
+    reason = _reason(state, signature, wanted)
+    version = Specialisation(wanted, lowered, staged, out_tree, out_leaves, frozenset(state.static), run, dependencies, reason)
     while len(state.versions) >= max(1, config.cache_size):
         _forget(state, next(iter(state.versions)))
     state.versions[wanted] = version
     state.last[pattern] = wanted
     state.compilations += 1
+    _log(f, version, time.perf_counter() - began)
     _warn_of_many_values(f, version)
+    _warn_of_many_dtypes(f, version)
     return version
+
+
+def _reason(state: _State, signature: CallSignature, wanted: CallSignature) -> str:
+    """Why a version is compiled, as the rest of a sentence."""
+    because, state.because = state.because, ""
+    if because:
+        return because
+    if not state.versions:
+        return "for the first call" if not state.compilations else "for the first call after clear_cache()"
+    from tracejit.api.explain import difference
+
+    more = "; serves other sizes too" if wanted.symbols else ""
+    return f"because {difference(list(state.versions), signature)}{more}"
+
+
+def _log(f: JitFunction[Any, Any], version: Specialisation, seconds: float) -> None:
+    """Tell the logger `tracejit` of a compilation.  Who has not imported logging does not listen."""
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return
+    logger = logging.getLogger("tracejit")
+    if logger.isEnabledFor(logging.INFO):
+        from tracejit.api.explain import shown
+
+        name, leaves = getattr(f, "__qualname__", "a function"), ", ".join(map(shown, version.signature.leaves))
+        logger.info("%s(%s) on %s: %.0f ms, %s", name, leaves, version.lowered.backend.name, 1000 * seconds, version.reason)
+
+
+def _warn_of_many_dtypes(f: JitFunction[Any, Any], version: Specialisation) -> None:
+    """Once a function, when it was compiled for many dtypes of arguments of one structure and rank."""
+    state, signature = f._state, version.signature  # pyright: ignore[reportPrivateUsage]
+    if state.warned_of_dtypes:
+        return
+    ranks = tuple([len(leaf.aval.shape) if not isinstance(leaf, StaticLeaf) else leaf for leaf in signature.leaves])
+    found = tuple(["" if isinstance(x, StaticLeaf) else x.kind if isinstance(x, NumberLeaf) else x.dtype.name for x in signature.leaves])
+    known = state.dtypes.setdefault((signature.tree, ranks), [])
+    if found in known:
+        return
+    known.append(found)
+    if len(known) < _MANY_DTYPES:
+        return
+    columns = [list(dict.fromkeys(column)) for column in zip(*known, strict=True)]
+    told = [f"argument {leaf_path(signature.tree, n)} was {', '.join(names)}" for n, names in enumerate(columns) if len(names) > 1]
+    state.warned_of_dtypes = True
+    state.dtypes.clear()
+    warnings.warn(
+        f"{getattr(f, '__name__', 'a function')} was compiled for {_MANY_DTYPES} combinations of dtypes of arguments of the same ranks: "
+        f"{'; '.join(told)}; convert them to one dtype (x.astype(dtype)) unless all are meant",
+        stacklevel=5,
+    )
 
 
 def _warn_of_many_values(f: JitFunction[Any, Any], version: Specialisation) -> None:
     """Once a function, when it was compiled for many values of numbers that its trace asks for."""
     state = f._state  # pyright: ignore[reportPrivateUsage]
-    if not version.static:
+    asked = static_numbers(version.signature, version.static)
+    if not asked:
         return
     state.specialised += 1
     if state.specialised == _MANY_VALUES:
-        places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in sorted(version.static))
+        places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in asked)
         warnings.warn(
             f"{getattr(f, '__name__', 'a function')} was compiled for {_MANY_VALUES} values of {places}, whose value its trace needs (for "
             "a shape, range() or a branch); keep it to few values, or have the function take an array instead",
@@ -511,6 +590,12 @@ def _trace(
     traced = signature.traced()
     out: dict[str, Any] = {}
 
+    def need_booleans() -> None:
+        for position, n in enumerate(traced):
+            leaf = signature.leaves[n]
+            if isinstance(leaf, NumberLeaf) and leaf.kind == "bool":
+                raise NeedValue(position)
+
     def flat(*tracers: Any) -> Sequence[Any]:
         argument = trace.argument if redirected else lambda value: value
         filled: list[Any] = [argument(leaf.value) if isinstance(leaf, StaticLeaf) else None for leaf in signature.leaves]
@@ -533,6 +618,10 @@ def _trace(
             if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
                 slots.append(len(kept))
                 kept.append(v)
+            elif isinstance(v, str) and "Tracer<" in v:
+                raise TracerError(
+                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and format it outside"
+                )
             elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
                 slots.append(_Constant(v))
             else:
@@ -549,6 +638,7 @@ def _trace(
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
     with tracing() as trace:
+        trace.need_booleans = need_booleans
         try:
             staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies)
         except ChangedLater:

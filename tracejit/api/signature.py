@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from inspect import CO_VARKEYWORDS
 from typing import Any
 
 import numpy as np
 
 from tracejit.api.array import Array
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import Dim, ShapedArray, solved
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, node, value
 from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "sees_order_of_keywords"]
+__all__ = [
+    "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "sees_order_of_keywords", "static_numbers",
+]  # fmt: skip
 
 
 @value
@@ -178,6 +181,20 @@ def signature_of(
         out.append(leaf)
         values.append(value)
     return CallSignature(tree, tuple(out)), values, leaves
+
+
+def static_numbers(signature: CallSignature, static: Collection[int]) -> list[int]:
+    """The positions of numbers that are constants because the trace asked for them (`static` may speak of other calls as well)."""
+    leaves = dict(enumerate(signature.leaves))
+    return [n for n in sorted(static) if isinstance(x := leaves.get(n), StaticLeaf) and isinstance(x.value, (bool, int, float, np.generic))]
+
+
+def fits(symbolic: ArrayLeaf, concrete: ArrayLeaf) -> bool:
+    """Whether an array is one of those that symbolic extents stand for."""
+    if evolve(symbolic, shape=()) != evolve(concrete, shape=()) or len(symbolic.shape) != len(concrete.shape):
+        return False
+    pairs = zip(symbolic.shape, concrete.shape, strict=True)
+    return all(solved(n, m) is not None if isinstance(n, Dim) else n == m for n, m in pairs)
 
 
 def leaf_path(tree: TreeDef, position: int) -> str:

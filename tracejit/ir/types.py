@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from tracejit.support.dtypes import canonical, short_name
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import Restart
 from tracejit.support.nodes import field, node, value
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class DimDependent(TracejitError):
+class DimDependent(Restart):
     """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed.
 
     periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.

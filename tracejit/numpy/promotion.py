@@ -37,7 +37,8 @@ def as_array(x: Any) -> Any:
         number.weaken()  # as an int, which an extent is where it is not symbolic
         return number
     if x is None or isinstance(x, (str, bytes)):
-        raise DtypeError(f"{type(x).__name__} is not an array", location=user_location())
+        advice = "; use `x is None`" if x is None else ""
+        raise DtypeError(f"{type(x).__name__} is not an array{advice}", location=user_location())
     return np.asarray(x)
 
 

@@ -21,12 +21,13 @@ from tracejit.numpy import (
     shaping,
     taking,
 )
+from tracejit.numpy.axes import unsupported
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
 
-__all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array"]
+__all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "vectorize"]
 
 _MODULES = (
     creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting, shaping, taking,
@@ -39,8 +40,8 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 
 def isscalar(element: Any) -> bool:
-    """Whether something is a number and no array: a traced Python number is."""
-    return element.aval.weak and not element.shape if isinstance(element, Tracer) else np.isscalar(element)
+    """Whether something is a number, Python's or NumPy's, and no array."""
+    return not element.shape and not element.is_array if isinstance(element, Tracer) else np.isscalar(element)
 
 
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
@@ -53,6 +54,25 @@ def new_array(shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         return np.ndarray(shape, dtype, *args, **kwargs)
     return substitute_for(np.empty)(shape, dtype)
+
+
+def vectorize(pyfunc: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.vectorize, which calls Python for each element of arrays that are known.  Raises UnsupportedError for others."""
+    real = np.vectorize(pyfunc, *args, **kwargs)
+
+    def call(*xs: Any, **kws: Any) -> Any:
+        if any(isinstance(x, Tracer) and x.known() is None for x in (*xs, *kws.values())):
+            raise unsupported("np.vectorize calls Python for each element; call the function on whole arrays, or use tj.vmap")
+        return real(*xs, **kws)
+
+    return call
+
+
+def nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.nditer of known arrays.  Raises UnsupportedError for others."""
+    if any(isinstance(x, Tracer) and x.known() is None for x in (op if isinstance(op, (list, tuple)) else (op,))):
+        raise unsupported("np.nditer is not supported in traced code; loop over x.flat, or over the indices np.ndindex(x.shape)")
+    return np.nditer(op, *args, **kwargs)
 
 
 def _own() -> dict[str, Callable[..., Any]]:
@@ -68,6 +88,7 @@ def _fill() -> None:
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members({np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array})
+    redirect_members({np.nditer: nditer, np.vectorize: vectorize})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
     elementwise = [f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)]
     LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import result_type
-from tracejit.support.errors import ShapeError, UnsupportedError
+from tracejit.support.errors import ShapeError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
@@ -35,7 +36,12 @@ def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     out: list[int] = []
     for a in axes:
-        a = int(a)
+        try:
+            a = operator.index(a)
+        except TypeError as error:
+            if isinstance(error, TracejitError):
+                raise
+            raise TracerError(f"an axis is an integer, not {a!r}", location=user_location()) from error
         if not -rank <= a < rank:
             raise ShapeError(f"axis {a} is out of bounds for an array of rank {rank}", location=user_location())
         out.append(a % rank)

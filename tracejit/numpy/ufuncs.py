@@ -289,6 +289,7 @@ def _power(x: Any, y: Any, roots: bool) -> Any:
         if simple is not None:
             return simple
     a, b = promote(x, y, to=_number)
+    _ask_for_sign(x, y)
     if aval(a).dtype.kind == "i":
         check_exponent(b)
     return bind(p.Power(), a, b)
@@ -307,6 +308,15 @@ def _power_of_number(x: Any, y: Tracer) -> Any:
 def _power_operator(x: Any, y: Any) -> Any:
     """x ** y, with a few short ways more than np.power has."""
     return square(x) if type(y) is int and y == 2 and aval(as_array(x)).dtype.kind == "b" else _power(x, y, roots=True)
+
+
+def _ask_for_sign(x: Any, y: Any) -> None:
+    """Python's 2**n is an integer or, for a negative n, a float: then the value of n is asked for."""
+    if not isinstance(y, Tracer) or not y.aval.weak or y.aval.dtype.kind not in "iu" or not aval(as_array(x)).weak:
+        return
+    least = y.seen().value_range()[0]
+    if aval(as_array(x)).dtype.kind in "iu" and not (isinstance(least, int) and least >= 0):
+        y.ask()
 
 
 def _small_power(x: Any, n: Any) -> Any:

@@ -27,6 +27,13 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
 
 __all__ = ["Elementwise", "convert", "select"]
 
+_PARENTHESES = "; comparisons joined by &, | and ~ need parentheses: (x > 0) & (x < 1)"
+_INSTEAD = {
+    ("neg", "b"): "; use ~ for boolean arrays", ("sub", "b"): "; use ^ for boolean arrays",
+    **{(name, "f"): _PARENTHESES for name in ("and", "or", "xor", "not")},
+}  # fmt: skip
+"""What to write instead, by operation and kind of dtype."""
+
 
 class Elementwise(Primitive):
     """`result[i] = scalar(x[i], y[i], ...)`."""
@@ -45,7 +52,8 @@ class Elementwise(Primitive):
             raise DtypeError(f"[{self.name}] operands differ in dtype: {', '.join(map(str, avals))}; convert them first (x.astype(...))")
         for a in avals:
             if a.dtype.kind not in self.kinds:
-                raise DtypeError(f"[{self.name}] does not accept {short_name(a.dtype)}")
+                advice = _INSTEAD.get((self.name, a.dtype.kind), "")
+                raise DtypeError(f"[{self.name}] does not accept {short_name(a.dtype)}{advice}")
         shape = first.shape
         for a in avals[1:]:
             if not shape:

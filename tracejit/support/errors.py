@@ -12,7 +12,7 @@ from tracejit.support.source import Location
 __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck", "InternalError",
     "LaunchError",
-    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
+    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
     "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError", "UserError", "VerifyError",
     "WriteError",
 ]  # fmt: skip
@@ -51,6 +51,10 @@ class TracejitError(Exception):
             parts.append(self.location.show())
         parts += [f"  {note}" for note in self.notes]
         return "\n".join(parts)
+
+
+class Restart(BaseException):
+    """The trace begins again with more known.  No error: an `except Exception` of the user's function must not catch it."""
 
 
 class UserError(TracejitError):

@@ -16,7 +16,7 @@ from reprlib import recursive_repr
 from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import Restart
 
 __all__ = ["as_dict", "evolve", "field", "fields_of", "has_fields", "node", "record", "value"]
 
@@ -191,7 +191,7 @@ def _equal(self: Any, other: object) -> Any:
         return NotImplemented
     try:
         return self.__values__(self) == self.__values__(other)
-    except TracejitError:  # symbolic extents whose order is open: as values of an IR they are equal if they are written alike
+    except Restart:  # symbolic extents whose order is open: as values of an IR they are equal if they are written alike
         return _alike(self.__values__(self), self.__values__(other))
 
 

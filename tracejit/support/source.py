@@ -7,6 +7,7 @@ import linecache
 import sys
 import warnings
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -14,10 +15,6 @@ __all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _INTERNAL: dict[str, bool] = {}
-_LIBRARIES = (
-    tuple(str(Path(module.__file__).parent) for module in (sys.modules["numpy"],) if module.__file__) if "numpy" in sys.modules else ()
-)
-
 _GENERATED = ("<__array_function__ internals>", "<fields of tracejit.", contextlib.__file__)
 
 
@@ -71,11 +68,18 @@ class Location:
         return self.short()
 
 
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Where NumPy is; asked for when it has been imported, which may be after this module."""
+    found = getattr(sys.modules.get("numpy"), "__file__", None)
+    return (str(Path(found).parent),) if found else ()
+
+
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to this package (or to NumPy, whose protocols call us back)."""
     known = _INTERNAL.get(filename)
     if known is None:
-        known = _INTERNAL[filename] = filename.startswith((_PACKAGE, *_LIBRARIES, *_GENERATED))
+        known = _INTERNAL[filename] = filename.startswith((_PACKAGE, *_libraries(), *_GENERATED))
     return known
 
 

@@ -14,7 +14,8 @@ def construct(location: Location | None) -> str:
     """The statement or expression that asks for a value at a location; empty if the source is not to be had.
 
     "if", "break" (an `if` that leaves a loop), "while", "assert", "and" (a value of `and`, `or`, `not`), "chain" (`a < x < b`), "in",
-    "filter" (the `if` of a comprehension), "index" (`items[i]`), "slice", or "any()": the call of a function of that name.
+    "filter" (the `if` of a comprehension), "index" (`items[i]`), "slice", "format" (`"%f" % x`), or
+    "any()": the call of a function of that name.
     """
     if location is None:
         return ""
@@ -28,14 +29,37 @@ def construct(location: Location | None) -> str:
         return ""
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     line, end, first, last = place
+    calls = _opname(location).startswith(("CALL", "PRECALL"))
     for node in parents:
-        if isinstance(node, ast.expr) and (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == (line, end, first, last):
-            return _kind(node, parents)
+        if not isinstance(node, (ast.expr, ast.stmt)):
+            continue
+        if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == (line, end, first, last):
+            return _kind(node, parents, calls)
     return ""
 
 
-def _kind(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    if isinstance(node, ast.Call):
+def _opname(location: Location) -> str:
+    import dis
+
+    code, place = location.code.co_code, location.lasti
+    while place > 0 and not code[place]:  # while it calls Python, a frame may stand on the caches behind the instruction
+        place -= 2
+    return dis.opname[code[place]]
+
+
+def _kind(node: ast.AST, parents: dict[ast.AST, ast.AST], calls: bool) -> str:
+    match node:  # a jump may have the place of its statement
+        case ast.If():
+            return "break" if _leaves(node) else "if"
+        case ast.While():
+            return "while"
+        case ast.Assert():
+            return "assert"
+        case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
+            return "format"
+        case _:
+            pass
+    if isinstance(node, ast.Call) and calls:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         return f"{name}()" if name else ""
     if isinstance(node, ast.Subscript):

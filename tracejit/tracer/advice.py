@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.support.source import Location
 from tracejit.support.syntax import construct
 
-__all__ = ["for_attribute", "for_function", "for_index", "for_truth", "full_name"]
+__all__ = ["for_attribute", "for_function", "for_index", "for_number", "for_truth", "full_name"]
 
 _CHOOSE = (
     "use np.where(condition, a, b) or a mask (x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to run one of two "
@@ -91,6 +91,16 @@ def full_name(function: Any) -> str:
         return f"{found}.{name}" if found else name
     module = getattr(function, "__module__", None) or ""
     return f"np{module.removeprefix('numpy')}.{name}" if module.split(".")[0] == "numpy" else f"{module}.{name}" if module else name
+
+
+def for_number(location: Location | None, kind: str) -> tuple[str, str]:
+    """(what needs a Python number, what to write instead); kind: "int" or "float"."""
+    found = construct(location)
+    if found == "format":
+        return "formatting", "return the array and format it outside"
+    if found.endswith("()") and found != f"{kind}()":
+        return found, f"use NumPy's functions of arrays, or {_OUTSIDE}"
+    return f"{kind}()", f"use x.astype({kind}), or make the argument a Python number"
 
 
 def for_function(name: str) -> str:

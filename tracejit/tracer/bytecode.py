@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import opcode
 from collections.abc import Iterator
+from functools import cache
 from types import CodeType
 
-__all__ = ["carried_names", "instructions", "name_of"]
+__all__ = ["asks_for_booleans", "carried_names", "instructions", "name_of"]
 
 _NAMES = tuple(opcode.opname)
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
@@ -45,6 +46,21 @@ def name_of(code: CodeType, instruction: str, argument: int) -> str:
 def _variables(code: CodeType) -> tuple[str, ...]:
     """Local, cell and free variables in the order of their slots: a cell that is an argument has the argument's."""
     return code.co_varnames + tuple(n for n in code.co_cellvars if n not in code.co_varnames) + code.co_freevars
+
+
+@cache
+def asks_for_booleans(code: CodeType) -> bool:
+    """Whether code, or code within it, says `x is True` or `x is False`.
+
+    >>> asks_for_booleans((lambda x: x is True).__code__), asks_for_booleans((lambda x: x is None).__code__)
+    (True, False)
+    """
+    before = ("", 0)
+    for name, argument, _ in instructions(code):
+        if name == "IS_OP" and before[0] == "LOAD_CONST" and isinstance(code.co_consts[before[1]], bool):
+            return True
+        before = name, argument
+    return any(asks_for_booleans(x) for x in code.co_consts if isinstance(x, CodeType))
 
 
 def carried_names(code: CodeType, place: int) -> set[str]:

@@ -42,7 +42,7 @@ UNKNOWN: Any = _Unknown()
 class Open:
     """A layout that is known when the trace has started again: raise `error` for that."""
 
-    error: Exception
+    error: BaseException
 
 
 Layout = Strides | Open | Any | None

@@ -26,6 +26,7 @@ from tracejit.support.errors import LeakedTracerError, UnsupportedError
 from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
+from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes, holds_tracer
 from tracejit.tracer.contents import family, namespace_of, underlying
@@ -244,6 +245,7 @@ class Trace:
     patches: ClassPatches
     reads: Reads
     changes: Changes
+    need_booleans: Callable[[], None] = lambda: None  # the function tells an argument's True from other objects (`x is True`)
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
@@ -263,6 +265,8 @@ class Trace:
     def enter(self, function: FunctionType) -> None:
         """A function is about to be used: the classes its module defines get redirected methods."""
         self.reads.function(function)
+        if asks_for_booleans(function.__code__):
+            self.need_booleans()
         key = id(function.__globals__)
         if key not in self._entered:
             self._entered.add(key)

@@ -11,9 +11,9 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import DimDependent, ShapedArray, aval_of
-from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import LeakedTracerError, Restart, TracejitError, TracerError, UnsupportedError
 from tracejit.support.nodes import node
-from tracejit.support.source import user_location, warn_once
+from tracejit.support.source import Location, user_location, warn_once
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT, KnownRanges, KnownValues, range_of_array
@@ -24,15 +24,16 @@ from tracejit.tracer.tracer import OPERATORS, Tracer
 __all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
 
 
-class NeedValue(Exception):
+class NeedValue(Restart):
     """The trace needs the value of argument leaf `position`: it restarts with that argument static."""
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, location: Location | None = None) -> None:
         super().__init__(position)
         self.position = position
+        self.location = location
 
 
-class NeedStrides(Exception):
+class NeedStrides(Restart):
     """The trace needs the strides of argument leaf `position`: it restarts for arrays that lie in memory like that one."""
 
     def __init__(self, position: int) -> None:
@@ -40,7 +41,7 @@ class NeedStrides(Exception):
         self.position = position
 
 
-class ChangedLater(Exception):
+class ChangedLater(Restart):
     """A loop changes an array whose first value the trace of its body has relied on: the program has to be traced without that."""
 
 
@@ -62,7 +63,7 @@ class StageInterpreter(Interpreter):
         self.constants: list[Any] = []
         self.captured_cells: dict[int, tuple[Tracer, Var]] = {}
         self.partial = partial
-        self.refused: TracejitError | None = None  # raised once the traced function has returned
+        self.refused: TracejitError | Restart | None = None  # raised once the traced function has returned
         self.cells: dict[int, tuple[Tracer, Any]] = {}  # outer cells written inside: id -> (cell, value here)
         self.first_writes: dict[int, int] = {}  # cell of this trace -> how many equations came before its first change
         self._specialise = specialise
@@ -93,7 +94,8 @@ class StageInterpreter(Interpreter):
         captured = set(self.captured.values())
         positions = [self._specialise(var) for var in self._known.sources(tracer.value) if var not in captured]
         if positions and positions[0] is not None and None not in positions:
-            raise NeedValue(positions[0])
+            self.refused = NeedValue(positions[0], user_location())  # should a bare `except:` catch it
+            raise self.refused
 
     def concrete(self, tracer: Tracer) -> Any:
         """The value of a tracer that depends on no argument, None for others.  It becomes part of the trace."""
@@ -404,6 +406,7 @@ def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], 
         if interpreter.refused is None:
             raise
         raise interpreter.refused from None
+    # What a function catches of ours has not happened to NumPy's arrays: the handler would be wrong.
     if interpreter.refused is not None:
         raise interpreter.refused
     return results

@@ -237,15 +237,21 @@ class Tracer:
                 f"a traced array {self.aval} is used after the function that was traced had returned; return it instead of storing it",
                 location=user_location(),
             )
-        need = getattr(self.interpreter, "need_value", None)
-        if need is not None:
-            need(self)
+        self.ask()
         location = user_location()
         if not isinstance(what, str):
             what, advice = what(self, location)
-        raise ConcretizationError(
-            f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=location
+        raise _noted(
+            ConcretizationError(
+                f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=location
+            )
         )
+
+    def ask(self) -> None:
+        """Begin the trace again with the value, if it can be had: it follows from Python numbers among the arguments."""
+        need = getattr(self.interpreter, "need_value", None)
+        if need is not None and self.interpreter.alive:
+            need(self)
 
     def _number(self) -> Any:
         """The concrete value where a transformation computes eagerly, as in NumPy, or where it depends on no argument of a trace."""
@@ -262,7 +268,7 @@ class Tracer:
         known = self._number()
         if known is not None:
             return int(known)
-        self._refuse("int()", "use x.astype(int), or make the argument a Python number")
+        self._refuse(_int)
 
     def __index__(self) -> int:
         known = self._number()
@@ -273,7 +279,7 @@ class Tracer:
     def __float__(self) -> float:
         known = self._number()
         if known is None:
-            self._refuse("float()", "use x.astype(float)")
+            self._refuse(_float)
         if getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
             raise ConcretizationError(
                 f"float() of a value that is being differentiated ({self.aval}) would drop its derivative; "
@@ -283,19 +289,26 @@ class Tracer:
         return float(known)
 
     def __round__(self, ndigits: int | None = None) -> Any:
+        if self.shape:
+            raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
         rounded = FUNCTIONS[np.round](self, ndigits or 0)
         return rounded if ndigits is not None else METHODS["astype"](rounded, np.int64)
 
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return repr(self)
         known = self._number()
+        if known is None and not spec:
+            self.ask()
+            return repr(self)
         if known is None:
             self._refuse("formatting", "return the array and format it outside")
         return format(known, spec)
 
+    def __str__(self) -> str:
+        """Of a Python number its digits, as keys are made of them; an array shows what is known of it."""
+        return format(self) if self._aval.weak and not self._aval.shape else repr(self)
+
     def __complex__(self) -> complex:
-        self._refuse("complex()", "use x.astype(complex)")
+        self._refuse("complex()", "complex numbers are not supported; use two arrays, of real and imaginary parts")
 
     def item(self) -> Any:
         self._refuse("item()", "return the array and call item() outside")
@@ -331,6 +344,30 @@ class Tracer:
 
 def _refuse_assignment(name: str, instead: str) -> NoReturn:
     raise UnsupportedError(f"an assignment to x.{name} is not supported in traced code; use x = {instead}", location=user_location())
+
+
+def _noted(error: ConcretizationError) -> ConcretizationError:
+    """An error that NumPy's arrays would not raise: the trace raises it again if the function catches it."""
+    interpreter = current_interpreter()
+    while interpreter is not None:
+        if getattr(interpreter, "refused", error) is None:
+            interpreter.refused = error  # type: ignore[attr-defined]
+            break
+        interpreter = interpreter.parent
+    return error
+
+
+def _float(x: Tracer, location: Location | None) -> tuple[str, str]:
+    """What needs a number there, and what to write instead."""
+    from tracejit.tracer.advice import for_number
+
+    return for_number(location, "float")
+
+
+def _int(x: Tracer, location: Location | None) -> tuple[str, str]:
+    from tracejit.tracer.advice import for_number
+
+    return for_number(location, "int")
 
 
 def _truth(x: Tracer, location: Location | None) -> tuple[str, str]:
@@ -473,9 +510,9 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    def method(self: Tracer, other: Any) -> Any:
+    def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or _is_sequence_operation(self, other):
+        if function is None or modulo or _is_sequence_operation(self, other):
             return NotImplemented
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 

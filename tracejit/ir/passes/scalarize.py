@@ -15,7 +15,7 @@ from tracejit.ir.jaxpr import Jaxpr, Literal, Var
 from tracejit.ir.kernel import Const, For, If, Lambda, Op, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import Restart, TracejitError
 
 __all__ = ["ScalarArgument", "inline", "is_scalar_program", "run_scalars"]
 
@@ -38,7 +38,7 @@ def is_scalar_program(jaxpr: Jaxpr) -> bool:
             return False
         try:
             form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
-        except TracejitError:
+        except (TracejitError, Restart):
             return False
         if not isinstance(form, Map):
             return False
