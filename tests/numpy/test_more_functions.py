@@ -258,3 +258,21 @@ def test_initial_takes_the_dtype_of_the_result(agree: Any):
     agree(lambda xp, x: (xp.max(x, initial=3), xp.min(x, initial=0), xp.sum(x, initial=2.5)), np.array([True, False]))
     agree(lambda xp, x: (xp.max(x, initial=2.5), xp.sum(x, initial=2.5), xp.prod(x, axis=0, initial=1.5)), np.array([1, 2]))
     agree(lambda xp, x: (xp.max(x, initial=-1.5), xp.sum(x, initial=2.1)), np.array([1, 2], np.float16))
+
+
+def test_booleans_have_no_decimals(agree: Any):
+    x = np.array([True, False])
+    agree(lambda xp, x: xp.round(x), x)
+    for places in (1, -1):
+        with pytest.raises(TypeError, match="Cannot cast ufunc"):
+            np.round(x, places)
+        with pytest.raises(TypeError, match="booleans have no decimals"):
+            tj.jit(lambda x, n=places: np.round(x, n))(x)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8"])
+def test_powers_by_loops_that_end_elsewhere_for_each_copy(agree: Any, dtype: str):
+    """The exponent varies over unrolled rows and not over lanes: the loop of squarings ends elsewhere for each row."""
+    x, y = np.array([0, 3, 1, 2, 7, 5, 4], dtype), np.array([[4, 0, 1], [9, 2, 3], [5, 17, 3]], dtype)
+    agree(lambda xp, x, y: (np.power.outer(x, y), np.power.outer(y, x), np.power.outer(y, y)), x, y, protocols=False)
+    agree(lambda xp, x, y: (xp.power(y[..., None], x), xp.power(x[:, None, None], y)), x, y)

@@ -184,6 +184,8 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     dtype = aval(x).dtype
     places = static_int(decimals, "np.round's decimals")
     if dtype.kind == "b":
+        if places:
+            raise DtypeError("np.round: booleans have no decimals; convert them first (x.astype(float))", location=user_location())
         return to_dtype(x, np.float16)
     if dtype.kind in "iu":
         return u.unchanged(x) if places >= 0 else _round_integer(x, -places)

@@ -24,7 +24,7 @@ import numpy as np
 from tracejit.ir.types import DimDependent
 from tracejit.support.errors import LeakedTracerError, UnsupportedError
 from tracejit.support.nodes import field, record
-from tracejit.support.source import Location, is_internal, user_location, warn_once
+from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
@@ -44,7 +44,6 @@ __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
-_MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
 _WATCHED_MODULES = frozenset({"math", "os"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
@@ -90,11 +89,17 @@ class _Substitution:
             return self._method(value)
         if kind is functools.partial:
             return self._partial(value)
-        if kind in _MEMBERS:
-            return self._member(value)
+        if kind in (staticmethod, classmethod):
+            return kind(self.value(value.__func__))
+        if kind is property:
+            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
+            return property(get, set_, delete, value.__doc__)
+        if kind is functools.cached_property:
+            return _CachedProperty(value)
+        if kind is CACHED:
+            return _Cached(value)
         if isinstance(value, tuple) or family(kind) is not None or namespace_of(value) is not None:
-            if is_users_type(kind):
-                self._meet(value)
+            self._meet(value)
             trace = _trace.get()
             return value if trace is None else trace.container(value)  # type: ignore[arg-type]
         if kind is MappingProxyType:
@@ -119,15 +124,6 @@ class _Substitution:
         self._meet(value)
         return value
 
-    def _member(self, value: Any) -> Any:
-        """What stands for something else than a function that a class holds to be called."""
-        if type(value) is property:
-            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
-            return property(get, set_, delete, value.__doc__)
-        if type(value) is functools.cached_property:
-            return _CachedProperty(value)
-        return _Cached(value) if type(value) is CACHED else type(value)(self.value(value.__func__))
-
     def _held(self, value: Any) -> Any:
         """What stands for a value that a function or method from outside holds: no name leads to it."""
         trace = _trace.get()
@@ -139,13 +135,8 @@ class _Substitution:
         """The methods of a user's class, or of the class of an object, are redirected from here on."""
         trace = _trace.get()
         kind = value if isinstance(value, type) else type(value)
-        if trace is None:
-            return
-        if is_users_type(kind):
+        if trace is not None and is_users_type(kind):
             trace.patches.add(kind)
-        elif kind is not value and kind.__dictoffset__:
-            trace.patches.watch(kind)
-            trace.warn_of(value)
 
     def function(self, function: FunctionType) -> FunctionType:
         """The clone of a user's function."""
@@ -292,17 +283,6 @@ class Trace:
         except BaseException:
             self.changes.keep(refuse=False)
             raise
-
-    def warn_of(self, value: Any) -> None:
-        """Where an object of an installed package holds items that are not followed, say so."""
-        kind: Any = type(value)
-        holds_items = any("__getitem__" in vars(base) for base in kind.__mro__)
-        if holds_items and not kind.__module__.startswith(("tracejit.", "numpy")):
-            warn_once(
-                f"what is in an object of {kind.__module__}.{kind.__qualname__} from outside is taken for a constant of the compiled "
-                "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it has changed",
-                user_location(),
-            )
 
     def restart(self) -> None:
         """The function is run again: what it has changed is undone."""

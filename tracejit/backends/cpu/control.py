@@ -766,7 +766,8 @@ def emit_while(e: FunctionEmitter, s: While) -> None:
         shapes = _settle(e, inits, s.params, trial)
         varying = tests[0].lanes or bool(tests[0].axes)
         if varying:
-            shapes = [(tuple(sorted({*a, *tests[0].axes})), lanes or tests[0].lanes) for a, lanes in shapes]
+            vector = e.width > 1  # the mask is one, also where the test varies over unrolled copies only
+            shapes = [(tuple(sorted({*a, *tests[0].axes})), lanes or vector) for a, lanes in shapes]
     else:
         shapes, varying = [((), False) for _ in inits], False
     inits = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(inits, shapes, strict=True)]
@@ -870,7 +871,7 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
     if e.mask is not None:
         start = widen(e, e.mask, tuple(sorted({*axes, *e.mask.axes})), True)
     else:
-        start = Word("bool", axes, {k: ones for k in copies(axes, e.counts)}, test.lanes, depth=e.depth())
+        start = Word("bool", axes, {k: ones for k in copies(axes, e.counts)}, e.width > 1, depth=e.depth())
     head, done = e.fresh_label("while"), e.fresh_label("done")
     e.enter()
     outer = e.mask
