@@ -358,7 +358,7 @@ def program(
         r = Run(list(arrays), note)
         for s in steps:
             r.step(*s)
-        if in_place and arrays[0].ndim and arrays[0].dtype != np.bool_:
+        if in_place and arrays[0].ndim and 0 not in arrays[0].shape and arrays[0].dtype != np.bool_:
             arrays[0][slices(arrays[0].shape, 7)] += 1
             arrays[0][..., 0] = 2
         results = r.values[-4:]
@@ -452,7 +452,7 @@ def growing(draw: st.DrawFn) -> tuple[list[list[np.ndarray]], list[tuple[str, in
     dtypes = [draw(st.sampled_from(DTYPES)) for _ in range(3)]
     layouts = [draw(st.sampled_from(LAYOUTS)) for _ in range(3)]
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    sizes = [draw(st.integers(5, 20)) for _ in range(4)] + [draw(st.integers(2, 4))]
+    sizes = draw(st.permutations([*[draw(st.integers(5, 20)) for _ in range(3)], draw(st.integers(2, 4)), 1, 0, draw(st.integers(30, 70))]))
     calls = [[laid_out(rng.integers(0, 6, s).astype(d), y) for s, d, y in zip(shapes(n), dtypes, layouts, strict=True)] for n in sizes]
     return calls, steps, in_place
 

@@ -28,6 +28,8 @@ def _fresh(tree: Any) -> Any:
     """What a loop or branch hands on: values, never the arrays themselves."""
     if isinstance(tree, (tuple, list)):
         return type(tree)(map(_fresh, tree))
+    if isinstance(tree, dict):
+        return {key: _fresh(value) for key, value in tree.items()}
     return np.array(tree) if isinstance(tree, np.ndarray) else tree
 
 
@@ -287,10 +289,10 @@ def verdict(case: Case, tally: Tally | None = None) -> str | None:
         found = differs(got.after, want.after)
         if found:
             return f"call {n}: argument {found}"
-        held.append((got.result, want.result))
-    for n, (got_, want_) in enumerate(held):
-        if found := differs(got_, want_):
-            return f"result of call {n} after later calls {found}"
+        held.append((got.result, _fresh(got.result)))
+    for n, (kept, before) in enumerate(held):
+        if found := differs(kept, before):
+            return f"call {n}: result after later calls {found}"
     return None
 
 

@@ -63,7 +63,8 @@ CALLS: dict[str, str] = {
     "arange": "x np.arange(5) + {a}; np.arange(1, 11, 2) * {a}; np.arange(0.5, 3, 0.5) + {a}; np.arange(5, 0, -1) - {a}",
     "array": "> np.array({a}); np.array([{a}, {a}]); np.array({a}, ndmin=3); np.array([{a}, {b}]); np.array([{n}, 2]) ",
     "asarray": "> np.asarray({a}); np.asarray([{a}, {b}, {a}])", "asanyarray": "> np.asanyarray({a})",
-    "ascontiguousarray": "> np.ascontiguousarray({a}.T)", "astype": "x {a}.astype('{dtype}'); {a}.astype({b}.dtype); np.astype({a}, np.{name})",
+    "ascontiguousarray": "> np.ascontiguousarray({a}.T)", "asfortranarray": "> np.asfortranarray({a})",
+    "require": "> np.require({a}, requirements='C')", "astype": "x {a}.astype('{dtype}'); {a}.astype({b}.dtype); np.astype({a}, np.{name})",
     "diag": "> np.diag({a}); np.diag({a}, {k}); np.diag({a}, -1)", "diagflat": "> np.diagflat({a}); np.diagflat({a}, 1)",
     "empty": "x np.empty(5, '{dtype}').shape[0] + {a}", "empty_like": "x np.empty_like({a}).shape[0] + {b}",
     "eye": "x np.eye(5) * {a}; np.eye(3, 5, {k}, '{dtype}') + {a}", "full": "> np.full((3, 5), {a}); np.full(5, {k}, 'f4')",
@@ -138,10 +139,10 @@ CALLS: dict[str, str] = {
     "isposinf": "x np.isposinf({a})", "isneginf": "x np.isneginf({a})",
     "where": "x np.where({a} > {n}, {b}, {c}); np.where({a}, {b}, {c}); np.where({a} == {b}, {a}, {n}); np.where({a} < 2, {b}, 0)",
     "clip": "z np.clip({a}, 0, 3); np.clip({a}, {b}, {c}); {a}.clip({n}); np.clip({a}, None, {n}); np.clip({a}, {n}, {n}); {a}.clip(max=2)",
-    "select": "x np.select([{a} > 1, {b} > 1], [{a}, {b}]); np.select([{a} > {b}], [{c}], {n}); np.select([{a} > 0, {a} < 0], [1, {b}], 7)",
+    "select": "x np.select([{a} > 1, {b} > 1], [{a}, {b}]); np.select([{a} > {b}], [{c}], {n}); np.select([{a} > 0, {a} < 0], [{a}, {b}])",
     "choose": "x np.choose(np.abs({a}) % 2 > 0, [{b}, {c}]); np.choose(({a} > 1).astype(int), [{b}, 3])",
     "piecewise": "x np.piecewise({a}, [{a} > 1, {a} < 0], [lambda v: v * 2, -1, 0])",
-    "nan_to_num": "x np.nan_to_num({a}); np.nan_to_num({a}, nan=1, posinf=2)", "round": "m np.round({a}); {a}.round(1); np.round({a} % 100, -1); round({a}, 2)",
+    "nan_to_num": "x np.nan_to_num({a}); np.nan_to_num({a}, nan=1, posinf=2)", "round": "m np.round({a}); {a}.round(1); np.round({a} % 100, -1)",
     "around": "m np.around({a}); np.around({a}, 1)", "fix": "x np.fix({a})", "real": "> np.real({a}); {a}.real", "imag": "x np.imag({a}); {a}.imag",
     "iscomplexobj": "x np.iscomplexobj({a}) + {a}", "isrealobj": "x np.isrealobj({a}) + {a}", "isreal": "x np.isreal({a})",
     "iscomplex": "x np.iscomplex({a})", "isclose": "x np.isclose({a}, {b}); np.isclose({a}, {a}, equal_nan=True); np.isclose({a}, {n})",
@@ -168,7 +169,7 @@ OTHER: dict[str, str] = {
     "{a}[[0, 2, -1]]; {a}[[True, False, True]]; {a}[:, [1, 0]]; {a}[[0, 1], [1, 2]]; {a}[np.array([[0, 1], [2, 0]])]; {a}[..., [0, 0, 3]]; {a}[2, 1:]; "
     "{a}[5:2]; {a}[3:1:-1]; {a}[()]; {a}[...]; {a}[:-1, -1]; {a}[:, 1, ::2]; {a}[1][..., 1]; {a}[np.argmax({a}) * 0]; {a}[({b} > 1).astype(int)]; "
     "{a}[np.arange(3), :, [1, 0, 2]]; {a}[:, ::-2]; {a}[-1, ..., -1]; {a}[i1 - i1]; {a}[np.ix_([0, 1], [2, 0])]; {a}[:, np.newaxis, 1:]",
-    "methods": "> {a}.copy(); {a}.flatten(); {a}.conj(); {a}.ravel()[::2]; {a}.T.reshape(-1); {a}.T.ravel(); {a}.flat[:]; {a}.T.flatten(); {a}.flat[1]",
+    "methods": "> {a}.copy(); {a}.flatten(); {a}.conj(); {a}.ravel()[::2]; {a}.T.reshape(-1); {a}.T.ravel(); {a}.flat[:]; {a}.T.flatten(); {a}.flat[1]; {a}.view()[::-1]",
     "casts": "x {a}.astype(bool); {a}.astype(int); {a}.astype(float); {a}.astype('u1'); {a}.astype('f2'); {a}.astype('i2'); {a}.astype('u8'); {a}.astype('f4'); "
     "{a}.astype('i4').astype('u4'); np.float32({n}) + {a}; np.uint8(3) + {a}; np.int64(-2) * {a}; np.float16(0.5) * {a}; np.bool_(True) & {a}",
     "reductions": "s ({a} * {b}).sum({ax}); ({a} - {a}.mean()).sum(-1); ({a} > {b}).sum({ax}); ({a} > 0).mean(); ({a} == {b}).sum()",

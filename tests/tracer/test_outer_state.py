@@ -1,7 +1,6 @@
 """What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
 
 import functools
-import importlib
 import os
 import threading
 import types
@@ -10,7 +9,6 @@ from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -495,41 +493,3 @@ def test_nothing_is_warned_of_where_all_is_followed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tj.jit(lambda x: model.run(x) + Config.alpha)(X)
-
-
-PACKAGE = """
-import numpy as np
-class Estimator:
-    def __init__(self): self.coef, self.k = np.ones(3), 2.0
-    def predict(self, x): return x * self.coef
-class Table(Estimator):
-    def __getitem__(self, name): return self.coef
-"""
-
-
-def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "site-packages").mkdir()
-    (tmp_path / "site-packages" / "an_installed_package.py").write_text(PACKAGE)
-    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
-    package = importlib.import_module("an_installed_package")
-    one = package.Estimator()
-    compiled = follows(
-        lambda x: x * (one.coef * one.coef) + one.k,
-        lambda: setattr(one, "coef", np.full(3, 3.0)),
-        lambda: one.coef.fill(4.0),
-        lambda: setattr(one, "k", 5.0),
-        lambda: setattr(one, "__dict__", {"coef": np.ones(3), "k": 7.0}),
-    )
-    assert compiled.compilations == 3
-    assert "__getattribute__" not in vars(package.Estimator)
-
-    def store(x):
-        one.coef = x * 2
-        return x
-
-    with pytest.raises(UnsupportedError, match="in the attribute 'coef' of a Estimator"):
-        tj.jit(store)(X)
-    assert one.coef.tolist() == [1, 1, 1]
-    table = package.Table()
-    with pytest.warns(UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"):
-        tj.jit(lambda x: x * table["a"])(X)

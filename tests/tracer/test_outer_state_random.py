@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-import traceback
 import types
 import warnings
 from collections.abc import Callable
@@ -608,7 +607,7 @@ def main(arguments: list[str]) -> None:
             run_program(seed)
         except Exception as error:
             failed += 1
-            print(f"seed {seed}: {type(error).__name__}: {error}", *traceback.format_tb(error.__traceback__)[-2:], flush=True)
+            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
     print(f"{count} programs of {CALLS} changes, {failed} failed")
 
 
