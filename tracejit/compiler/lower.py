@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.backends.cpu import blas
-from tracejit.backends.registry import list_backends
+from tracejit.backends.registry import get_backend, list_backends
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from tracejit.ir.passes.compose import FormEquation
@@ -109,7 +109,13 @@ def form_of(
     form = _FORMS.get(key)
     if form is not None:
         return form
-    builder = FormBuilder(out_avals)
+    asked: list[bool] = []  # a form that depends on the processor is not kept: code may be emitted for another one
+
+    def fuses() -> bool:
+        asked.append(get_backend(backend).target().capabilities.get("fma", True) is True)
+        return asked[-1]
+
+    builder = FormBuilder(out_avals, fuses)
     operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
     for rule in _RULES.get((primitive.name, backend), ()):
         if rule.alternative and rule.alternative not in alternatives:
@@ -119,9 +125,10 @@ def form_of(
             break
     else:
         form = primitive.lower(builder, *operands)
-    if len(_FORMS) >= _FORMS_LIMIT:
-        _FORMS.clear()
-    _FORMS[key] = form
+    if not asked:
+        if len(_FORMS) >= _FORMS_LIMIT:
+            _FORMS.clear()
+        _FORMS[key] = form
     return form
 
 

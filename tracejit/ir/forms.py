@@ -200,10 +200,14 @@ class Operand:
 
 
 class FormBuilder:
-    """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars; `map`, `reduce`, ... make the form."""
+    """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars; `map`, `reduce`, ... make the form.
 
-    def __init__(self, out_avals: Sequence[ShapedArray]) -> None:
+    fuses(): whether the device has an instruction for `fma`; where it is a function, sums of products are better rounded twice a step.
+    """
+
+    def __init__(self, out_avals: Sequence[ShapedArray], fuses: Callable[[], bool] = lambda: True) -> None:
         self.out_avals = tuple(out_avals)
+        self.fuses = fuses
         self._current: ScalarRecorder | None = None
 
     def recorder(self) -> ScalarRecorder:

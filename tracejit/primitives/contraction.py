@@ -96,7 +96,7 @@ class DotGeneral(Primitive):
             return b.op("convert", u, dtype=wide), b.op("convert", v, dtype=wide)
 
         def step(r: Any, acc: Any, u: Any, v: Any) -> Any:
-            if is_float(wide):
+            if is_float(wide) and b.fuses():
                 return r.op("fma", u, v, acc)
             return r.op("or", acc, r.op("and", u, v)) if wide == "bool" else r.op("add", acc, r.op("mul", u, v))
 

@@ -130,7 +130,8 @@ class CPUBackend(Backend):
     def target(self) -> Target:
         threads = thread_count()
         device = f"{llvm.cpu_name()}, {llvm.vector_bits()} bits, {threads} threads"
-        return Target("cpu", llvm.vector_bits(), threads, {"f64": True, "f16": True, "i64": True}, device, llvm.fingerprint())
+        have = {"f64": True, "f16": True, "i64": True, "fma": llvm.has_fma()}
+        return Target("cpu", llvm.vector_bits(), threads, have, device, llvm.fingerprint())
 
     def compile(self, program: Program) -> CompiledProgram:
         return CompiledProgram(program)

@@ -37,8 +37,8 @@ from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError, InternalError
 
 __all__ = [
-    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint", "level_features",
-    "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
+    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint", "has_fma",
+    "level_features", "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
 ]  # fmt: skip
 
 # LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules load under it too.
@@ -410,6 +410,11 @@ def _vector_bits(_: Elsewhere | None) -> int:
     if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on:
         return 512
     return 256 if "avx2" in on else 128
+
+
+def has_fma() -> bool:
+    """Whether the processor multiplies and adds in one instruction: all of aarch64, and x86-64 from x86-64-v3 on."""
+    return "fma" in features() or not _code_is_for().machine.triple.startswith("x86_64")
 
 
 def attributes() -> str:
