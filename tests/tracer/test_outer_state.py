@@ -1,6 +1,7 @@
 """What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
 
 import functools
+import importlib
 import os
 import threading
 import types
@@ -9,6 +10,7 @@ from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,6 +158,39 @@ def test_methods_and_properties_bound_anew_are_followed(monkeypatch: pytest.Monk
         lambda: setattr(model, "scale", 4.0),
         lambda: setattr(model, "__class__", type("Other", (Model,), {"run": lambda self, x: x * 0})),
     )
+
+
+class Registered:
+    """Keeps its attributes in a dict of its own, as modules of neural networks do."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_own", {})
+        self.w, self.k = np.ones(3), 2.0
+
+    def __setattr__(self, name, value):
+        self._own[name] = value
+
+    def __getattr__(self, name):
+        try:
+            return object.__getattribute__(self, "_own")[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __call__(self, x):
+        return x * (self.w * self.w) * self.k
+
+
+def test_attributes_that_getattr_makes_are_followed():
+    module = Registered()
+    compiled = follows(
+        lambda x: module(x),
+        lambda: setattr(module, "w", np.full(3, 4.0)),
+        lambda: module.w.fill(6.0),
+        lambda: setattr(module, "k", 5.0),
+        lambda: setattr(module, "other", 5.0),
+    )
+    assert compiled.compilations == 3
+    assert Registered.__getattr__.__qualname__ == "Registered.__getattr__"
 
 
 def test_what_a_function_holds_is_followed():
@@ -493,3 +528,41 @@ def test_nothing_is_warned_of_where_all_is_followed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tj.jit(lambda x: model.run(x) + Config.alpha)(X)
+
+
+PACKAGE = """
+import numpy as np
+class Estimator:
+    def __init__(self): self.coef, self.k = np.ones(3), 2.0
+    def predict(self, x): return x * self.coef
+class Table(Estimator):
+    def __getitem__(self, name): return self.coef
+"""
+
+
+def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "an_installed_package.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    package = importlib.import_module("an_installed_package")
+    one = package.Estimator()
+    compiled = follows(
+        lambda x: x * (one.coef * one.coef) + one.k,
+        lambda: setattr(one, "coef", np.full(3, 3.0)),
+        lambda: one.coef.fill(4.0),
+        lambda: setattr(one, "k", 5.0),
+        lambda: setattr(one, "__dict__", {"coef": np.ones(3), "k": 7.0}),
+    )
+    assert compiled.compilations == 3
+    assert "__getattribute__" not in vars(package.Estimator)
+
+    def store(x):
+        one.coef = x * 2
+        return x
+
+    with pytest.raises(UnsupportedError, match="in the attribute 'coef' of a Estimator"):
+        tj.jit(store)(X)
+    assert one.coef.tolist() == [1, 1, 1]
+    table = package.Table()
+    with pytest.warns(UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"):
+        tj.jit(lambda x: x * table["a"])(X)

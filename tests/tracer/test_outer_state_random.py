@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import traceback
 import types
 import warnings
 from collections.abc import Callable
@@ -607,7 +608,7 @@ def main(arguments: list[str]) -> None:
             run_program(seed)
         except Exception as error:
             failed += 1
-            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
+            print(f"seed {seed}: {type(error).__name__}: {error}", *traceback.format_tb(error.__traceback__)[-2:], flush=True)
     print(f"{count} programs of {CALLS} changes, {failed} failed")
 
 

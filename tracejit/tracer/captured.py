@@ -165,6 +165,7 @@ class Reads:
 
     found: dict[tuple[Any, ...], tuple[Place, Any]] = field(factory=dict[tuple[Any, ...], tuple[Place, Any]])
     frozen: dict[int, Any] = field(factory=dict[int, Any])  # arrays that cannot be traced: their elements are part of the program
+    before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])  # object -> its attributes when one was first read
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
     _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
@@ -250,6 +251,8 @@ class Reads:
                 self.note(SlotPlace(owner, held), value)
             return True
         own = object.__getattribute__(owner, "__dict__") if kind.__dictoffset__ else {}
+        if kind.__dictoffset__ and id(owner) not in self.before and self.is_outside(owner):
+            self.before[id(owner)] = dict(own)
         if name in own and own[name] is value:
             if self.is_outside(owner):
                 self.note(AttributePlace(owner, name), value)

@@ -206,7 +206,7 @@ class Changes:
             own = object.__getattribute__(owner, "__dict__") if type(owner).__dictoffset__ else {}
             for name, value in list(own.items()):
                 if (id(owner), name) not in told and holds_tracer(value, self.reads):
-                    found.append((owner, name, self.reads.found.get(AttributePlace(owner, name).identity(), (None, MISSING))[1]))
+                    found.append((owner, name, self.reads.before.get(id(owner), {}).get(name, MISSING)))
         return found
 
     def _where(self, container: Any) -> str:

@@ -13,6 +13,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from enum import EnumMeta
 from types import FunctionType, WrapperDescriptorType
 from typing import Any, Protocol
 
@@ -58,6 +59,10 @@ class Attributes(Protocol):
 
     def found(self, owner: Any, name: str, value: Any) -> Any:
         """What stands for the value of an object's attribute; `MISSING` is told too."""
+        ...
+
+    def made(self, owner: Any, value: Any) -> Any:
+        """What stands for what an object's `__getattr__` gives."""
         ...
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
@@ -130,6 +135,27 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
     return __getattribute__
 
 
+def _attribute_maker(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
+    def __getattr__(self: Any, name: str) -> Any:
+        value = original(self, name)
+        return attributes.made(self, value) if name[:2] != "__" and attributes.active() else value
+
+    return __getattr__
+
+
+def _foreign_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
+    """Only what traced functions read: their globals are views.  The package's own functions go on with what there is."""
+
+    def __getattribute__(self: Any, name: str) -> Any:
+        value = original(self, name)
+        caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if name[:2] == "__" or type(caller.f_globals) is dict or not attributes.active():
+            return value
+        return attributes.found(self, name, value)
+
+    return __getattribute__
+
+
 def _attribute_writer(original: Callable[..., None], attributes: Attributes) -> Callable[..., None]:
     def write(self: Any, name: str, *value: Any) -> None:
         if attributes.active():
@@ -140,6 +166,18 @@ def _attribute_writer(original: Callable[..., None], attributes: Attributes) -> 
     return write
 
 
+def _foreign_writer(original: Callable[..., None], attributes: Attributes) -> Callable[..., None]:
+    def write(self: Any, name: str, *value: Any) -> None:
+        caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if type(caller.f_globals) is dict or not attributes.active():
+            original(self, name, *value)
+        else:
+            attributes.store(self, name, original, *value)
+
+    return write
+
+
+_FOREIGN_HOOKS = {"__getattribute__": _foreign_reader, "__setattr__": _foreign_writer, "__delattr__": _foreign_writer}
 _HOOKS = {"__getattribute__": _attribute_reader, "__setattr__": _attribute_writer, "__delattr__": _attribute_writer}
 
 
@@ -176,12 +214,30 @@ class ClassPatches:
         self.before[kind] = {name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()}
         if kind not in _readers:
             _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}
+            maker: Any = vars(kind).get("__getattr__")
+            if type(maker) is FunctionType:
+                _hooks[kind]["__getattr__"] = maker
+                type.__setattr__(kind, "__getattr__", _attribute_maker(maker, self.attributes))
             for name, hook in _HOOKS.items():
                 original: Any = getattr(kind, name)
                 if vars(kind).get(name) is original or type(original) is WrapperDescriptorType:  # others pass a base's
                     type.__setattr__(kind, name, hook(original, self.attributes))
         _readers[kind] = _readers.get(kind, 0) + 1
         return True
+
+    def watch(self, kind: type) -> None:
+        """Let the attributes of an installed package's objects pass through here where a traced function reads them, until `remove`."""
+        if kind in self._classes or not self.with_attributes or not _can_be_watched(kind):
+            return
+        with _lock:
+            _uses[kind] = (_uses.get(kind) or 0) + 1
+            _methods[kind] = _methods.get(kind, 0) + 1
+            if kind not in _readers:
+                _hooks[kind] = dict.fromkeys(_FOREIGN_HOOKS, MISSING)
+                for name, hook in _FOREIGN_HOOKS.items():
+                    type.__setattr__(kind, name, hook(getattr(kind, name), self.attributes))
+            _readers[kind] = _readers.get(kind, 0) + 1
+            self._classes[kind] = True
 
     def remove(self) -> None:
         """Give the classes their functions back, unless another trace still redirects them, or many have."""
@@ -216,6 +272,20 @@ def _restore(kind: type, which: type[StandIn]) -> None:
     for name, held in list(vars(kind).items()):
         if isinstance(held, which):
             type.__setattr__(kind, name, held.original)
+
+
+_IMMUTABLE, _HEAP = 1 << 8, 1 << 9
+
+
+def _can_be_watched(kind: type) -> bool:
+    """Whether a class is written in Python, with objects that have a `__dict__` and are read in the usual way."""
+    return (
+        kind.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP
+        and all(type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind) for name in _FOREIGN_HOOKS)
+        and kind.__dictoffset__ != 0
+        and not isinstance(kind, EnumMeta)
+        and kind.__module__.partition(".")[0] not in ("tracejit", "numpy", "builtins", "functools")
+    )
 
 
 def _is_data(held: Any) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from tracejit.ir.types import DimDependent
 from tracejit.support.errors import LeakedTracerError, UnsupportedError
 from tracejit.support.nodes import field, record
-from tracejit.support.source import Location, is_internal
+from tracejit.support.source import Location, is_internal, user_location, warn_once
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
@@ -44,6 +44,7 @@ __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
+_MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
 _WATCHED_MODULES = frozenset({"math", "os"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
@@ -89,17 +90,11 @@ class _Substitution:
             return self._method(value)
         if kind is functools.partial:
             return self._partial(value)
-        if kind in (staticmethod, classmethod):
-            return kind(self.value(value.__func__))
-        if kind is property:
-            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
-            return property(get, set_, delete, value.__doc__)
-        if kind is functools.cached_property:
-            return _CachedProperty(value)
-        if kind is CACHED:
-            return _Cached(value)
+        if kind in _MEMBERS:
+            return self._member(value)
         if isinstance(value, tuple) or family(kind) is not None or namespace_of(value) is not None:
-            self._meet(value)
+            if is_users_type(kind):
+                self._meet(value)
             trace = _trace.get()
             return value if trace is None else trace.container(value)  # type: ignore[arg-type]
         if kind is MappingProxyType:
@@ -112,7 +107,7 @@ class _Substitution:
         if value is os.environ:
             return _Environment()
         if kind is BuiltinMethodType and family(type(value.__self__)) is not None:  # LOG.append under a name
-            self._held(value.__self__)
+            self.held(value.__self__)
             return getattr(self.value(value.__self__), value.__name__)
         found = substitute_for(value)
         if found is not value:
@@ -124,7 +119,16 @@ class _Substitution:
         self._meet(value)
         return value
 
-    def _held(self, value: Any) -> Any:
+    def _member(self, value: Any) -> Any:
+        """What stands for something else than a function that a class holds to be called."""
+        if type(value) is property:
+            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
+            return property(get, set_, delete, value.__doc__)
+        if type(value) is functools.cached_property:
+            return _CachedProperty(value)
+        return _Cached(value) if type(value) is CACHED else type(value)(self.value(value.__func__))
+
+    def held(self, value: Any) -> Any:
         """What stands for a value that a function or method from outside holds: no name leads to it."""
         trace = _trace.get()
         if trace is not None:
@@ -135,8 +139,13 @@ class _Substitution:
         """The methods of a user's class, or of the class of an object, are redirected from here on."""
         trace = _trace.get()
         kind = value if isinstance(value, type) else type(value)
-        if trace is not None and is_users_type(kind):
+        if trace is None:
+            return
+        if is_users_type(kind):
             trace.patches.add(kind)
+        elif kind is not value and kind.__dictoffset__:
+            trace.patches.watch(kind)
+            trace.warn_of(value)
 
     def function(self, function: FunctionType) -> FunctionType:
         """The clone of a user's function."""
@@ -171,12 +180,12 @@ class _Substitution:
             elif trace is not None:
                 trace.changes.may_store(cell, name, function)
         if _has_special_defaults(function):
-            clone.__defaults__ = None if function.__defaults__ is None else tuple(self._held(x) for x in function.__defaults__)
+            clone.__defaults__ = None if function.__defaults__ is None else tuple(self.held(x) for x in function.__defaults__)
             if function.__kwdefaults__:
-                clone.__kwdefaults__ = {name: self._held(x) for name, x in function.__kwdefaults__.items()}
+                clone.__kwdefaults__ = {name: self.held(x) for name, x in function.__kwdefaults__.items()}
         if trace is not None:
             if function.__dict__:
-                clone.__dict__ = self._held(function.__dict__)
+                clone.__dict__ = self.held(function.__dict__)
             trace.enter(function)
         self.originals[clone] = function
         return clone
@@ -219,7 +228,7 @@ class _Substitution:
             return view
 
     def _method(self, method: MethodType) -> Any:
-        self._held(method.__self__)
+        self.held(method.__self__)
         function = self.value(method.__func__)
         return method if function is method.__func__ else MethodType(function, method.__self__)
 
@@ -228,8 +237,8 @@ class _Substitution:
         if trace is not None:
             trace.reads.reach(partial)
         function = self.value(partial.func)
-        args = tuple(self._held(x) for x in partial.args)
-        keywords = {name: self._held(x) for name, x in partial.keywords.items()}
+        args = tuple(self.held(x) for x in partial.args)
+        keywords = {name: self.held(x) for name, x in partial.keywords.items()}
         same = function is partial.func and all(a is b for a, b in zip(args, partial.args, strict=True))
         same = same and all(keywords[name] is partial.keywords[name] for name in keywords)
         return partial if same else functools.partial(function, *args, **keywords)
@@ -283,6 +292,17 @@ class Trace:
         except BaseException:
             self.changes.keep(refuse=False)
             raise
+
+    def warn_of(self, value: Any) -> None:
+        """Where an object of an installed package holds items that are not followed, say so."""
+        kind: Any = type(value)
+        holds_items = any("__getitem__" in vars(base) for base in kind.__mro__)
+        if holds_items and not kind.__module__.startswith(("tracejit.", "numpy")):
+            warn_once(
+                f"what is in an object of {kind.__module__}.{kind.__qualname__} from outside is taken for a constant of the compiled "
+                "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it has changed",
+                user_location(),
+            )
 
     def restart(self) -> None:
         """The function is run again: what it has changed is undone."""
@@ -341,6 +361,14 @@ class _Attributes:
             return value
         is_data = trace is not None and trace.reads.attribute(owner, name, value)
         return _substitution.value(value) if is_data else value
+
+    def made(self, owner: Any, value: Any) -> Any:
+        trace = _trace.get()
+        if trace is None or not trace.reads.is_outside(owner):
+            return value
+        if type(owner).__dictoffset__:  # it may look there in ways that are not seen
+            trace.reads.reach(object.__getattribute__(owner, "__dict__"))
+        return _substitution.held(value)
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         trace = _trace.get()

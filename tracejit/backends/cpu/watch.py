@@ -108,8 +108,7 @@ def make_watch(dependencies: Dependencies) -> tuple[Watch, Any]:
     try:
         found = _table(dependencies)
         table, copies = found.words()
-        if not holds():
-            raise _Unwatchable
+        _need(all(read.holds() for read in dependencies.reads if isinstance(read.place, ContentsPlace)))  # while it was copied
     except _Unwatchable:
         return Watch(0, holds), dependencies
     # An object's dict can be replaced by another, and would then be freed.
@@ -193,6 +192,7 @@ def _add_place(table: _Table, read: Read) -> None:
         case KindPlace(owner):
             table.add([(id(owner) + layout().object_type, _ALL, id(value))])
         case ClassPlace(kind, name):
+            _need(read.holds())
             for base in kind.__mro__:
                 if base.__flags__ & _HEAP_TYPE:
                     table.add(dict_checks(_dict_of_class(base), [(name, base.__dict__.get(name, MISSING))]))
