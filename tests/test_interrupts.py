@@ -173,14 +173,14 @@ def test_a_program_in_another_thread_lets_the_main_thread_run():
     assert results == [2.0]
 
 
-def test_arguments_that_are_changed_in_place_may_be_half_done_and_nothing_else():
+def test_arguments_that_are_changed_in_place_are_as_they_were():
     def f(u):
         for _ in tj.range(MANY):
-            u[1:-1] = 0.5 * (u[:-2] + u[2:])
+            u[1:-1] = 0.5 * (u[:-2] + u[2:]) + 1.0
         return u.sum()
 
-    u, others = np.linspace(0.0, 1.0, 50), np.arange(50.0)
+    u = np.linspace(0.0, 1.0, 50)
     g = tj.jit(f)
-    interrupted(lambda: g(u))
-    np.testing.assert_allclose(u, np.linspace(0.0, 1.0, 50))
-    np.testing.assert_array_equal(others, np.arange(50.0))
+    for _ in range(2):
+        interrupted(lambda: g(u))
+        np.testing.assert_array_equal(u, np.linspace(0.0, 1.0, 50))

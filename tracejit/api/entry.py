@@ -16,7 +16,6 @@ from tracejit.backends.base import Compiled
 from tracejit.backends.cpu import entry as e
 from tracejit.compiler.pipeline import Lowered
 from tracejit.ir.effects import donated_inputs
-from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
@@ -264,15 +263,17 @@ def _native(
     wanted = tuple(compiled_slots(program, signature, traced))
     parts = _parts(signature)
 
+    numbers = _leaf_numbers(signature)
+    fresh = {n: k for k, n in enumerate(n for n, b in enumerate(program.outputs) if b.role == "output")}  # outputs that are allocated
+
     def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(_slot(s, signature, traced, arrays, program) for s in wanted)
+        return tuple(_slot(s, signature, traced, arrays, numbers, fresh) for s in wanted)
 
     watch = e.Watch(0, lambda: False) if dependencies.any() else None  # a real one when it is installed
-    fresh = [b for b in program.outputs if b.role == "output"]
-    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in fresh)
-    numbers = _leaf_numbers(signature)
+    allocated = [program.outputs[n] for n in fresh]
+    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in allocated)
     results = [
-        e.OutLeaf(fresh.index(b)) if b.role == "output" else e.OutArg(numbers[traced[program.inputs.index(b)]]) for b in program.outputs
+        e.OutLeaf(fresh[n]) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]]) for n, b in enumerate(program.outputs)
     ]
     spec = e.EntrySpec(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f._function)),
@@ -382,8 +383,9 @@ def compiled_slots(program: Any, signature: CallSignature, traced: Sequence[int]
     return slots_of(program, frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf)))
 
 
-def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any], program: Program) -> Any:
-    leaf = _leaf_numbers(signature)
+def _slot(
+    slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any], leaf: Mapping[int, int], fresh: Mapping[int, int]
+) -> Any:
     match slot.kind:
         case "data" | "scalar" | "stride" if slot.number >= len(traced):
             array = keep[slot.number - len(traced)]
@@ -399,7 +401,7 @@ def _slot(slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequ
         case "failure":
             return e.ConstSlot(0)
         case _:
-            return e.OutSlot(sum(b.role == "output" for b in program.outputs[: slot.number]))
+            return e.OutSlot(fresh[slot.number])
 
 
 def _leaf_numbers(signature: CallSignature) -> dict[int, int]:

@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tracejit.api.array import Array
-from tracejit.api.signature import ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_path, signature_of, static_numbers
+from tracejit.api.signature import (
+    MOST_LEAVES,
+    ArrayLeaf,
+    CallSignature,
+    Leaf,
+    NumberLeaf,
+    StaticLeaf,
+    leaf_path,
+    leaf_paths,
+    signature_of,
+    static_numbers,
+)
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
@@ -611,6 +622,11 @@ def _trace(
             result = (trace.function(function) if redirected else function)(*args, **kwargs)
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, out["tree"] = flatten(result)
+        if len(values) > MOST_LEAVES:
+            raise UserError(
+                f"{name} returned {len(values):,} arrays and numbers, more than the {MOST_LEAVES:,} that are compiled one by one; return "
+                "them in one array (np.stack, np.concatenate)"
+            )
         kept: list[Any] = []
         slots: list[Any] = []
         for v in values:
@@ -661,7 +677,8 @@ def _trace(
         donated=donated,
         checked=staged.sites is not None,
     )
-    names = [leaf_path(signature.tree, n) for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
+    paths = leaf_paths(signature.tree)
+    names = [paths[n] for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
     return staged, lowered, out["tree"], out["slots"], dependencies
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from inspect import CO_VARKEYWORDS
 from typing import Any
 
@@ -18,8 +19,12 @@ from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "sees_order_of_keywords", "static_numbers",
+    "MOST_LEAVES", "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "leaf_path", "leaf_paths",
+    "sees_order_of_keywords", "signature_of", "static_numbers",
 ]  # fmt: skip
+
+MOST_LEAVES = 2048
+"""How many arrays, numbers and other values the arguments of a call may contain, or its results: each has code of its own."""
 
 
 @value
@@ -172,8 +177,13 @@ def signature_of(
         ) from None
     out: list[Leaf] = []
     values: list[Any] = []
-    for n, x in enumerate(leaves):
-        leaf, value = classify(x, leaf_path(tree, n))
+    if len(leaves) > MOST_LEAVES:
+        raise UserError(
+            f"the arguments contain {len(leaves):,} arrays, numbers and other values, more than the {MOST_LEAVES:,} that are compiled one "
+            "by one; pass numbers in an array (np.array(x)) instead of a list, arrays of one shape stacked (np.stack(x))"
+        )
+    for n, (x, path) in enumerate(zip(leaves, _paths(tree), strict=True)):
+        leaf, value = classify(x, path)
         if n in static and not isinstance(leaf, StaticLeaf) and not isinstance(value, np.ndarray):
             leaf = StaticLeaf(value)
         elif n in strided and isinstance(leaf, ArrayLeaf) and leaf.layout != "C":
@@ -198,29 +208,23 @@ def fits(symbolic: ArrayLeaf, concrete: ArrayLeaf) -> bool:
 
 
 def leaf_path(tree: TreeDef, position: int) -> str:
-    """`[0]['w']`: where leaf `position` of (args, kwargs) stands, as the user would write it."""
+    """`1[0]['w']`: where leaf `position` of (args, kwargs) stands, as the user would write it."""
+    return next(itertools.islice(_paths(tree), position, None), "?")
+
+
+def leaf_paths(tree: TreeDef) -> list[str]:
+    """Where the leaves of (args, kwargs) stand, in order."""
+    return list(_paths(tree))
+
+
+def _paths(tree: TreeDef) -> Iterator[str]:
     args, kwargs = tree.children
-    count = 0
-    for n, child in enumerate(args.children):
-        if position < count + child.leaves:
-            return str(n + 1) + _path(child, position - count)
-        count += child.leaves
-    for name, child in zip(kwargs.data, kwargs.children, strict=True):
-        if position < count + child.leaves:
-            return repr(name) + _path(child, position - count)
-        count += child.leaves
-    return "?"
-
-
-def _path(tree: TreeDef, position: int) -> str:
-    if tree.kind == "leaf":
-        return ""
-    count = 0
-    keys = tree.data if tree.kind == "dict" else range(len(tree.children))
-    for key, child in zip(keys, tree.children, strict=False):
-        if position < count + child.leaves:
-            return f"[{key!r}]" + _path(child, position - count)
-        count += child.leaves
-    return ""
-
-
+    pending = [(repr(name), child) for name, child in zip(kwargs.data, kwargs.children, strict=True)][::-1]
+    pending += [(str(n + 1), child) for n, child in enumerate(args.children)][::-1]
+    while pending:
+        path, t = pending.pop()
+        if t.kind == "leaf":
+            yield path
+            continue
+        keys = t.data if t.kind == "dict" else range(len(t.children))
+        pending += [(f"{path}[{key!r}]", child) for key, child in zip(keys, t.children, strict=False)][::-1]

@@ -7,7 +7,7 @@ there the same array given twice is traced as one, and arrays that overlap in pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,16 +30,25 @@ _OVERLAP_WORK = 10_000  # steps NumPy may take to find out whether two arrays sh
 class Writeback:
     """Which traced arguments a version changes.
 
-    written: their positions among the inputs of the jaxpr.
-    ordered: pairs (changed input, other input): the function reads or changes the other one after the first change.
+    first: input of the jaxpr -> the equation that changes it first.
+    last: input -> the last equation that reads it.
     """
 
-    written: tuple[int, ...]
-    ordered: frozenset[tuple[int, int]]
+    first: Mapping[int, int]
+    last: Mapping[int, int]
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        return tuple(self.first)
+
+    def _matters(self, position: int, other: int) -> bool:
+        """Whether the function reads or changes the other input after it has changed this one."""
+        return other in self.first or self.last.get(other, -1) >= self.first[position]
 
     def reads_captured(self, arguments: int) -> bool:
         """Whether the order matters for an array that is no argument: no native entry can see that it overlaps one."""
-        return any(other >= arguments for _, other in self.ordered)
+        captured = {n for n in (*self.last, *self.first) if n >= arguments}
+        return any(self._matters(position, other) for other in captured for position in self.first if position != other)
 
     def aliases(self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]) -> tuple[tuple[int, int], ...]:
         """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one.
@@ -61,16 +70,18 @@ class Writeback:
                     f"for shape {target.shape}); pass a copy (x.copy())",
                     location=user_location(),
                 )
-            for other in sorted(o for p, o in self.ordered if p == position):
-                argument = other < len(arrays)
-                if _share(target, arrays[other] if argument else captured[other - len(arrays)]):
-                    if not argument or not _same(target, arrays[other]):
-                        raise WriteError(
-                            f"{name(position)} and {name(other)} overlap in memory, and the function changes one before it is done with "
-                            "the other; pass a copy of one of them (x.copy())",
-                            location=user_location(),
-                        )
-                    found.append((min(position, other), max(position, other)))
+        everything = [*arrays, *captured]
+        for position, other in _near(everything, self.first):
+            target, beside = everything[position], everything[other]
+            if not self._matters(position, other) or not _share(target, beside):
+                continue
+            if other >= len(arrays) or not _same(target, beside):
+                raise WriteError(
+                    f"{name(position)} and {name(other)} overlap in memory, and the function changes one before it is done with "
+                    "the other; pass a copy of one of them (x.copy())",
+                    location=user_location(),
+                )
+            found.append((min(position, other), max(position, other)))
         return tuple(sorted(set(found)))
 
 
@@ -78,13 +89,27 @@ def writeback_of(staged: Staged) -> Writeback | None:
     """What a staged function does to its arguments; None if it changes none."""
     if not staged.written:
         return None
-    last = _last_uses(staged.jaxpr, len(staged.written) + (staged.sites is not None))
-    written = tuple(n for n, _ in staged.written)
-    ordered = {
-        (position, other) for position, first in staged.written for other in range(len(staged.jaxpr.inputs))
-        if other != position and (other in written or last.get(other, -1) >= first)
-    }  # fmt: skip
-    return Writeback(written, frozenset(ordered))
+    return Writeback(dict(staged.written), _last_uses(staged.jaxpr, len(staged.written) + (staged.sites is not None)))
+
+
+def _near(arrays: Sequence[Any], changed: Container[int]) -> list[tuple[int, int]]:
+    """Pairs (changed array, another) whose spans of memory meet, found by going through the spans in order."""
+    spans = sorted((*_span(x), n) for n, x in enumerate(arrays) if isinstance(x, np.ndarray) and x.size)
+    found: list[tuple[int, int]] = []
+    begun: list[tuple[int, int]] = []  # (end, number) of those that may reach into the next
+    for low, high, n in spans:
+        begun = [(end, m) for end, m in begun if end > low]
+        for _, m in begun:
+            found += [(a, b) for a, b in ((n, m), (m, n)) if a in changed]
+        begun.append((high, n))
+    return sorted(found)
+
+
+def _span(x: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The first byte of an array that has elements, and the one after its last."""
+    steps = [stride * (extent - 1) for stride, extent in zip(x.strides, x.shape, strict=True)]
+    start = x.__array_interface__["data"][0]
+    return start + sum(n for n in steps if n < 0), start + sum(n for n in steps if n > 0) + x.itemsize
 
 
 def _last_uses(jaxpr: Jaxpr, others: int) -> dict[int, int]:

@@ -24,6 +24,8 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["broadcast_in_dim", "check_inside", "concatenate", "pad", "reshape", "reverse", "slice_array", "transpose"]
 
+_MOST_PIECES = 64  # arrays that one kernel puts together
+
 
 class _Linear(Primitive):
     """A linear operation of its first operand: the tangent goes through the same operation."""
@@ -430,8 +432,14 @@ def reverse(x: Any, axes: Sequence[int]) -> Any:
 
 
 def concatenate(arrays: Sequence[Any], axis: int) -> Any:
-    """Arrays of one dtype after each other along `axis`."""
+    """Arrays of one dtype after each other along `axis`; many of them group by group, so that no kernel reads too many."""
+    while len(arrays) > _MOST_PIECES:
+        arrays = [_joined(arrays[n : n + _MOST_PIECES], axis) for n in range(0, len(arrays), _MOST_PIECES)]
     return bind(Concatenate(axis), *arrays)
+
+
+def _joined(arrays: Sequence[Any], axis: int) -> Any:
+    return arrays[0] if len(arrays) == 1 else bind(Concatenate(axis), *arrays)
 
 
 def pad(x: Any, value: Any, low: Sequence[Extent], high: Sequence[Extent]) -> Any:

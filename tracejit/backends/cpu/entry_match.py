@@ -27,6 +27,7 @@ _DECLARATIONS = {
     "PyType_GenericAlloc": "ptr (ptr, i64)",
     "Py_IncRef": "void (ptr)",
     "tj_dict_values": "i1 (ptr, ptr, i64, ptr)",
+    "tj_disjoint": "i1 (ptr, i64, i64)",
     "tj_entry_status": "ptr (ptr, i32, ptr, i64, ptr)",
     "tj_int_value": "i1 (ptr, ptr)",
     "tj_keyword_values": "i1 (ptr, ptr, ptr, i64, ptr)",
@@ -42,6 +43,7 @@ _DECLARATIONS = {
     "llvm.smul.with.overflow.i64": "{i64, i1} (i64, i64)",
     "llvm.ssub.with.overflow.i64": "{i64, i1} (i64, i64)",
 }
+_MANY_PAIRS = 64  # arrays that must not overlap: from so many pairs on they are compared in a loop
 _RELATIONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 
 
@@ -135,6 +137,7 @@ class Matcher(_Writer):
     objects: list[str] = field(factory=list[str])  # the object at each leaf
     arrays: dict[int, ArrayValue] = field(factory=dict[int, ArrayValue])  # by leaf
     scalars: dict[tuple[int, int], str] = field(factory=dict[tuple[int, int], str])  # by (leaf, part)
+    returned: set[int] | None = None
     held: list[str] = field(factory=list[str])  # objects that a list or dict could drop during the call
 
     def match(self) -> None:
@@ -146,8 +149,7 @@ class Matcher(_Writer):
             self._need(self._new(self._call("tj_watched", self._constant("watch"))))
         self._match(values)
         self._arrays(values)
-        for array, other in self._overlaps():
-            self._disjoint(array, other)
+        self._overlaps()
         for condition in self.spec.conditions:
             left, right = self.extent(condition.left), self.extent(condition.right)
             self._need(self._new(f"icmp {_RELATIONS[condition.relation]} i64 {left}, {right}"))
@@ -193,14 +195,7 @@ class Matcher(_Writer):
         """The values in container `item`, checked to be of the guard's exact type and size."""
         match guard:
             case e.TupleGuard(items) | e.ListGuard(items):
-                is_tuple = isinstance(guard, e.TupleGuard)
-                self._need(self._is_type(item, "tuple" if is_tuple else "list"))
-                size = self._read("i64", item, self.at.sequence_size)
-                self._need(self._new(f"icmp eq i64 {size}, {len(items)}"))
-                if is_tuple:
-                    return [self._read("ptr", item, self.at.tuple_items + 8 * index) for index in range(len(items))]
-                start = self._read("ptr", item, self.at.list_items)
-                return [self._read("ptr", start, 8 * index) for index in range(len(items))]
+                return self._sequence_items(guard, item, range(len(items)))
             case e.DictGuard(keys, items):
                 self._need(self._is_type(item, "dict"))
                 values = self._alloca(f"[{max(len(keys), 1)} x ptr]")
@@ -216,6 +211,24 @@ class Matcher(_Writer):
             case _:
                 return []
 
+    def _item(self, guard: e.Guard, place: int, item: str, index: int) -> str:
+        """One of the values in container `item`, checked as by `_items`."""
+        match guard:
+            case e.TupleGuard() | e.ListGuard():
+                return self._sequence_items(guard, item, range(index, index + 1))[0]
+            case _:
+                return self._items(guard, place, item)[index]
+
+    def _sequence_items(self, guard: e.TupleGuard | e.ListGuard, item: str, wanted: range) -> list[str]:
+        is_tuple = isinstance(guard, e.TupleGuard)
+        self._need(self._is_type(item, "tuple" if is_tuple else "list"))
+        size = self._read("i64", item, self.at.sequence_size)
+        self._need(self._new(f"icmp eq i64 {size}, {len(guard.items)}"))
+        if is_tuple:
+            return [self._read("ptr", item, self.at.tuple_items + 8 * index) for index in wanted]
+        start = self._read("ptr", item, self.at.list_items)
+        return [self._read("ptr", start, 8 * index) for index in wanted]
+
     def _slot_value(self, item: str, offset: str) -> str:
         return self._new(f"load ptr, ptr {self._slot_place(item, offset)}")
 
@@ -230,7 +243,7 @@ class Matcher(_Writer):
         for path in _static_paths(self._roots()):
             guard, item, place = path[0][1], values[path[0][0]], path[0][2]
             for index, child, child_place in path[1:]:
-                item = self._items(guard, place, item)[index]
+                item = self._item(guard, place, item, index)
                 guard, place = child, child_place
             value = self._constant("static", place)
             same = self._new(f"icmp eq ptr {item}, {value}")
@@ -268,7 +281,9 @@ class Matcher(_Writer):
             self.held.append(item)
 
     def _is_returned(self, leaf: int) -> bool:
-        return any(isinstance(node, e.OutArg) and node.leaf == leaf for node in e.result_nodes(self.spec.result))
+        if self.returned is None:
+            self.returned = {node.leaf for node in e.result_nodes(self.spec.result) if isinstance(node, e.OutArg)}
+        return leaf in self.returned
 
     def _arrays(self, values: list[str]) -> None:
         """Check all arrays in one call: a loop over records among the constants, so that an entry's code does not grow with every array."""
@@ -319,14 +334,28 @@ class Matcher(_Writer):
 
     # Arrays that are written must not share memory with others.
 
-    def _overlaps(self) -> Iterator[tuple[ArrayValue, ArrayValue]]:
+    def _overlaps(self) -> None:
         arrays = list(self.arrays.values())
-        for index, array in enumerate(arrays):
+        for array in arrays:
             if array.guard.writeable and array.guard.layout == "strided":
                 self._not_self_overlapping(array)
+        written = [array for array in arrays if array.guard.writeable]
+        others = [array for array in arrays if not array.guard.writeable]
+        if len(written) * len(arrays) > _MANY_PAIRS:
+            self._need(self._new(self._call("tj_disjoint", *self._ranges([*written, *others]), str(len(written)), str(len(arrays)))))
+            return
+        for index, array in enumerate(arrays):
             for other in arrays[index + 1 :]:
                 if array.guard.writeable or other.guard.writeable:
-                    yield array, other
+                    self._disjoint(array, other)
+
+    def _ranges(self, arrays: list[ArrayValue]) -> tuple[str]:
+        """The address of a table of the ranges of these arrays."""
+        table = self._alloca(f"[{2 * len(arrays)} x i64]")
+        for index, array in enumerate(arrays):
+            for end, address in enumerate(self._range(array)):
+                self._line(f"store i64 {address}, ptr {self._address(table, 16 * index + 8 * end)}")
+        return (table,)
 
     def _disjoint(self, one: ArrayValue, two: ArrayValue) -> None:
         (low, high), (start, end) = self._range(one), self._range(two)

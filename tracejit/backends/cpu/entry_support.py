@@ -10,8 +10,8 @@ from tracejit.support.nodes import as_dict
 __all__ = ["SUPPORT_FUNCTIONS", "support_text"]
 
 SUPPORT_FUNCTIONS = (
-    "tj_dict_values", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_keywords_in_order", "tj_match_arrays", "tj_release",
-    "tj_static_equal", "tj_watched",
+    "tj_dict_values", "tj_disjoint", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_keywords_in_order", "tj_match_arrays",
+    "tj_release", "tj_static_equal", "tj_watched",
 )  # fmt: skip
 """What entries may call; `dispatch.ensure_loaded` makes the names known."""
 
@@ -248,6 +248,48 @@ next:
   %index_next = add i64 %index, 1
   %record_next = call ptr @word(ptr %first, i64 %rank_wide)
   br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether the first `written` of `count` ranges (first byte, the one after the last; equal if empty) overlap none after them.
+define i1 @tj_disjoint(ptr %ranges, i64 %written, i64 %count) {
+entry:
+  br label %outer
+outer:
+  %index = phi i64 [0, %entry], [%index_next, %next]
+  %more = icmp ult i64 %index, %written
+  br i1 %more, label %some, label %yes
+some:
+  %index_next = add i64 %index, 1
+  %word_index = mul i64 %index, 2
+  %low_place = call ptr @word(ptr %ranges, i64 %word_index)
+  %low = load i64, ptr %low_place
+  %high = call i64 @read_i64(ptr %low_place, i64 8)
+  %empty = icmp eq i64 %low, %high
+  br i1 %empty, label %next, label %inner
+inner:
+  %other = phi i64 [%index_next, %some], [%other_next, %apart]
+  %further = icmp ult i64 %other, %count
+  br i1 %further, label %compare, label %next
+compare:
+  %other_word = mul i64 %other, 2
+  %start_place = call ptr @word(ptr %ranges, i64 %other_word)
+  %start = load i64, ptr %start_place
+  %end = call i64 @read_i64(ptr %start_place, i64 8)
+  %before = icmp ule i64 %high, %start
+  %after = icmp ule i64 %end, %low
+  %void = icmp eq i64 %start, %end
+  %beside = or i1 %before, %after
+  %fine = or i1 %beside, %void
+  br i1 %fine, label %apart, label %no
+apart:
+  %other_next = add i64 %other, 1
+  br label %inner
+next:
+  br label %outer
 yes:
   ret i1 true
 no:

@@ -68,6 +68,7 @@ __all__ = [
 _ZERO = index_const(0)
 WRITE_OUT = 8  # reductions over so few elements become straight lines
 WRITE_OUT_COLUMNS = 4  # so many last columns of a result that reductions feed are computed side by side
+MANY_PIECES = 16  # pieces in a row from which on the one that holds an element is looked for by halves
 MANY = 80  # operations of a group from which on nothing is written out
 KEEP_ROW_COST = 8.0  # a row whose elements cost more than this (in vector adds) is stored rather than computed twice
 
@@ -464,6 +465,8 @@ class Composer:
     def _pieces(self, form: Piecewise, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope, first: int) -> Demand:
         piece: Piece = form.pieces[first]
         last = first == len(form.pieces) - 1
+        if first == 0 and len(form.pieces) > MANY_PIECES and (axis := _row_of_pieces(form)) is not None:
+            return (yield from self._halves(form, inputs, index, scope, axis, 0, len(form.pieces)))
         inside = Const(True, "bool") if last else self._inside(scope, index, piece.lower, piece.upper, form.domain)
         if isinstance(inside, Const) and not inside.value:
             return (yield from self._pieces(form, inputs, index, scope, first + 1))
@@ -477,6 +480,25 @@ class Composer:
         yes = tuple(_get(env, r) for r in piece.body.results)
         no = yield from self._pieces(form, inputs, index, orelse, first + 1)
         return self._join(scope, inside, then, orelse, yes, no)
+
+    def _halves(
+        self, form: Piecewise, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope, axis: int, first: int, end: int
+    ) -> Demand:
+        """Pieces first to end of those in a row along an axis: the place is looked for by halves, so that no branch is deep."""
+        if end == first + 1:
+            body = form.pieces[first].body
+            env: dict[Value, Operand] = dict(zip(body.params, index, strict=True))
+            yield from self.run(body.body, env, scope, inputs)
+            return tuple(_get(env, r) for r in body.results)
+        middle = (first + end) // 2
+        below = self.op(scope, "lt", (index[axis], index_const(form.pieces[middle].lower[axis])), "bool")
+        if isinstance(below, Const):
+            first, end = (first, middle) if below.value else (middle, end)
+            return (yield from self._halves(form, inputs, index, scope, axis, first, end))
+        then, orelse = self.child(scope, branch=True), self.child(scope, branch=True)
+        yes = yield from self._halves(form, inputs, index, then, axis, first, middle)
+        no = yield from self._halves(form, inputs, index, orelse, axis, middle, end)
+        return self._join(scope, below, then, orelse, yes, no)
 
     def _join(
         self, scope: Scope, condition: Operand, then: Scope, orelse: Scope, yes: tuple[Operand, ...], no: tuple[Operand, ...]
@@ -839,6 +861,18 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
     body = finish(composer.root)
     kernel = Kernel(name, parameters, outputs, body, tuple(sorted({*symbols, *_numbers_of(body)})))
     return remove_dead(kernel) if composer.ranges.folded else kernel, buffers
+
+
+def _row_of_pieces(form: Piecewise) -> int | None:
+    """The axis along which the pieces follow each other, each as wide as the array along the others; None if there is none."""
+    for axis in range(len(form.domain)):
+        begins = (0, *(p.upper[axis] for p in form.pieces[:-1]))
+        others = [d for d in range(len(form.domain)) if d != axis]
+        if all(_equal(p.lower[axis], begin) for p, begin in zip(form.pieces, begins, strict=True)) and all(
+            _equal(p.lower[d], 0) and _equal(p.upper[d], form.domain[d]) for p in form.pieces for d in others
+        ):
+            return axis
+    return None
 
 
 def _numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:

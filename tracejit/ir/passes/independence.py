@@ -111,11 +111,14 @@ def independent(nest: For, index: Value) -> bool:
     if touched.opaque:
         return False
     defined = defined_in((nest,))
-    return all(_separate(buffer, nest, index, defined) for buffer in touched.writes)
+    found: dict[Buffer, list[Any]] = {buffer: [] for buffer in touched.writes}
+    for s in walk((nest,)):
+        if isinstance(s, (Load, Store, Atomic)) and s.buffer in found:
+            found[s.buffer].append(s)
+    return all(_separate(buffer, statements, index, defined) for buffer, statements in found.items())
 
 
-def _separate(buffer: Buffer, nest: For, index: Value, defined: dict[Value, Any]) -> bool:
-    found = [s for s in walk((nest,)) if isinstance(s, (Load, Store, Atomic)) and s.buffer is buffer]
+def _separate(buffer: Buffer, found: list[Any], index: Value, defined: dict[Value, Any]) -> bool:
     if all(isinstance(s, Atomic) for s in found):
         return True
     if any(all(s.index[axis] is index for s in found) for axis in range(len(buffer.shape))):
