@@ -122,6 +122,21 @@ def test_integers_and_bools_are_counted_as_python_counts_them():
         np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+def test_integers_that_outgrow_64_bits_are_refused():
+    x = np.ones(3)
+    for f, fits, grows in (
+        (lambda x, n: x * n**3, 2_000_000, 3_000_000), (lambda x, n: x * (n * n), 2**31, -(2**32)), (lambda x, n: x * (1 << n), 62, 64),
+        (lambda x, n: x * (n * 10), 10**17, 10**18), (lambda x, n: x * ((n + 1) * (n - 1)), 10**9, 10**10),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(tj.jit(f)(x, fits), f(x, fits))
+        with pytest.raises(NumberOutOfBounds, match=r"an integer beyond 64 bits.*in floating point \(2.0\*\*n\)"):
+            tj.jit(f)(x, grows)
+    power = tj.jit(lambda x, n: x * 2**n)  # the exponent decides of what type that is, so it is a constant
+    for n in (-1, 3, 63, 100):
+        np.testing.assert_array_equal(power(x, n), x * 2.0**n)
+    np.testing.assert_array_equal(tj.jit(lambda x, n: x * (n + 1) * (n - 1) / n)(x, 7), x * 48 / 7)
+
+
 def test_what_is_computed_from_the_argument_is_checked():
     f = tj.jit(lambda a, n: a + (n + 1))
     np.testing.assert_array_equal(f(np.zeros(2, np.uint8), 254), np.full(2, 255, np.uint8), strict=True)

@@ -13,11 +13,11 @@ import numpy as np
 from tracejit.ir.ranges import within
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
-from tracejit.tracer.failures import INDEX_BITS, NEGATIVE_POWER, failures_here, negative_power, note_failure
+from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, failures_here, negative_power, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["check_exponent", "check_number"]
+__all__ = ["check_exponent", "check_growth", "check_number"]
 
 
 def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
@@ -60,6 +60,26 @@ def check_exponent(x: Any) -> None:
         return
     seen[id(x.value), NEGATIVE_POWER] = x.value
     _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
+
+
+def check_growth(name: str, x: Any, y: Any) -> None:
+    """The program fails if a product, power or shift of Python integers that are arguments has more than 64 bits.
+
+    It is estimated in floating point: what is within 2**-50 of the limit fails too.  Indices of loops and extents are small.
+    """
+    traced = [z for z in (x, y) if isinstance(z, Tracer)]
+    if any((z.dtype.kind != "i" if isinstance(z, Tracer) else type(z) is not int) for z in (x, y)):
+        return
+    if all(end is not None for z in traced for end in z.seen().value_range()):
+        return
+    a, b = (p.convert(z, np.float64) if isinstance(z, Tracer) else np.float64(z) for z in (x, y))
+    if name == "lshift":
+        b = bind(p.Exp2(), b)
+    size = bind(p.Abs(), bind(p.Power() if name == "pow" else p.Mul(), a, b))
+    _fail(bind(p.Not(), bind(p.Lt(), size, np.float64(2.0**63))), np.int64(-1), GROWTH)
+
+
+OPERATORS["check_growth"] = check_growth
 
 
 def _fail(outside: Any, number: Any, about: Any) -> None:

@@ -24,7 +24,8 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager,
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = [
-    "INDEX_BITS", "NEGATIVE_POWER", "Failures", "Site", "failure_cell", "failure_error", "failures_here", "hand_on", "negative_power",
+    "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "Failures", "Site", "failure_cell", "failure_error", "failures_here", "grown", "hand_on",
+    "negative_power",
     "note_failure", "number_error",
 ]  # fmt: skip
 
@@ -32,12 +33,14 @@ INDEX_BITS = 48
 """How many bits of an index a failure keeps."""
 NEGATIVE_POWER = "power"
 """What a site is about where an exponent is negative."""
+GROWTH = "growth"
+"""What a site is about where an integer of Python's outgrows 64 bits."""
 _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 
 @node
 class Site:
-    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, NEGATIVE_POWER."""
+    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, or what else."""
 
     about: Extent | np.dtype[Any] | str
     location: Location | None
@@ -139,7 +142,7 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
     site = sites[number - 1]
     about = site.about
     if isinstance(about, str):
-        return negative_power(site.location)
+        return negative_power(site.location) if about == NEGATIVE_POWER else grown(site.location)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)
         shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"  # one of more bits than are kept
@@ -159,4 +162,12 @@ def negative_power(location: Location | None = None) -> NegativePower:
     """The error for an integer to a negative integer power."""
     return NegativePower(
         "integers to negative integer powers are not allowed; make the base floating point", location=location or user_location()
+    )
+
+
+def grown(location: Location | None = None) -> NumberOutOfBounds:
+    """The error for integers of Python's whose product or power has more than 64 bits."""
+    return NumberOutOfBounds(
+        "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating point (2.0**n)",
+        location=location or user_location(),
     )

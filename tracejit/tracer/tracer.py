@@ -488,6 +488,8 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
 
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
+_GROWING = ("mul", "pow", "lshift")
+"""Operators by which integers soon outgrow 64 bits."""
 
 
 def _python_operand(x: Any) -> Any:
@@ -506,6 +508,8 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
     is_number = type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)
     if is_number and name not in _BITWISE:
         x, y = _python_operand(x), _python_operand(y)
+        if name in _GROWING:
+            OPERATORS["check_growth"](name, x, y)
     return _number(handed_out(function, x, y), other)
 
 
