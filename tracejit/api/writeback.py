@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.signature import ArrayLeaf, CallSignature, leaf_path
+from tracejit.api.signature import ArrayLeaf, CallSignature, leaf_paths
 from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.program import Copy, Program
 from tracejit.support.errors import InternalError, TracerError, WriteError
@@ -163,9 +163,9 @@ def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
 
 def refuse_impossible_writes(signature: CallSignature, staged: Staged, name: str, allowed: bool) -> None:
     """Raises WriteError or TracerError where an argument is changed that cannot be: a number, a tj.Array, any at all unless `allowed`."""
-    traced = signature.traced()
+    traced, paths = signature.traced(), leaf_paths(signature.tree) if staged.written else []
     for position, first in staged.written:
-        leaf, path = signature.leaves[traced[position]], leaf_path(signature.tree, traced[position])
+        leaf, path = signature.leaves[traced[position]], paths[traced[position]]
         where = _line_of_write(staged.jaxpr, first)
         if not allowed:
             raise WriteError(
