@@ -238,3 +238,30 @@ def test_arrays_from_outside_are_not_changed_by_eager_transformations():
     with pytest.raises(TracejitError, match="outside"):
         tj.vmap(f)(np.arange(2.0))
     np.testing.assert_array_equal(captured, 0)
+
+
+@pytest.mark.parametrize("loop", [plain_fori, tj.lax.fori_loop])
+def test_bodies_of_loops_outside_of_traces_do_not_change_arrays_once_instead_of_every_time(loop: Callable[..., Any]):
+    m = np.zeros(3)
+
+    def body(i: Any, c: Any) -> Any:
+        m[0] += 1
+        return c + m[0]
+
+    if loop is plain_fori:
+        assert loop(0, 3, body, 0.0) == 6
+        return
+    with pytest.raises(TracejitError, match=r"(?s)outside of the traced function.*m\[0\] \+= 1"):
+        loop(0, 3, body, 0.0)
+    np.testing.assert_array_equal(m, 0)
+
+
+def test_bodies_outside_of_traces_make_arrays_and_fill_them():
+    weights = np.arange(3.0)
+
+    def body(i: Any, c: Any) -> Any:
+        t = np.zeros(3)
+        t[i] = weights[i]
+        return c + t
+
+    np.testing.assert_array_equal(tj.lax.fori_loop(0, 3, body, np.zeros(3)), weights)

@@ -24,8 +24,9 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.bytecode import carried_names
 from tracejit.tracer.failures import failure_cell
-from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
+from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
@@ -55,6 +56,11 @@ def _own(x: Any) -> Any:
     made = current_interpreter().fresh(x)
     made.layout = OPERATORS["layout"](x)
     return made
+
+
+def _redirected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A body as it is traced: outside of a trace nobody has redirected it yet, and what it does to arrays from outside would happen once."""
+    return prepared(function) if current_interpreter() is eager else function
 
 
 def _layouts(leaves: Sequence[Any]) -> list[Layout]:
@@ -151,6 +157,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     >>> tj.jit(lambda x: tj.lax.fori_loop(0, 5, lambda i, s: s * x + i, np.zeros(2)))(np.array([1.0, 2.0]))
     array([10., 26.])
     """
+    body = _redirected(body)
     if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer, Dim)):
         extent: Extent = upper if isinstance(upper, Dim) else builtins.max(0, int(upper) - int(lower))
         if isinstance(upper, Dim):
@@ -184,6 +191,7 @@ def scan(
     count = extents[0] if extents else int(length)  # type: ignore[arg-type]
     if any(n != count for n in extents) or (length is not None and length != count):
         raise ShapeError(f"scan: leading axes differ: {extents} and length {length}", location=user_location())
+    f = _redirected(f)
     return _loop(lambda i, c, x: f(c, x), init, xs, count, reverse=reverse)
 
 
@@ -258,6 +266,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> halve(np.array([3.0, 10.0]))
     array([0.1875, 0.625 ])
     """
+    cond_fun, body_fun = _redirected(cond_fun), _redirected(body_fun)
     inits, tree = _leaves(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     inits = [_strong(x) for x in inits]
