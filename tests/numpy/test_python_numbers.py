@@ -76,10 +76,10 @@ def test_comparisons_with_any_integer_as_an_argument():
 
 def test_an_integer_beyond_the_dtype_needs_no_version_of_its_own():
     f = tj.jit(lambda a, t: a > t)
-    for t in (5, -1, 300, 2**63 - 1, -(2**63)):
+    for t in (5, -1, 300, 2**61 - 1, 1 - 2**61):
         np.testing.assert_array_equal(f(some(np.dtype("u1")), t), some(np.dtype("u1")) > t)
     assert f.compilations == 1
-    for t in (2**64, -(10**30)):
+    for t in (2**61, 2**63 - 1, -(2**63), 2**64, -(10**30)):
         np.testing.assert_array_equal(f(some(np.dtype("u1")), t), some(np.dtype("u1")) > t)
 
 
@@ -239,3 +239,20 @@ def test_arithmetic_is_checked_only_where_a_number_might_not_fit():
     assert not checked(lambda a, n: a < n, np.zeros(3, np.uint8), 3)
     assert not checked(lambda a, n: a + n % 10, np.zeros(3, np.uint8), 3)
     assert not checked(lambda a, n: np.where(a > 1, a, n), np.zeros(3, np.uint8), 3)
+    assert not checked(lambda a, n: a + (n + 1), np.zeros(3), 3)
+    assert not checked(lambda a, n, m: a + (n - m), np.zeros(3), 3, 4)
+    assert checked(lambda a, n: a + n * n, np.zeros(3), 3)
+
+
+@pytest.mark.parametrize("n", [2**61 - 1, 2**61, 2**62, 2**63 - 1, -(2**61), -(2**63), 2**64, 1 - 2**61, 12345])
+def test_sums_of_integers_are_right_or_refused(n: int):
+    forms = [
+        lambda x, n: x * (n + 1), lambda x, n: x * (n - 1), lambda x, n: x * (n + n), lambda x, n: x * (n + n + n + n + n),
+        lambda x, n: x * (n - 2**62 + n), lambda x, n: x * (-n - n), lambda x, n: x * (2**62 - n + 2**62), lambda x, n: x * (n - (0 - n)),
+    ]  # fmt: skip
+    for f in forms:
+        try:
+            found = tj.jit(f)(np.ones(2), n)
+        except NumberOutOfBounds:
+            continue
+        np.testing.assert_array_equal(found, f(np.ones(2), n))

@@ -59,7 +59,7 @@ def _own(x: Any) -> Any:
 
 
 def _redirected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A body as it is traced: outside of a trace nobody has redirected it yet, and what it does to arrays from outside would happen once."""
+    """A body as it is traced: outside of a trace nobody has redirected it yet, and its changes of outer arrays would happen once."""
     return prepared(function) if current_interpreter() is eager else function
 
 
@@ -429,7 +429,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def range(*bounds: Any) -> Iterator[Any]:
-    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
+    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  outside of a trace it is Python's range.
 
     The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.  Bounds may
     depend on data (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.

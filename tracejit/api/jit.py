@@ -31,6 +31,7 @@ from tracejit.api.signature import (
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.cpu.function import CompiledFunction
 from tracejit.backends.registry import get_backend
+from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
 from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UnsupportedError, UserError
@@ -653,13 +654,14 @@ def _trace(
 
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
+    numbers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
     with tracing() as trace:
         trace.need_booleans = need_booleans
         try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=numbers)
         except ChangedLater:
             trace.restart()
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, careful=True)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=numbers, careful=True)
     refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]

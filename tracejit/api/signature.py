@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array
+from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import Dim, ShapedArray, solved
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
@@ -124,7 +125,7 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         data = x._data  # pyright: ignore[reportPrivateUsage]
         return ArrayLeaf(data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True), data
     if kind in (bool, int, float):
-        if kind is int and not -(2**63) <= x < 2**63:  # no number of a kernel: as if it were written in the function
+        if kind is int and not ARGUMENTS[0] <= x <= ARGUMENTS[1]:  # as if it were written in the function
             return StaticLeaf(x), x
         return NumberLeaf(kind.__name__), x
     if isinstance(x, np.ndarray):

@@ -13,13 +13,15 @@ from tracejit.ir.kernel import Const, Operand, Value
 from tracejit.ir.types import Extent, surely_at_most
 
 __all__ = [
-    "ANYTHING", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated", "product", "quotient",
+    "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated", "product", "quotient",
     "remainder", "total", "within",
 ]  # fmt: skip
 
 _End: TypeAlias = Extent | None
 Range: TypeAlias = tuple[_End, _End]
 ANYTHING: Range = (None, None)
+ARGUMENTS = (1 - 2**61, 2**61 - 1)
+"""Integers of Python's that are traced as arguments: sums of a few still have 64 bits.  Others are constants of versions of their own."""
 
 
 def within(a: Range, low: Extent, high: Extent) -> bool:

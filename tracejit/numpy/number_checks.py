@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.ranges import within
+from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, failures_here, negative_power, note_failure
@@ -63,20 +63,36 @@ def check_exponent(x: Any) -> None:
 
 
 def check_growth(name: str, x: Any, y: Any) -> None:
-    """The program fails if a product, power or shift of Python integers that are arguments has more than 64 bits.
+    """The program fails if the result of arithmetic on Python integers that are arguments has more than 64 bits.
 
-    It is estimated in floating point: what is within 2**-50 of the limit fails too.  Indices of loops and extents are small.
+    Products, powers and shifts are estimated in floating point: what is within 2**-50 of the limit fails too.
     """
-    traced = [z for z in (x, y) if isinstance(z, Tracer)]
     if any((z.dtype.kind != "i" if isinstance(z, Tracer) else type(z) is not int) for z in (x, y)):
         return
-    if all(end is not None for z in traced for end in z.seen().value_range()):
+    if within(_reached(name, *[z.seen().value_range() if isinstance(z, Tracer) else (z, z) for z in (x, y)]), -(2**63), 2**63 - 1):
+        return
+    if name in ("add", "sub"):
+        a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
+        wrapped = bind(p.Add() if name == "add" else p.Sub(), a, b)
+        # The sign of a sum is that of an operand, unless these differ; of a difference it is the first's where they do.
+        other = bind(p.Xor(), b, wrapped) if name == "add" else bind(p.Xor(), a, b)
+        _fail(bind(p.Lt(), bind(p.And(), bind(p.Xor(), a, wrapped), other), np.int64(0)), np.int64(-1), GROWTH)
         return
     a, b = (p.convert(z, np.float64) if isinstance(z, Tracer) else np.float64(z) for z in (x, y))
     if name == "lshift":
         b = bind(p.Exp2(), b)
     size = bind(p.Abs(), bind(p.Power() if name == "pow" else p.Mul(), a, b))
     _fail(bind(p.Not(), bind(p.Lt(), size, np.float64(2.0**63))), np.int64(-1), GROWTH)
+
+
+def _reached(name: str, x: Range, y: Range) -> Range:
+    """Between which numbers the result of an operator lies."""
+    if name in ("add", "sub"):
+        return total(x, y) if name == "add" else difference(x, y)
+    if name != "mul" or not all(isinstance(end, int) for end in (*x, *y)):
+        return ANYTHING
+    corners = [a * b for a in x for b in y]  # type: ignore[operator]
+    return min(corners), max(corners)  # type: ignore[type-var]
 
 
 OPERATORS["check_growth"] = check_growth

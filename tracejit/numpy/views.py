@@ -142,7 +142,7 @@ def _view_if(x: Tracer, shape: Shape, shares: Callable[[Strides], bool], name: s
     try:
         if isinstance(strides, tuple):
             return view(x, Reshaped(shape)) if shares(strides) else current_interpreter().fresh(p.reshape(x, shape))
-        error = strides.error if isinstance(strides, Open) else None
+        error: BaseException | None = strides.error if isinstance(strides, Open) else None
     except DimDependent as dependent:
         error = dependent
     value = p.reshape(x, shape)
@@ -157,7 +157,7 @@ class _Undecided(Reshaped):
     """
 
     name: str
-    error: Exception | None
+    error: BaseException | None
 
     def read(self, x: Any) -> Any:
         self._decide()

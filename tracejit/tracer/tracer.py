@@ -488,8 +488,8 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
 
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
-_GROWING = ("mul", "pow", "lshift")
-"""Operators by which integers soon outgrow 64 bits."""
+_GROWING = ("add", "sub", "mul", "pow", "lshift")
+"""Operators by which integers outgrow 64 bits."""
 
 
 def _python_operand(x: Any) -> Any:

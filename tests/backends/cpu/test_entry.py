@@ -190,13 +190,13 @@ def test_floats_arrive_as_their_bits(kind: str, number: float):
 
 
 @pytest.mark.parametrize(
-    "number", [0, 1, -1, 5, 257, -(2**30) + 1, 2**30 - 1, 2**30, -(2**30), 2**31, 2**60, -(2**60) - 1, 2**63 - 1, -(2**63)]
+    "number", [0, 1, -1, 5, 257, -(2**30) + 1, 2**30 - 1, 2**30, -(2**30), 2**31, 2**60, -(2**60) - 1, 2**61 - 1, 1 - 2**61]
 )
 def test_ints_of_64_bits_arrive(kind: str, number: int):
     assert recorder(kind, e.ScalarGuard("int"), slots=(e.ScalarSlot(0),))(number).tolist() == [number]
 
 
-@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 10**40, -(10**40)])
+@pytest.mark.parametrize("number", [2**61, -(2**61), 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**40, -(10**40)])
 def test_larger_ints_do_not_match(kind: str, number: int):
     assert not matcher(kind, e.ScalarGuard("int"))(number)
 

@@ -18,12 +18,14 @@ import numpy as np
 from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.dispatch_chain import CAPACITY
 from tracejit.backends.cpu.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
+from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import field, node, record
 
 __all__ = ["PythonDispatcher", "evaluate_extent", "static_equal", "unexpected_status"]
 
 _INT64 = range(-(2**63), 2**63)
+_ARGUMENTS = range(ARGUMENTS[0], ARGUMENTS[1] + 1)
 _RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
@@ -210,7 +212,7 @@ def _check_leaf(guard: e.Leaf, item: Any, match: _Match) -> None:
         case e.NumpyScalarGuard(dtype):
             _need(_is(item, dtype.type))
         case e.ScalarGuard(kind):
-            _need(type(item).__name__ == kind and type(item) in (float, int, bool, complex) and (kind != "int" or item in _INT64))
+            _need(type(item).__name__ == kind and type(item) in (float, int, bool, complex) and (kind != "int" or item in _ARGUMENTS))
         case e.StaticGuard():
             pass
 

@@ -62,7 +62,7 @@ class NumpyScalarGuard:
 
 @value
 class ScalarGuard:
-    """A Python number of exactly this type, a run-time value. An `int` outside 64 bits does not match."""
+    """A Python number of exactly this type, a run-time value. An `int` outside of `ranges.ARGUMENTS` does not match."""
 
     kind: Literal["float", "int", "bool", "complex"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import Template
 
 from tracejit.backends.cpu.cpython import Layout
+from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.nodes import as_dict
 
 __all__ = ["SUPPORT_FUNCTIONS", "support_text"]
@@ -26,7 +27,10 @@ _COMPACT_SIZE = """  %sign = add i64 %size, 0
 def support_text(at: Layout) -> str:
     """The definitions, with the declarations they need; also `@word`, `@read` and `@read_i64` to inline in other functions."""
     compact = _COMPACT_TAG if at.long_tag else _COMPACT_SIZE
-    return _SUPPORT.substitute(as_dict(at), complex_imaginary=at.complex_value + 8, long_compact=compact)
+    largest = ARGUMENTS[1]
+    return _SUPPORT.substitute(
+        as_dict(at), complex_imaginary=at.complex_value + 8, long_compact=compact, most_argument=largest, twice_most_argument=2 * largest
+    )
 
 
 _SUPPORT = Template("""
@@ -296,7 +300,7 @@ no:
   ret i1 false
 }
 
-; The value of an exact int, if it has 64 bits.
+; The value of an exact int, if it is one that is passed as an argument (`ranges.ARGUMENTS`).
 define i1 @tj_int_value(ptr %item, ptr %value) {
   %overflow = alloca i32
   %size = call i64 @read_i64(ptr %item, i64 $long_size)
@@ -313,7 +317,10 @@ many:
   %number = call i64 @PyLong_AsLongLongAndOverflow(ptr %item, ptr %overflow)
   store i64 %number, ptr %value
   %over = load i32, ptr %overflow
-  %fits = icmp eq i32 %over, 0
+  %whole = icmp eq i32 %over, 0
+  %moved = add i64 %number, $most_argument
+  %small = icmp ule i64 %moved, $twice_most_argument
+  %fits = and i1 %whole, %small
   ret i1 %fits
 }
 
