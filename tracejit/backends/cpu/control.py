@@ -513,6 +513,7 @@ def _launch(e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upp
         e.declare("@tj_free", "declare void @tj_free(ptr, i64)")
         nbytes = e.line(f"mul i64 {e.line(f'add i64 {chunks}, 1')}, {size}")
         partials = e.line(f"call ptr @tj_alloc(i64 {nbytes})")
+        polls.leave_without_memory(e, partials)
     frame = f"%frame.{inner.name}"
     e.entry.append(f"  {frame} = alloca [{max(1, len(inner.captured))} x i64], align 8")
     for number, (register, t) in enumerate(inner.captured):

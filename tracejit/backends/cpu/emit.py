@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.backends.cpu.llvm import attributes
-from tracejit.backends.cpu.polls import Lengths
+from tracejit.backends.cpu.polls import Lengths, leave_without_memory
 from tracejit.backends.cpu.words import Key, Region, Word, copies, project, union
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
@@ -397,6 +397,7 @@ class FunctionEmitter(Emit):
             self.declare("@tj_free", "declare void @tj_free(ptr, i64)")
             self.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {nbytes})")
             self.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
+            leave_without_memory(self, pointer)
         self.buffers[b] = (pointer, [])
         self.poison(pointer, self.polynomial(size) if isinstance(size, Dim) else str(size), b.dtype)
 

@@ -21,8 +21,12 @@ from tracejit.ir.types import Dim, Extent, surely_at_most
 if TYPE_CHECKING:
     from tracejit.backends.cpu.emit import FunctionEmitter
 
-__all__ = ["Lengths", "leave_if_stopped", "look", "rarely", "strip_of", "strip_of_chunk", "strip_of_while"]
+__all__ = [
+    "NO_MEMORY", "Lengths", "leave_if_stopped", "leave_without_memory", "look", "rarely", "strip_of", "strip_of_chunk", "strip_of_while",
+]  # fmt: skip
 
+NO_MEMORY = 2
+"""What the stop word is where memory was wanted and there was none, instead of 1 for an exception."""
 _WORK = 1 << 14  # operations between two looks: some 5 to 20 us
 _LONG = 1 << 24  # operations of a loop that is left alone
 _BODY = 1 << 12  # operations for each element of an extent, in a loop that is left alone
@@ -203,6 +207,11 @@ def look(e: FunctionEmitter) -> None:
 def leave_if_stopped(e: FunctionEmitter, *last: str) -> None:
     """Leave the function if the job was stopped, after the lines `last`."""
     _leave_if(e, e.line(f"icmp ne i32 {e.line(f'load atomic i32, ptr {e.stop_word()} monotonic, align 4')}, 0"), *last)
+
+
+def leave_without_memory(e: FunctionEmitter, pointer: str, *last: str) -> None:
+    """Leave the function if an allocation has failed; the program raises MemoryError."""
+    _leave_if(e, e.line(f"icmp eq ptr {pointer}, null"), *last, f"store atomic i32 {NO_MEMORY}, ptr {e.stop_word()} release, align 4")
 
 
 def _leave_if(e: FunctionEmitter, condition: str, *last: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.backends.cpu import control, library
 from tracejit.backends.cpu.emit import FunctionEmitter, Module
-from tracejit.backends.cpu.polls import Lengths
+from tracejit.backends.cpu.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.words import Word
 from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
@@ -200,7 +200,11 @@ class _ProgramEmitter:
         self.e.put(f"call void @{name}({', '.join(arguments)})")
         if polled:
             stopped = self.e.line(f"load atomic i32, ptr {self.stop} monotonic, align 4")
-            self.leave_if(self.e.line(f"icmp ne i32 {stopped}, 0"), -1)
+            lacking, status = (f"%{self.e.fresh_label(name)}" for name in ("lacking", "status"))
+            self.leave_if(
+                self.e.line(f"icmp ne i32 {stopped}, 0"), status,
+                f"{lacking} = icmp eq i32 {stopped}, {NO_MEMORY}", f"{status} = select i1 {lacking}, i32 {OUT_OF_MEMORY}, i32 -1",
+            )  # fmt: skip
 
     def stop_word(self) -> str:
         if not self.stop:
@@ -231,7 +235,7 @@ class _ProgramEmitter:
         found = self.e.line(f"load i64, ptr {self.pointer(s.failure)}")
         self.leave_if(self.e.line(f"icmp ne i64 {found}, 0"), FAILED_CHECK, f"store i64 {found}, ptr {self.failure}")
 
-    def leave_if(self, condition: str, status: int, *last: str) -> None:
+    def leave_if(self, condition: str, status: int | str, *last: str) -> None:
         """Return `status` where the condition holds, after the lines `last` and what every way out does."""
         e = self.e
         leave, go = e.fresh_label("leave"), e.fresh_label("go")
