@@ -439,3 +439,48 @@ def test_numpy_raises_where_we_raise(places: list[int], n: int, how: str):
         if want is not None:
             np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(mine, reference)
+
+
+def known_index_in_a_branch(x: Any, i: Any) -> Any:
+    return tj.lax.cond(i > 0, lambda: x[7], lambda: x[0])
+
+
+def known_indices_in_a_branch(x: Any, i: Any) -> Any:
+    def put() -> None:
+        x[:2] = x[np.array([6, 0])]
+
+    tj.lax.cond(i > 0, put, lambda: None)
+    return x + 1
+
+
+def known_index_in_a_loop(x: Any, i: Any) -> Any:
+    s = np.zeros(1)
+    for _ in tj.range(i):
+        s += x[5]
+    return s
+
+
+def known_index_in_a_while_loop(x: Any, i: Any) -> Any:
+    return tj.lax.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] + x[-9]), (0, 0.0))[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "otherwise"),
+    [
+        (known_index_in_a_branch, 0.0), (known_indices_in_a_branch, [1, 2, 3, 4]), (known_index_in_a_loop, [0]),
+        (known_index_in_a_while_loop, 0.0),
+    ],
+)  # fmt: skip
+def test_a_known_index_out_of_range_fails_only_where_it_is_reached(program: Callable[..., Any], otherwise: Any):
+    f = tj.jit(program)
+    np.testing.assert_array_equal(f(np.arange(4.0), 0), otherwise)
+    x = np.arange(4.0)
+    with pytest.raises(IndexError, match="out of bounds for an axis of extent 4"):
+        f(x, 1)
+    np.testing.assert_array_equal(x, np.arange(4.0))
+    np.testing.assert_array_equal(f(np.arange(4.0), np.int64(0)), otherwise)
+    rows = np.arange(8.0).reshape(2, 4)
+    if program is not known_indices_in_a_branch:
+        mapped = tj.jit(tj.vmap(program, in_axes=(0, None)))
+        added = rows[:, 0] if program is known_index_in_a_branch else np.zeros(2)
+        np.testing.assert_array_equal(mapped(rows, np.int64(0)), [otherwise + a for a in added])

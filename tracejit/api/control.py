@@ -84,6 +84,8 @@ class _Body:
         cells: Sequence[Tracer] = (),
         ranges: Mapping[int, Range] | None = None,
         layouts: Sequence[Layout] = (),
+        *,
+        certain: bool = False,
     ) -> None:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
@@ -95,7 +97,7 @@ class _Body:
                 self.layouts = _layouts(result)
                 return result
 
-            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts)
+            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain)
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
@@ -225,7 +227,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 
     while True:
         avals = [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals]
-        body = _Body(flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows])
+        body = _Body(flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows], certain=_is_positive(count))
         settled = not _settle_layouts(layouts, body.layouts[: len(inits)])
         if not _settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
@@ -250,6 +252,11 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     for k, new in zip(kept, results[ncell:], strict=False):
         inits[k] = _lying(new, layouts[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
+
+
+def _is_positive(count: Extent | None) -> bool:
+    """Whether a loop surely has an iteration."""
+    return isinstance(count, int) and count > 0
 
 
 def _changing(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[int], list[int]]:
@@ -290,7 +297,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return [flag & (failure == 0)] if may_fail else [flag]
 
     may_fail = any(cell is failure for cell in body.cells)
-    condition = _Body(test, avals, body.cells, layouts=layouts)
+    condition = _Body(test, avals, body.cells, layouts=layouts, certain=True)
     changed = _changed_cells(condition)
     if changed:
         failure = failure_cell()
@@ -459,6 +466,7 @@ def range(*bounds: Any) -> Iterator[Any]:
     before = dict(frame.f_locals)
     inner = StageInterpreter(current)
     inner.name = "range"
+    inner.certain = _is_positive(count)
     index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
     inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
     try:

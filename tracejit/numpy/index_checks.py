@@ -12,13 +12,16 @@ import numpy as np
 from tracejit.ir.ranges import within
 from tracejit.ir.types import Extent
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import is_zero
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives.reduction import reduce_max
+from tracejit.support.errors import IndexOutOfBounds
+from tracejit.support.source import user_location
 from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
-from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["from_start"]
+__all__ = ["from_start", "known_to_be_outside"]
 
 
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
@@ -48,6 +51,17 @@ def _check(k: Tracer, place: Any, n: Extent) -> None:
     site = failures_here().site(n) + 1
     mark = u.bitwise_or(u.bitwise_and(index, (1 << INDEX_BITS) - 1), site << INDEX_BITS)
     note_failure(u.where(outside, mark, np.int64(0)))
+
+
+def known_to_be_outside(index: int, n: Extent) -> None:
+    """An index that is known to be outside of an axis of extent n: an error, or one of the program if it comes there.
+
+    Raises: IndexOutOfBounds where the code surely runs, or the axis has no element to take meanwhile.
+    """
+    if surely_runs() or is_zero(n):
+        raise IndexOutOfBounds(f"index {index} is out of bounds for an axis of extent {n}", location=user_location())
+    site = failures_here().site(n) + 1
+    note_failure(np.int64(int(index) & ((1 << INDEX_BITS) - 1) | site << INDEX_BITS))
 
 
 def first_failure(before: Any, found: Any) -> Any:

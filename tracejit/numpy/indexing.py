@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
-from tracejit.numpy.index_checks import from_start
+from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
@@ -104,13 +104,14 @@ def _is_integer(part: Any) -> bool:
 
 
 def _static_position(k: Any, n: Extent) -> Any:
-    """A known index counted from the start.  Raises IndexOutOfBounds.
+    """A known index counted from the start; the nearest one if it is outside and the program fails by it (`known_to_be_outside`).
 
     A comparison with a symbolic extent that does not hold for all of them fixes it: no extent may be left for which the index is outside.
     """
     k = k if isinstance(k, Dim) else int(k)
     if not (-n <= k and k < n):
-        raise IndexOutOfBounds(f"index {k} is out of bounds for an axis of extent {n}", location=user_location())
+        known_to_be_outside(int(k), n)
+        return 0 if k < 0 else n - 1
     return k + n if k < 0 else k
 
 
@@ -295,7 +296,8 @@ def _from_start(a: Any, n: Extent, checked: bool) -> Any:
     known = a.seen().made() if isinstance(a, Tracer) else np.asarray(a)
     if known is not None and known.size and not (-n <= int(known.min()) and int(known.max()) < n):
         bad = known[(known < -n) | (known >= n)].flat[0]
-        raise IndexOutOfBounds(f"index {bad} is out of bounds for an axis of extent {n}", location=user_location())
+        known_to_be_outside(int(bad), int(n))
+        a = np.clip(known, -int(n), int(n) - 1)
     if isinstance(a, Tracer):
         return from_start(a, n, checked and known is None)
     found = np.asarray(a, np.int64)

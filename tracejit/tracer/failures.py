@@ -116,7 +116,7 @@ def note_failure(found: Any) -> None:
         found = np.max(found)
         if not found:
             return
-        if cell.interpreter is eager:
+        if cell.interpreter is eager and current_interpreter() is eager:
             raise failure_error(int(found), failures.sites, {})
     first = current_interpreter() is cell.interpreter and not cell.version
     cell.assign(OPERATORS["first_failure"](None if first else cell, found))

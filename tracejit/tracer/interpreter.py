@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from tracejit.tracer.failures import Failures
     from tracejit.tracer.tracer import Tracer
 
-__all__ = ["EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "use_interpreter"]
+__all__ = [
+    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "surely_runs",
+    "use_interpreter",
+]  # fmt: skip
 
 
 EAGER_ARRAYS: dict[type, Any] = {}
@@ -35,6 +38,7 @@ class Interpreter:
     name = "interpreter"
     is_part = False  # of the trace around it: what fails in it fails there (see `failures`)
     is_program = False
+    certain = True  # what is traced runs, if what is around it does; a branch may not
     partial = False  # records only operations on its own tracers
     failures: Failures | None = None
 
@@ -62,6 +66,16 @@ class Interpreter:
     def write(self, cell: Any, value: Any) -> None:
         """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
         cell.store(self, value)
+
+
+def surely_runs() -> bool:
+    """Whether what is traced here and now runs at each call: it is not in a branch, nor in a loop that may have no iteration."""
+    interpreter: Interpreter | None = current_interpreter()
+    while interpreter is not None:
+        if not interpreter.certain:
+            return False
+        interpreter = interpreter.parent
+    return True
 
 
 class EvalInterpreter(Interpreter):

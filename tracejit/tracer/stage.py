@@ -345,6 +345,7 @@ def stage(
     careful: bool = False,
     ranges: Mapping[int, Range] | None = None,
     layouts: Sequence[Layout] = (),
+    certain: bool = True,
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
 
@@ -354,6 +355,7 @@ def stage(
     changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
     among them are listed in `outer_cells`.  A `program` has what can fail in it as its last output, if anything can; other traces leave
     that to the trace around them.  `ranges` tells between which numbers integer arguments lie, `layouts` how arguments lie in memory.
+    `certain` says whether the function runs where what is around it does.
 
     Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside.
     """
@@ -369,6 +371,7 @@ def stage(
     for n, tracer in enumerate(tracers):
         positions[tracer.value] = n
     interpreter.is_program, interpreter.is_part = program, not program
+    interpreter.certain = certain
     interpreter.careful |= careful
     for tracer, layout in zip(tracers, layouts, strict=False):
         tracer.layout = layout
