@@ -554,7 +554,7 @@ def _trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
 
 def _numbers(start: Any, stop: Any, step: int) -> Range:
     """Between which numbers those of a range lie, as far as its bounds tell."""
-    (low, high), (least, most) = (x.value_range() if isinstance(x, Tracer) else (x, x) for x in (start, stop))
+    (low, high), (least, most) = (x.value_range() if isinstance(x, Tracer) else (int(x), int(x)) for x in (start, stop))
     if step > 0:
         return low, None if most is None else most - 1
     return None if least is None else least + 1, high
