@@ -510,9 +510,9 @@ def test_leaked_arrays(use: Any, message: str):
 
 def test_arrays_that_leak_out_of_a_loop_body():
     def f(x: Any) -> Any:
-        kept: list[Any] = []
-        tj.lax.fori_loop(0, 3, lambda i, c: kept.append(c) or c + 1, x)
-        return kept[0] + x
+        kept: dict[str, Any] = {}
+        tj.lax.fori_loop(0, 3, lambda i, c: kept.setdefault("c", c) + 1, x)
+        return kept["c"] + x
 
     assert refused(f, X)[:2] == (LeakedTracerError, OTHER)
 

@@ -22,10 +22,11 @@ from tracejit.primitives.elementwise import Add, Lt
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
-from tracejit.tracer.bytecode import carried_names
+from tracejit.tracer.bytecode import carried_names, iterates_directly, yields_within
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -90,6 +91,7 @@ class _Body:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
         cells = list(cells)
+        held = PythonState((function,))
         while True:
 
             def flat(*tracers: Any) -> Sequence[Any]:
@@ -101,6 +103,7 @@ class _Body:
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
+        held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
         self.cells = cells
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
@@ -435,11 +438,12 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     return choose(0)(*operands)
 
 
-def range(*bounds: Any) -> Iterator[Any]:
-    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  outside of a trace it is Python's range.
+def range(*bounds: Any) -> Any:
+    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
 
-    The body works on arrays in place; a name that it binds anew would not be carried to the next iteration and is refused.  Bounds may
-    depend on data (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.
+    The body works on arrays in place; what it binds anew or changes in Python's objects (a counter, two attributes that swap their arrays)
+    would not be carried to the next iteration and is refused.  Bounds may depend on data (`tj.range(i)` in a loop over i): such a loop has
+    a forward-mode derivative only.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
@@ -451,11 +455,47 @@ def range(*bounds: Any) -> Iterator[Any]:
     >>> [int(fibonacci(n)) for n in (1, 5, 10)]
     [1, 5, 55]
     """
+    if _recorded(current_interpreter()) is None:
+        return builtins.range(*[operator.index(b) for b in bounds])
+    return _Range(bounds)
+
+
+class _Range:
+    """What `range` is in a trace: for the head of a `for` statement only, which runs its body once."""
+
+    __slots__ = ("bounds",)
+
+    def __init__(self, bounds: tuple[Any, ...]) -> None:
+        self.bounds = bounds
+
+    def __iter__(self) -> Iterator[Any]:
+        if not iterates_directly(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+            raise TracerError(
+                "tj.range is iterated over by something else than a for statement (zip, enumerate, list, ...), which would take its one "
+                "traced iteration for all of them; write `for i in tj.range(n)` and index with i (x[i] for each x of a zip), or use "
+                "Python's range",
+                location=user_location(),
+            )
+        return _iterations(self.bounds)
+
+    def __reversed__(self) -> _Range:
+        start, stop, step = _range_bounds(self.bounds)
+        count = _trip_count(start, stop, step)
+        if count is None:
+            raise TypeError("a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i")
+        return _Range((start + (count - 1) * step, start - step, -step))
+
+    def __len__(self) -> int:
+        count = _trip_count(*_range_bounds(self.bounds))
+        if count is None:
+            raise TypeError("the length of a tj.range whose bounds depend on data is not known while tracing")
+        return operator.index(count)
+
+
+def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
     current = current_interpreter()
     program = _recorded(current)
-    if program is None:
-        yield from builtins.range(*[operator.index(b) for b in bounds])
-        return
+    assert program is not None
     start, stop, step = _range_bounds(bounds)
     count = _trip_count(start, stop, step)
     if isinstance(count, int) and count <= 0:
@@ -463,7 +503,14 @@ def range(*bounds: Any) -> Iterator[Any]:
     if count is None:
         start, stop = _bound(start), _bound(stop)
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    if yields_within(frame.f_code, frame.f_lasti):
+        raise TracerError(
+            "the body of the loop over tj.range is in a generator and yields, so that what iterates over the generator would see one "
+            "iteration; loop over tj.range where the values are used, or use Python's range",
+            location=user_location(),
+        )
     before = dict(frame.f_locals)
+    held = PythonState(before.values())
     inner = StageInterpreter(current)
     inner.name = "range"
     inner.certain = _is_positive(count)
@@ -494,6 +541,8 @@ def range(*bounds: Any) -> Iterator[Any]:
                 f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
                 location=user_location(),
             )
+    advice = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the values as its state, or Python's range"
+    held.check("the loop over tj.range", advice)
     cells = [c for c, _ in inner.cells.values()]
     # What was read of a cell before its first change is the carry of the iteration before.
     seen = [inner.captured_cells.get(id(c)) for c in cells]

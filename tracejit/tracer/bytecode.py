@@ -8,9 +8,9 @@ from __future__ import annotations
 import opcode
 from collections.abc import Iterator
 from functools import cache
-from types import CodeType
+from types import CodeType, FrameType
 
-__all__ = ["asks_for_booleans", "carried_names", "instructions", "name_of"]
+__all__ = ["asks_for_booleans", "carried_names", "instructions", "iterates_directly", "name_of", "yields_within"]
 
 _NAMES = tuple(opcode.opname)
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
@@ -93,3 +93,30 @@ def carried_names(code: CodeType, place: int) -> set[str]:
             for use, name in zip(uses, names, strict=False):
                 first.setdefault(name, use == "LOAD")
     return {name for name, load in first.items() if load}
+
+
+def iterates_directly(frame: FrameType) -> bool:
+    """Whether a frame asks for an iterator in the head of a `for`, and not in a call of zip or enumerate."""
+    return _NAMES[frame.f_code.co_code[frame.f_lasti]] == "GET_ITER"
+
+
+def yields_within(code: CodeType, place: int) -> bool:
+    """Whether the body of the `for` at this offset is in a generator and yields there.
+
+    >>> (x for x in ()).gi_code.co_flags & GENERATOR > 0
+    True
+    """
+    if not code.co_flags & GENERATOR:
+        return False
+    import dis
+
+    end = place
+    for i in dis.get_instructions(code):
+        if i.opname == "FOR_ITER" and i.offset <= place < i.argval:
+            end = i.argval
+        if place < i.offset < end and i.opname in ("YIELD_VALUE", "SEND"):
+            return True
+    return False
+
+
+GENERATOR = 0x20 | 0x80 | 0x200  # a generator, a coroutine, an asynchronous generator

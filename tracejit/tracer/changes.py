@@ -19,11 +19,21 @@ from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.captured import CellTracer, Reads
-from tracejit.tracer.contents import contents, copied, family, merge, namespace_of, refill
-from tracejit.tracer.places import MISSING, AttributePlace, CellPlace, ClassPlace, ContentsPlace, SlotPlace, StandIn, held_by_class
+from tracejit.tracer.contents import contents, copied, family, is_keyed, merge, namespace_of, refill, same
+from tracejit.tracer.places import (
+    MISSING,
+    AttributePlace,
+    CellPlace,
+    ClassPlace,
+    ContentsPlace,
+    SlotPlace,
+    StandIn,
+    default_of,
+    held_by_class,
+)
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Changes", "holds_tracer"]
+__all__ = ["Changes", "Mark", "holds_tracer"]
 
 
 @record
@@ -43,6 +53,15 @@ class _Copy:
     copy: Any
     first: tuple[Any, ...]
     items: tuple[Any, ...]  # what was in the original
+
+
+@record
+class Mark:
+    """What was there at one point of a trace."""
+
+    stores: dict[tuple[Any, ...], Any]
+    copies: dict[tuple[int, int], tuple[Any, ...]]
+    classes: dict[tuple[type, str], Any]
 
 
 @record
@@ -94,6 +113,31 @@ class Changes:
             if hasattr(made, "__dict__"):
                 self.reads.stands_for(made, container)
         return made
+
+    def mark(self) -> Mark:
+        """What is there now of all that has been changed or copied."""
+        stores = {key: store.place.read() for key, store in self._stores.items()}
+        copies = {key: contents(copy.copy) for key, copy in self._copies.items()}
+        return Mark(stores, copies, {(kind, name): now for kind, name, _, now in self._class_changes()})
+
+    def changed_since(self, mark: Mark) -> str | None:
+        """Something that held a value at the mark and holds another now, in words."""
+        for key, store in self._stores.items():
+            before = mark.stores.get(key, store.before)
+            if before is MISSING and isinstance(store.place, AttributePlace):
+                before = default_of(type(store.place.owner), store.place.name)
+            if before is not MISSING and not same(before, store.place.read()):
+                return str(store.place)
+        for key, copy in self._copies.items():
+            before, now = mark.copies.get(key, copy.first), contents(copy.copy)
+            grown = len(now) > len(before) and is_keyed(type(copy.copy))  # a cache
+            if (len(now) != len(before) and not grown) or not all(map(same, before, now)):
+                return self._where(copy.original)
+        for kind, name, before, now in self._class_changes():
+            before = mark.classes.get((kind, name), before)
+            if before is not MISSING and not same(before, now):
+                return str(ClassPlace(kind, name))
+        return None
 
     def undo(self) -> None:
         """The trace starts again, or is refused: everything is as it was before."""

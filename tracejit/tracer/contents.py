@@ -11,11 +11,14 @@ from array import array
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
 from collections.abc import Callable, Iterator
 from operator import is_
-from types import MappingProxyType, MemberDescriptorType, SimpleNamespace
+from types import BuiltinMethodType, MappingProxyType, MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any
 
-__all__ = ["contents", "copied", "family", "merge", "namespace_of", "refill", "underlying"]
+import numpy as np
 
+__all__ = ["contents", "copied", "family", "is_keyed", "merge", "namespace_of", "refill", "same", "underlying"]
+
+_VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
 _NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
 
 
@@ -50,6 +53,11 @@ def family(kind: type) -> type | None:
 
 
 _HEAP_TYPE = 1 << 9
+
+
+def is_keyed(kind: type) -> bool:
+    """Whether a class of containers holds values under keys."""
+    return family(kind) in _KEYED
 
 
 def contents(container: Any) -> tuple[Any, ...]:
@@ -150,3 +158,16 @@ def refill(container: Any, items: tuple[Any, ...]) -> None:
     elif base is array:
         made: Any = array
         container[:] = made(*items)
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two values are one for a program: the same object, or equal numbers, strings and tuples of them."""
+    if one is two:
+        return True
+    if type(one) is not type(two):
+        return False
+    if type(one) is tuple:
+        return len(one) == len(two) and all(map(same, one, two))
+    if type(one) in _VALUES or isinstance(one, np.generic):
+        return bool(one == two) or (one != one and two != two)
+    return isinstance(one, (MethodType, BuiltinMethodType)) and bool(one == two)

@@ -10,7 +10,7 @@ from tracejit.tracer.contents import contents
 
 __all__ = [
     "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ContentsPlace", "FunctionPlace", "ItemPlace", "KindPlace",
-    "NamePlace", "Place", "SlotPlace", "StandIn", "held_by_class",
+    "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
 ]  # fmt: skip
 
 
@@ -39,6 +39,12 @@ def held_by_class(kind: type, name: str) -> Any:
         if found is not MISSING:
             return found.original if isinstance(found, StandIn) else found
     return MISSING
+
+
+def default_of(kind: type, name: str) -> Any:
+    """The value that a class holds for instances without one of their own, `MISSING` if there is none: methods and properties are none."""
+    held = held_by_class(kind, name)
+    return MISSING if hasattr(type(held), "__get__") else held
 
 
 @node
