@@ -256,3 +256,33 @@ def test_sums_of_integers_are_right_or_refused(n: int):
         except NumberOutOfBounds:
             continue
         np.testing.assert_array_equal(found, f(np.ones(2), n))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x[0] = s", "x[1:] = s", "x[...] = s", "x.fill(s)", "x[[0, 1]] = s", "x[x == 0] = s", "x[i] = s", "x[0] = a[0]", "x[0] = a.sum()",
+        "x[:] = a[0]", "np.copyto(x, s, casting='unsafe')", "np.copyto(x, 300)",
+    ],
+)  # fmt: skip
+def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_are_assigned(statement: str, dtype: str):
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x, s, a, i):\n    {statement}\n    return x", scope)
+    compiled = tj.jit(scope["f"])
+
+    def result(function: Any, s: Any) -> Any:
+        x = np.zeros(4, dtype)
+        try:
+            with np.errstate(all="ignore"):
+                return function(x, s, np.array([s, 0], s.dtype), 1).tolist()
+        except OverflowError:
+            return OverflowError
+
+    for s in (
+        np.uint16(40000), np.int64(300), np.int64(-1), np.uint64(2**63 + 5), np.int8(5), np.float16(300), np.float32(-3.5),
+        np.float64(1e10),
+    ):  # fmt: skip
+        expected = result(scope["f"], s)
+        if s.dtype.kind != "f" or expected is OverflowError or abs(float(s)) < 100:  # others are undefined in C
+            assert result(compiled, s) == expected, s

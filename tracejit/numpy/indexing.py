@@ -18,6 +18,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
+from tracejit.numpy.number_checks import check_number
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
 from tracejit.numpy.views import Rearranged, view
@@ -373,6 +374,30 @@ def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
+def assign(x: Any, index: Any, value: Any) -> None:
+    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around."""
+    if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
+        value = _fitting(value, x.dtype)
+    setitem(x, index, value)
+
+
+def _has_arrays(index: Any) -> bool:
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, (list, np.ndarray)) or (isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)):
+            return True
+    return False
+
+
+def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
+    if isinstance(value, np.generic):
+        return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
+    scalar = isinstance(value, Tracer) and not value.shape and not value.is_array and not value.aval.weak
+    if scalar and value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype):
+        check_number(value, dtype)
+    return value
+
+
 def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
     """x[index] = value: a new value for the cell."""
     if not isinstance(x, Tracer):
@@ -564,4 +589,5 @@ def _masked(x: Any, mask: Any, value: Any) -> Any:
 AS_IS.add(getitem)
 OPERATORS["getitem"] = getitem
 OPERATORS["setitem"] = setitem
+OPERATORS["assign"] = assign
 OPERATORS["read_view"] = read_view

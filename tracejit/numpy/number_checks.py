@@ -21,7 +21,7 @@ __all__ = ["check_exponent", "check_growth", "check_number"]
 
 
 def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
-    """The program fails if the Python number `x`, or an element of it, does not fit the integer dtype."""
+    """The program fails if the number `x`, or an element of it, does not fit the integer dtype."""
     have = x.dtype
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
@@ -36,6 +36,9 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
         below = float(low) - 1 if low > -(2**63) else np.nextafter(float(low), -np.inf)
         inside = bind(p.And(), bind(p.Gt(), number, np.float64(below)), bind(p.Lt(), number, np.float64(float(high) + 1)))
         outside = bind(p.Not(), inside)
+    elif have.kind == "u":
+        number = p.convert(x, np.uint64)
+        outside = bind(p.Gt(), number, np.uint64(high))
     else:
         number = p.convert(x, np.int64)
         outside = bind(p.Lt(), number, np.int64(low))

@@ -348,7 +348,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 def fill(a: Any, value: Any) -> None:
     """Set all elements of a to a value."""
-    OPERATORS["setitem"](a, Ellipsis, value)
+    OPERATORS["assign"](a, Ellipsis, value)
 
 
 def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:

@@ -147,7 +147,7 @@ class Tracer:
         return OPERATORS["getitem"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        OPERATORS["setitem"](self, index, value)
+        OPERATORS["assign"](self, index, value)
 
     def __delitem__(self, index: Any) -> NoReturn:
         raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
