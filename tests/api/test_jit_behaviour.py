@@ -240,6 +240,40 @@ print(os.waitpid(pid, 0)[1], f.compilations)
     assert out == "0 1"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("inner", ["1", "tj.jit(lambda y: y * k)(x)"])
+def test_a_fork_waits_for_no_thread_that_waits_for_it(inner: str):
+    """Threads that compile all the time, each in need of LLVM, and of new functions, while it holds its own function."""
+    out = python(
+        f"""
+import os, threading, time, numpy as np, tracejit as tj
+x = np.ones(3)
+tj.jit(lambda x: x + 1)(x)
+done = []
+def work(k):
+    while not done:
+        assert tj.jit(lambda x: x * k + {inner})(x).shape == (3,)
+threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+for t in threads:
+    t.start()
+codes, longest = [], 0.0
+for _ in range(5):
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if tj.jit(lambda x: x * 3)(x)[0] == 3 else 3)
+    longest = max(longest, time.monotonic() - began)
+    codes.append(os.waitpid(pid, 0)[1])
+done.append(True)
+for t in threads:
+    t.join()
+print(codes, longest < 9)  # a lock that is not to be had is given up after ten seconds
+""",
+        timeout=60,
+    )
+    assert out == "[0, 0, 0, 0, 0] True"
+
+
 # -- threads --------------------------------------------------------------------------------------------------------------------------
 def test_threads_that_call_one_function_compile_it_once():
     @tj.jit

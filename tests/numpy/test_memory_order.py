@@ -72,6 +72,37 @@ def test_writes_reach_what_numpy_shares_in_every_memory_order(statement: str, ho
         np.testing.assert_array_equal(g, w)
 
 
+RECORD = np.dtype([("flag", "u1"), ("x", "f8")])
+FOREIGN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "big-endian": lambda x: x.astype(">f8"),
+    "big-endian rows apart": lambda x: np.repeat(x.astype(">f8"), 2, axis=0)[::2],
+    "big-endian columns": lambda x: np.asfortranarray(x.astype(">f8")),
+    "misaligned": lambda x: np.frombuffer(bytearray(b" " + x.tobytes()), x.dtype, offset=1).reshape(x.shape),
+    "field of records": lambda x: _records(x)["x"],
+    "field of records, turned": lambda x: _records(x.T)["x"].T,
+}
+
+
+def _records(x: np.ndarray) -> np.ndarray:
+    made = np.zeros(x.shape, RECORD)
+    made["x"] = x
+    return made
+
+
+@pytest.mark.parametrize("how", FOREIGN)
+def test_arrays_that_are_copied_for_the_program_lie_where_they_lay(how: str):
+    """Misaligned arrays and those of foreign byte order are passed as packed copies, which says nothing of what is a view."""
+    for statement in STATEMENTS:
+        if "big-endian" in how and "copy=False" in statement:
+            continue  # their dtype is a native one in the function, so that this is no copy
+        f = program(statement)
+        mine, theirs = FOREIGN[how](arranged("C")), FOREIGN[how](arranged("C"))
+        want, got = f(theirs), tj.jit(f)(mine)
+        np.testing.assert_array_equal(mine, theirs, statement)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w, statement)
+
+
 EXPRESSIONS = [
     "x", "x.T", "x + 1", "x.T * 2", "x + x.T", "x.T + x.T", "-x.transpose(1, 0, 2)", "x + x[0]", "x + x[:, :1]", "np.sqrt(x)", "x[1:] * 2",
     "x[::-1] + 1", "x[:, ::-1].T - 1", "np.copy(x)", "x.copy()", "np.array(x.T)", "x.astype('i8')", "np.zeros_like(x)",

@@ -509,6 +509,45 @@ def test_changes_of_another_thread_are_not_lost():
     assert sorted(log) == [1, 2, 3]
 
 
+class Scaled:
+    """A descriptor of the user's: CPython calls its `__get__` without binding it."""
+
+    factor = 2.0
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else instance.value * self.factor
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.value = value / self.factor
+
+
+class Scales:
+    size = Scaled()
+
+    def __init__(self) -> None:
+        self.value = 1.0
+
+
+def test_descriptors_of_the_user_are_followed(monkeypatch: pytest.MonkeyPatch):
+    scales = Scales()
+    f = tj.jit(lambda x: x * scales.size)
+    np.testing.assert_array_equal(f(X), X * 2)
+    scales.size = 6.0
+    np.testing.assert_array_equal(f(X), X * 6)
+    monkeypatch.setattr(Scaled, "factor", 3.0)
+    np.testing.assert_array_equal(f(X), X * 9)
+    monkeypatch.setattr(Scaled, "__get__", lambda self, instance, owner=None: 7.0)
+    np.testing.assert_array_equal(f(X), X * 7)
+
+    def g(x):
+        scales.size = 12.0
+        return x * scales.size
+
+    monkeypatch.undo()
+    np.testing.assert_array_equal(tj.jit(g)(X), X * 12)
+    assert scales.value == 6.0
+
+
 def test_functions_that_are_stored_are_the_users():
     registry: dict[str, Any] = {}
 

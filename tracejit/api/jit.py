@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -35,6 +35,7 @@ from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
 from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UnsupportedError, UserError
+from tracejit.support.forks import at_fork
 from tracejit.support.nodes import evolve, field, node, record
 from tracejit.support.source import Location, frames_of, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
@@ -111,24 +112,28 @@ class _Forks:
 
     def __init__(self) -> None:
         self._states: WeakMap[_State, None] = WeakMap()
+        self._gate = threading.Lock()  # held while a fork waits: what it waits for may make functions, nobody else
         self._lock = threading.Lock()
         self._held: list[_State] = []
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
+        at_fork(self._before, self._after, self._in_child)
 
     def add(self, state: _State) -> None:
-        with self._lock:
+        with self._gate if current_interpreter() is eager else nullcontext(), self._lock:
             self._states[state] = None
 
     def _before(self) -> None:
+        self._gate.acquire()
+        with self._lock:
+            states = list(self._states)
+        self._held = [state for state in states if state.lock.acquire(timeout=_FORK_PATIENCE)]
         self._lock.acquire()
-        self._held = [state for state in self._states if state.lock.acquire(timeout=_FORK_PATIENCE)]
 
     def _after(self) -> None:
         for state in self._held:
             state.lock.release()
         self._held = []
         self._lock.release()
+        self._gate.release()
 
     def _in_child(self) -> None:
         held = {id(state) for state in self._held}

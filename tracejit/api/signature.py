@@ -117,9 +117,9 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
     """
     kind = type(x)
     if kind is np.ndarray:
+        layout = "C" if x.flags.c_contiguous else "strided"  # of the array passed: the copy has no gaps
         if not x.dtype.isnative or not x.flags.aligned:
             x = x.astype(x.dtype.newbyteorder("="), copy=True)
-        layout = "C" if x.flags.c_contiguous else "strided"
         return ArrayLeaf(_dtype(x, path), x.shape, layout), x
     if kind is Array:
         data = x._data  # pyright: ignore[reportPrivateUsage]
@@ -188,7 +188,7 @@ def signature_of(
         if n in static and not isinstance(leaf, StaticLeaf) and not isinstance(value, np.ndarray):
             leaf = StaticLeaf(value)
         elif n in strided and isinstance(leaf, ArrayLeaf) and leaf.layout != "C":
-            leaf = evolve(leaf, strides=value.strides)
+            leaf = evolve(leaf, strides=value.strides if leaf.wrapped else x.strides)
         out.append(leaf)
         values.append(value)
     return CallSignature(tree, tuple(out)), values, leaves

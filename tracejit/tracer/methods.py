@@ -89,6 +89,10 @@ class _Member(StandIn):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self._target(instance, owner).__get__(instance, owner)
 
+    def __call__(self, descriptor: Any, *place: Any) -> Any:
+        """CPython calls a class's `__get__` as it lies there, without asking for the bound method."""
+        return self._target(descriptor, None)(descriptor, *place)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
 

@@ -35,6 +35,7 @@ from typing import Any, TypeAlias
 
 from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError, InternalError
+from tracejit.support.forks import at_fork
 
 __all__ = [
     "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint", "has_fma",
@@ -187,9 +188,8 @@ def _host_features(binding: ModuleType) -> dict[str, bool]:
 @cache
 def _start() -> _Engine:
     engine = _Engine()
-    if hasattr(os, "register_at_fork"):
-        # A fork in the middle of another thread's compilation would leave the child a lock that nobody releases.
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    # A fork in the middle of another thread's compilation would leave the child a lock that nobody releases.
+    at_fork(lock.acquire, lock.release, lock.release)
     return engine
 
 
@@ -396,7 +396,9 @@ def fingerprint() -> str:
     """All that object code depends on beside its IR (LLVM's version, triple, processor, features): part of a disk cache's key."""
     engine = _code_is_for()
     version = ".".join(map(str, engine.binding.llvm_version_info))
-    return f"llvm {version} {engine.machine.triple} {engine.cpu} {' '.join(sorted(features()))}"
+    with lock:  # llvmlite takes one of its own, which a fork must not meet
+        triple = engine.machine.triple
+    return f"llvm {version} {triple} {engine.cpu} {' '.join(sorted(features()))}"
 
 
 def vector_bits() -> int:
