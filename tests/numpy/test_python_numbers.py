@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -286,3 +287,22 @@ def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_
         expected = result(scope["f"], s)
         if s.dtype.kind != "f" or expected is OverflowError or abs(float(s)) < 100:  # others are undefined in C
             assert result(compiled, s) == expected, s
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 2.5, True, np.float32(2.5), np.float64(2.5), np.int8(3)])
+def test_functions_of_numbers_give_python_numbers(n: Any, dtype: type):
+    """math.sqrt(n) is a float, of float64 whatever n is, and a float leaves an array's dtype as it is."""
+    forms: list[Callable[[Any, Any], Any]] = [
+        lambda x, n: x * math.sqrt(n), lambda x, n: math.exp(n) * np.ones(2), lambda x, n: x * math.exp(n),
+        lambda x, n: math.atan2(1, n) + x,
+        lambda x, n: math.log(n, 2) * x, lambda x, n: math.log(n + 1) * x, lambda x, n: math.log(3, n + 1) * np.ones(2),
+        lambda x, n: x * math.isnan(n), lambda x, n: math.pow(n, 2) * np.float16(2) + x, lambda x, n: math.floor(n) * x,
+        lambda x, n: x / math.sqrt(x[0] + x.shape[0]), lambda x, n: x - math.hypot(n, x[1]), lambda x, n: round(float(n)) * x,
+        lambda x, n: round(float(n), 1) * x, lambda x, n: max(float(n), 2.25) * x, lambda x, n: min(int(n), 1, 7) * x,
+    ]  # fmt: skip
+    x = np.array([1.5, 2.5, 4.0], dtype)
+    for number, f in enumerate(forms):
+        expected, found = f(x, n), tj.jit(f)(x, n)
+        assert expected.dtype == found.dtype, number
+        np.testing.assert_allclose(found, expected, rtol={2: 2e-3, 4: 3e-7, 8: 1e-14}[expected.dtype.itemsize], err_msg=str(number))

@@ -192,7 +192,7 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     if x.aval.weak and x.dtype == dtype:
         return x
     y = METHODS["astype"](x, dtype)
-    return Tracer(y.interpreter, y.value, type(y.aval)((), dtype, weak=True)) if isinstance(y, Tracer) else y
+    return y.as_python_number() if isinstance(y, Tracer) else y
 
 
 # -- builtins ----------------------------------------------------------------------------------------------------------------------------
@@ -226,17 +226,19 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items: list[Any] = [first, *rest] if rest else list(first)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
             return original(items)
-        return functools.reduce(lambda best, x: np.where(better(x, best), x, best), items)
+        found = functools.reduce(lambda best, x: np.where(better(x, best), x, best), items)
+        ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
+        return found.as_python_number() if ours and isinstance(found, Tracer) else found
 
     return functools.update_wrapper(call, original)
 
 
 def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
-    """A function of `math`, NumPy's for traced numbers."""
+    """A function of `math`, NumPy's for traced numbers: of float64, and with a result that is a number of Python's."""
 
     def call(*args: Any) -> Any:
         if any(isinstance(x, Tracer) and not x.shape for x in args):
-            return ufunc(*args)
+            return _of_floats(ufunc, *args)
         return original(*args)
 
     return functools.update_wrapper(call, original)
@@ -251,10 +253,15 @@ _MATH = {
 }  # fmt: skip
 
 
+def _of_floats(ufunc: Any, *args: Any) -> Any:
+    result = ufunc(*[_python_number(x, float) if isinstance(x, Tracer) else float(x) for x in args])
+    return result.as_python_number() if isinstance(result, Tracer) else result.item()
+
+
 def _log(x: Any, base: Any = None) -> Any:
     if not isinstance(x, Tracer) and not isinstance(base, Tracer):
         return math.log(x) if base is None else math.log(x, base)
-    return np.log(x) if base is None else np.log(x) / np.log(base)
+    return _of_floats(np.log, x) if base is None else _of_floats(np.log, x) / _of_floats(np.log, base)
 
 
 def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:

@@ -292,7 +292,13 @@ class Tracer:
         if self.shape:
             raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
         rounded = FUNCTIONS[np.round](self, ndigits or 0)
-        return rounded if ndigits is not None else METHODS["astype"](rounded, np.int64)
+        if ndigits is None:
+            rounded = METHODS["astype"](rounded, np.int64)
+        return rounded.as_python_number() if isinstance(rounded, Tracer) and (ndigits is None or self.aval.weak) else rounded
+
+    def as_python_number(self) -> Tracer:
+        """This number, of rank 0, as one of Python's: its dtype bends to that of arrays."""
+        return Tracer(self.interpreter, self.value, type(self.aval)((), self.dtype, weak=True))
 
     def __format__(self, spec: str) -> str:
         known = self._number()
