@@ -10,6 +10,7 @@ import decimal
 import fractions
 import functools
 import pickle
+import random
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -1179,3 +1180,11 @@ def test_random_numbers_are_drawn_outside():
         "them as an argument",
         "np.random.rand(3)",
     )
+    own, gauss = random.Random(0), random.gauss
+    for name, f in (
+        ("random.random", lambda x: x + random.random()), ("random.randint", lambda x: x + random.randint(1, 6)),
+        ("random.gauss", lambda x: x + gauss(0, 1)), ("Random.uniform", lambda x: x + own.uniform(0, 1)),
+    ):  # fmt: skip
+        error, message, _ = refused(f, X)
+        assert error is UnsupportedError
+        assert message.startswith(f"{name} draws from a hidden state, ")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
-_WATCHED_MODULES = frozenset({"math", "os"})
+_WATCHED_MODULES = frozenset({"math", "os", "random"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -86,6 +87,8 @@ class _Substitution:
             return value if trace is None else trace.reads.array(value)
         if kind is ModuleType:
             return self.module(value)
+        if kind in (MethodType, BuiltinMethodType) and _is_pythons_random(value.__self__):  # random.random is one
+            return refuse_random(f"random.{value.__name__}", value)
         if kind is MethodType and type(value.__func__) is FunctionType:
             return self._method(value)
         if kind is functools.partial:
@@ -114,7 +117,7 @@ class _Substitution:
             return found
         if getattr(value, "__module__", None) == "numpy.random" and callable(value) and not isinstance(value, type):
             return refuse_random(f"np.random.{value.__name__}", value)
-        if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        if isinstance(value, (np.random.Generator, np.random.RandomState)) or _is_pythons_random(value):
             return _RandomView(value)
         self._meet(value)
         return value
@@ -242,6 +245,12 @@ class _Substitution:
         same = function is partial.func and all(a is b for a, b in zip(args, partial.args, strict=True))
         same = same and all(keywords[name] is partial.keywords[name] for name in keywords)
         return partial if same else functools.partial(function, *args, **keywords)
+
+
+def _is_pythons_random(value: Any) -> bool:
+    """Whether a value is a generator of Python's `random`, which holds one itself."""
+    random = sys.modules.get("random")
+    return random is not None and isinstance(value, random.Random)
 
 
 _substitution = _Substitution()
