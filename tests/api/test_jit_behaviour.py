@@ -993,3 +993,21 @@ def test_an_exception_in_the_function_changes_no_argument():
 def test_errors_are_of_one_tree():
     with pytest.raises(TracejitError):
         tj.jit(3)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_results_that_are_python_numbers_in_python_are_python_numbers(backend: str):
+    @tj.jit(backend=backend)
+    def step(x: Any, t: Any) -> Any:
+        return x * 0.5 + t, {"next": t + 1, "half": t / 2, "late": t > 3, "same": t, "float": float(x.sum())}, np.sum(x) * t
+
+    x, t = np.ones(3, np.float32), 0
+    for k in range(6):  # the first call, compiled for its sizes; then the native entry
+        wanted = step.__wrapped__(x, t)
+        found = step(x, t)
+        np.testing.assert_array_equal(found[0], wanted[0], strict=True)
+        assert {key: (type(v), v) for key, v in found[1].items()} == {key: (type(v), v) for key, v in wanted[1].items()}
+        assert type(found[2]) is np.float32
+        x, t = found[0], found[1]["next"]
+        assert t == k + 1
+    assert x.dtype == np.float32

@@ -229,3 +229,18 @@ def test_transformations_see_the_memory_order_of_their_arguments(how: str):
         rows = [f(np.take(moved, k, axis)) if False else f(np.moveaxis(moved, axis, 0)[k]) for k in range(2)]
         np.testing.assert_array_equal(tj.vmap(f, in_axes=axis)(moved), rows)
         np.testing.assert_array_equal(tj.jit(tj.vmap(f, in_axes=axis))(moved), rows)
+
+
+def test_a_trace_that_starts_again_for_strides_has_its_effects_once():
+    calls: list[int] = []
+
+    def f(x: Any) -> Any:
+        calls.append(len(calls))
+        y = x.ravel()
+        y[0] = 7
+        return y
+
+    x = arranged("F")
+    np.testing.assert_array_equal(tj.jit(f)(x), f(arranged("F")))
+    assert len(calls) == 2
+    np.testing.assert_array_equal(x, arranged("F"))

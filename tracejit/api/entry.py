@@ -22,7 +22,7 @@ from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
-from tracejit.tracer.failures import Site, failure_error
+from tracejit.tracer.failures import failure_error
 from tracejit.tracer.stage import Staged
 
 __all__ = ["Runner", "distance", "make_runner"]
@@ -79,7 +79,7 @@ def make_runner(
         return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies, older)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
-    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
+    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
     return Runner(run, keep, writeback)
 
 
@@ -252,7 +252,7 @@ def _native(
     if writeback is not None:
         copying = None if signature.aliases or writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
-        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
+        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
         return Runner(run, keep, writeback)
     program = copying
     written |= {traced[n] for n in donated_inputs(program)}
@@ -273,7 +273,7 @@ def _native(
     allocated = [program.outputs[n] for n in fresh]
     outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in allocated)
     results = [
-        e.OutLeaf(fresh[n]) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]]) for n, b in enumerate(program.outputs)
+        e.OutLeaf(fresh[n], n in staged.numbers) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]]) for n, b in enumerate(program.outputs)
     ]
     spec = e.EntrySpec(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f._function)),
@@ -300,7 +300,7 @@ def _native(
     address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
     entry = _Entry(f._dispatcher, spec, slots, compiled, address, functools.partial(_status, miss))
     entry.install(dependencies, keep)
-    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged.sites)
+    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
     return Runner(run, keep, writeback, entry)
 
 
@@ -448,7 +448,7 @@ def _python_call(
     out_leaves: tuple[Any, ...],
     keep: Sequence[Any],
     backend: str,
-    sites: Sequence[Site] | None,
+    staged: Staged,
 ) -> Callable[..., Any]:
     """Run the compiled program from Python: the first call, and calls the native entry does not take."""
     traced, wrapped = signature.traced(), signature.wrapped
@@ -469,7 +469,7 @@ def _python_call(
         try:
             outputs = compiled.run([*inputs, *keep], dims)
         except FailedCheck as error:
-            raise failure_error(error.failure, sites or (), dims).about(backend=backend) from None
+            raise failure_error(error.failure, staged.sites or (), dims).about(backend=backend) from None
         except TracejitError as error:
             error.about(backend=backend)
             raise
@@ -479,7 +479,9 @@ def _python_call(
         for position, new in zip(written, fresh, strict=True):
             if new is not leaves[traced[position]]:
                 np.copyto(leaves[traced[position]], new)
-        results = [adopt(o) if wrapped else (o[()] if o.ndim == 0 else o) for o in outputs[:split]]
+        results = [adopt(o) if wrapped else o for o in outputs[:split]]
+        if not wrapped:
+            results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]
         return unflatten(out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
 
     return run

@@ -45,7 +45,7 @@ from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.redirect import prepared, tracing
 from tracejit.tracer.stage import ChangedLater, NeedStrides, NeedValue, Staged, stage
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Tracer, is_number
 
 if TYPE_CHECKING:
     from tracejit.api.entry import Runner
@@ -606,6 +606,7 @@ def _trace(
     name = getattr(function, "__name__", "main")
     traced = signature.traced()
     out: dict[str, Any] = {}
+    numbers: set[int] = set()
 
     def need_booleans() -> None:
         for position, n in enumerate(traced):
@@ -635,9 +636,12 @@ def _trace(
             )
         kept: list[Any] = []
         slots: list[Any] = []
+        numbers.clear()
         for v in values:
             v = int(v) if isinstance(v, Dim) else v  # a number of this size: the trace starts again with it fixed
             if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
+                if type(v) is Tracer and is_number(v) and not signature.wrapped:
+                    numbers.add(len(kept))
                 slots.append(len(kept))
                 kept.append(v)
             elif isinstance(v, str) and "Tracer<" in v:
@@ -659,14 +663,15 @@ def _trace(
 
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
-    numbers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
+    integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
     with tracing() as trace:
         trace.need_booleans = need_booleans
         try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=numbers)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers)
         except ChangedLater:
             trace.restart()
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=numbers, careful=True)
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers, careful=True)
+    staged = evolve(staged, numbers=frozenset(numbers))
     refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
@@ -763,7 +768,7 @@ def jit(
 
     The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is compiled.  NumPy arrays
     and Python numbers are traced (a number whose value the trace needs becomes a constant); strings, None, dtypes and other hashable
-    objects are constants.  Results are NumPy arrays, rank-0 ones NumPy scalars.
+    objects are constants.  Results are NumPy arrays, rank-0 ones NumPy scalars; what Python would make of Python numbers alone is one.
 
     What the function reads from outside of itself is followed.  What it changes there (a counter, a cache) changes when it is traced, as in
     Python, and since the next call finds another state, it is traced for that; a traced array that would stay there is refused.

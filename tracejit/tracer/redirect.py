@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.ir.types import DimDependent
-from tracejit.support.errors import LeakedTracerError, UnsupportedError
+from tracejit.support.errors import LeakedTracerError, Restart, UnsupportedError
 from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, is_internal, user_location, warn_once
 from tracejit.support.weak import WeakMap
@@ -36,7 +35,6 @@ from tracejit.tracer.methods import CACHED, ClassPatches
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
-from tracejit.tracer.stage import ChangedLater, NeedValue
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for
 from tracejit.tracer.tracer import Tracer
 
@@ -296,7 +294,7 @@ class Trace:
         """The block runs the function.  What it has changed before an exception stays, unless it will be run again."""
         try:
             yield
-        except (NeedValue, DimDependent, ChangedLater):
+        except Restart:
             raise
         except BaseException:
             self.changes.keep(refuse=False)
@@ -598,7 +596,7 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
     token = _trace.set(trace)
     try:
         yield trace
-    except (NeedValue, DimDependent, ChangedLater):
+    except Restart:
         trace.changes.undo()
         raise
     except BaseException:

@@ -326,6 +326,7 @@ class Staged:
     outer_cells: tuple[tuple[Tracer, Any], ...] = ()
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
     sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
+    numbers: frozenset[int] = frozenset()  # the results that are Python numbers
 
 
 def aval_of_argument(x: Any) -> ShapedArray:

@@ -19,7 +19,7 @@ from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 
-__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer", "handed_out"]
+__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer", "handed_out", "is_number"]
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
@@ -485,6 +485,14 @@ def _number(result: Any, other: Any) -> Any:
     if isinstance(result, Tracer) and (type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)):
         result.weaken()
     return result
+
+
+_NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
+
+
+def is_number(x: Tracer) -> bool:
+    """Whether it stands for a Python number."""
+    return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS
 
 
 def _is_sequence_operation(x: Tracer, other: Any) -> bool:

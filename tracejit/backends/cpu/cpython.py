@@ -25,8 +25,8 @@ from tracejit.support.nodes import as_dict, value
 __all__ = ["PYTHON_FUNCTIONS", "Layout", "c_functions", "layout", "member_offset", "native_dispatch_supported", "probes"]
 
 PYTHON_FUNCTIONS = (
-    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyErr_Clear", "PyErr_Occurred", "PyErr_SetNone",
-    "PyEval_RestoreThread", "PyEval_SaveThread", "PyList_New", "PyLong_AsLongLongAndOverflow", "PyLong_FromLong",
+    "PyBool_FromLong", "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyErr_Clear", "PyErr_Occurred", "PyErr_SetNone",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_FromDouble", "PyList_New", "PyLong_AsLongLongAndOverflow", "PyLong_FromLong",
     "PyObject_RichCompareBool", "PyObject_Vectorcall", "PyTuple_New", "PyType_GenericAlloc", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 """The functions of CPython that compiled code calls, under their own names."""

@@ -342,8 +342,8 @@ def _scalar_word(number: Any, part: int) -> int:
 
 def _result(result: e.Result, outputs: list[Any], objects: list[Any]) -> Any:
     match result:
-        case e.OutLeaf(index):
-            return outputs[index]
+        case e.OutLeaf(index, number):
+            return outputs[index].item() if number else outputs[index]
         case e.OutArg(leaf):
             return objects[leaf]
         case e.OutConst(value):

@@ -179,9 +179,10 @@ class OutputSpec:
 
 @value
 class OutLeaf:
-    """Output `index`."""
+    """Output `index`.  number: of rank 0, as a Python number."""
 
     index: int
+    number: bool = False
 
 
 @value

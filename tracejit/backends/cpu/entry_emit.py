@@ -51,6 +51,7 @@ def join(*parts: str) -> str:
 @record
 class _Emitter(Matcher):
     owned: int = 0
+    data: list[str] = field(factory=list[str])  # addresses of the outputs
     live: set[int] = field(factory=set[int])  # places in `own` that hold a reference at this point of the straight code
 
     def emit(self) -> None:
@@ -192,7 +193,9 @@ class _Emitter(Matcher):
     # The result.
 
     def _finish(self, outputs: list[tuple[str, str, int]]) -> None:
-        objects = [self._scalar_output(index, *output) for index, output in enumerate(outputs)]
+        self.data = [data for _, data, _ in outputs]
+        wanted = {node.index for node in e.result_nodes(self.spec.result) if isinstance(node, e.OutLeaf) and not node.number}
+        objects = [self._scalar_output(index, *output) if index in wanted else output[::2] for index, output in enumerate(outputs)]
         result = self._result(objects)
         self._release()
         self._line(f"ret ptr {result}")
@@ -228,6 +231,8 @@ class _Emitter(Matcher):
         self, node: e.Result, place: int, parts: list[tuple[str, int]], objects: list[tuple[str, int]], free: set[int]
     ) -> tuple[str, int]:
         match node:
+            case e.OutLeaf(index, True):
+                return self._number(index)
             case e.OutLeaf(index) if index in free:
                 free.remove(index)
                 return objects[index]
@@ -245,6 +250,18 @@ class _Emitter(Matcher):
                 return self._python_call(place, parts)
             case e.OutObject():
                 return self._object(place, parts)
+
+    def _number(self, index: int) -> tuple[str, int]:
+        """Output `index`, of rank 0, as a Python number."""
+        data = self.data[index]
+        match self.spec.outputs[index].dtype.kind:
+            case "f":
+                return self._made(self._call("PyFloat_FromDouble", self._new(f"load double, ptr {data}")))
+            case "i":
+                return self._made(self._call("PyLong_FromLong", self._new(f"load i64, ptr {data}")))
+            case _:
+                wide = self._new(f"zext i8 {self._new(f'load i8, ptr {data}')} to i64")
+                return self._made(self._call("PyBool_FromLong", wide))
 
     def _another(self, item: str) -> tuple[str, int]:
         self._incref(item)

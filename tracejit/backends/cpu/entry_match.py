@@ -16,12 +16,15 @@ __all__ = ["ArrayValue", "Matcher"]
 
 _DECLARATIONS = {
     "PyArray_Scalar": "ptr (ptr, ptr, ptr)",
+    "PyBool_FromLong": "ptr (i64)",
     "PyDict_New": "ptr ()",
     "PyDict_SetItem": "i32 (ptr, ptr, ptr)",
     "PyErr_Occurred": "ptr ()",
     "PyEval_RestoreThread": "void (ptr)",
     "PyEval_SaveThread": "ptr ()",
+    "PyFloat_FromDouble": "ptr (double)",
     "PyList_New": "ptr (i64)",
+    "PyLong_FromLong": "ptr (i64)",
     "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)",
     "PyTuple_New": "ptr (i64)",
     "PyType_GenericAlloc": "ptr (ptr, i64)",
