@@ -273,7 +273,8 @@ def _native(
     allocated = [program.outputs[n] for n in fresh]
     outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in allocated)
     results = [
-        e.OutLeaf(fresh[n], n in staged.numbers) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]]) for n, b in enumerate(program.outputs)
+        e.OutLeaf(fresh[n], n in staged.numbers) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]])
+        for n, b in enumerate(program.outputs)
     ]
     spec = e.EntrySpec(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f._function)),
