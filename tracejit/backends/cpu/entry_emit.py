@@ -195,7 +195,9 @@ class _Emitter(Matcher):
     def _finish(self, outputs: list[tuple[str, str, int]]) -> None:
         self.data = [data for _, data, _ in outputs]
         wanted = {node.index for node in e.result_nodes(self.spec.result) if isinstance(node, e.OutLeaf) and not node.number}
-        objects = [self._scalar_output(index, *output) if index in wanted else output[::2] for index, output in enumerate(outputs)]
+        objects = [
+            self._scalar_output(n, made, data, place) if n in wanted else (made, place) for n, (made, data, place) in enumerate(outputs)
+        ]
         result = self._result(objects)
         self._release()
         self._line(f"ret ptr {result}")
