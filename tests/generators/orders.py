@@ -38,6 +38,7 @@ ORDERS = [
 LAYOUTS = [
     "{0}", "{0}", "np.asfortranarray({0})", "{0}[::-1]", "{0}[..., ::-1]", "np.repeat({0}, 2, axis=-1)[..., ::2]", "np.repeat({0}, 2, axis=0)[1::2]",
     "np.ascontiguousarray({0}.T).T", "np.pad({0}, 1)[tuple([slice(1, -1)] * {0}.ndim)]",
+    "np.rec.fromarrays([{0} > 0, {0}], names='flag, x')['x']", "np.rec.fromarrays([{0}.T > 0, {0}.T], names='flag, x')['x'].T",
 ]  # fmt: skip
 VALUES: dict[tuple[int, ...], str] = {
     (6,): "np.arange(6.)", (2, 3): "np.arange(6.).reshape(2, 3)", (3, 3): "np.arange(9.).reshape(3, 3)", (1, 4): "np.arange(4.).reshape(1, 4)",
