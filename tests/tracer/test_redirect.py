@@ -944,3 +944,14 @@ def test_created_arrays_of_rank_0_are_changed_in_place(made: Any):
         return s
 
     assert tj.jit(total)(x) == total(x)
+
+
+def test_classes_of_no_module():
+    scope: dict[str, Any] = {}
+    code = "class Base:\n    k = 2.0\n    def double(self, x): return x * 2\nZ = type('Z', (Base,), {})"
+    exec(code, {"__builtins__": __builtins__}, scope)
+    z = scope["Z"]()
+    f = tj.jit(lambda x: z.double(x) * z.k)
+    np.testing.assert_array_equal(f(np.ones(2)), [4, 4])
+    scope["Base"].k = 3.0
+    np.testing.assert_array_equal(f(np.ones(2)), [6, 6])

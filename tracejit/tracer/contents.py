@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.tracer.ownership import module_of
+
 __all__ = ["contents", "copied", "family", "is_keyed", "merge", "namespace_of", "refill", "same", "underlying"]
 
 _VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
@@ -70,7 +72,7 @@ def contents(container: Any) -> tuple[Any, ...]:
 def namespace_of(value: Any) -> dict[str, Any] | None:
     """The dict of an object that is read without our seeing it and holds nothing but names and values."""
     kind = type(value)
-    if kind in _NAMESPACES or (kind.__module__, kind.__name__) == ("argparse", "Namespace"):
+    if kind in _NAMESPACES or (module_of(kind), kind.__name__) == ("argparse", "Namespace"):
         return value.__dict__
     return None
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from tracejit.support.nodes import field, value
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.ownership import is_users_function, is_users_type
+from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn
 from tracejit.tracer.substitutes import substitute_for
 
@@ -288,7 +288,7 @@ def _can_be_watched(kind: type) -> bool:
         and all(type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind) for name in _FOREIGN_HOOKS)
         and kind.__dictoffset__ != 0
         and not isinstance(kind, EnumMeta)
-        and kind.__module__.partition(".")[0] not in ("tracejit", "numpy", "builtins", "functools")
+        and module_of(kind).partition(".")[0] not in ("tracejit", "numpy", "builtins", "functools")
     )
 
 

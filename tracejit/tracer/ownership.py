@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.support.source import is_internal
 from tracejit.support.weak import WeakMap
 
-__all__ = ["is_users_function", "is_users_module", "is_users_type"]
+__all__ = ["is_users_function", "is_users_module", "is_users_type", "module_of"]
 
 
 @cache
@@ -69,17 +69,22 @@ _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
 _classes: WeakMap[type, bool] = WeakMap()
 
 
+def module_of(kind: type) -> str:
+    """The name of the module a class is from; empty where its code ran under no name."""
+    return getattr(kind, "__module__", None) or ""
+
+
 def _is_users_class(kind: type) -> bool:
     if (
         isinstance(kind, EnumMeta)
         or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE
-        or kind.__module__ in ("builtins", "__builtin__")
+        or module_of(kind) in ("builtins", "__builtin__")
     ):
         return False
     functions = [x for x in vars(kind).values() if type(x) is FunctionType]
     if functions:
         return any(is_users_function(f) for f in functions)
-    module = sys.modules.get(kind.__module__)
+    module = sys.modules.get(module_of(kind))
     return module is None or is_users_module(module)  # no module: one made at run time
 
 

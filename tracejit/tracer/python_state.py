@@ -20,7 +20,7 @@ import numpy as np
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.contents import contents, family, is_keyed, namespace_of, same
-from tracejit.tracer.ownership import is_users_function, is_users_type
+from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, default_of
 from tracejit.tracer.redirect import current_trace
 from tracejit.tracer.tracer import Tracer
@@ -87,7 +87,7 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
     elif kind is GeneratorType:
         if item.gi_frame is not None and not item.gi_running:
             yield _changed_generator, (item.gi_frame.f_lasti, *item.gi_frame.f_locals.values())
-    elif kind.__module__ in ("builtins", "itertools") and isinstance(item, Iterator):
+    elif module_of(kind) in ("builtins", "itertools") and isinstance(item, Iterator):
         yield _changed_iterator, _iterator(item)
     elif (namespace := namespace_of(item)) is not None:
         yield _changed_attributes, dict(namespace)

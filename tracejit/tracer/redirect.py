@@ -33,7 +33,7 @@ from tracejit.tracer.contents import family, namespace_of, underlying
 from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import CACHED, ClassPatches
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
-from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
+from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for
 from tracejit.tracer.tracer import Tracer
@@ -304,9 +304,9 @@ class Trace:
         """Where an object of an installed package holds items that are not followed, say so."""
         kind: Any = type(value)
         holds_items = any("__getitem__" in vars(base) for base in kind.__mro__)
-        if holds_items and not kind.__module__.startswith(("tracejit.", "numpy")):
+        if holds_items and not module_of(kind).startswith(("tracejit.", "numpy")):
             warn_once(
-                f"what is in an object of {kind.__module__}.{kind.__qualname__} from outside is taken for a constant of the compiled "
+                f"what is in an object of {module_of(kind)}.{kind.__qualname__} from outside is taken for a constant of the compiled "
                 "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it has changed",
                 user_location(),
             )
