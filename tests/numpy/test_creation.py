@@ -191,3 +191,11 @@ def test_errors_name_the_fault(expression: str, error: Any, message: str):
     names.complex128 = np.complex128  # type: ignore[attr-defined]
     with pytest.raises(error, match=message):
         tj.jit(lambda x: f(names, x))(np.arange(4.0))
+
+
+@pytest.mark.parametrize("shape", [(2**32, 2**32), (2**62, 0, 4), 2**63])
+def test_arrays_that_are_too_big_are_errors(shape: Any):
+    with pytest.raises(ValueError, match="too big|allowed"):
+        np.ones(shape)
+    with pytest.raises(ValueError, match="is too big"):
+        tj.jit(lambda x: np.ones(shape).sum() + x)(1.0)

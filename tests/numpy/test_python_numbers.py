@@ -264,7 +264,7 @@ def test_sums_of_integers_are_right_or_refused(n: int):
     "statement",
     [
         "x[0] = s", "x[1:] = s", "x[...] = s", "x.fill(s)", "x[[0, 1]] = s", "x[x == 0] = s", "x[i] = s", "x[0] = a[0]", "x[0] = a.sum()",
-        "x[:] = a[0]", "np.copyto(x, s, casting='unsafe')", "np.copyto(x, 300)",
+        "x[:] = a[0]", "np.copyto(x, s, casting='unsafe')", "np.copyto(x, 300)", "np.copyto(x, i + 299)",
     ],
 )  # fmt: skip
 def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_are_assigned(statement: str, dtype: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, cast
@@ -79,6 +80,8 @@ def as_shape(shape: Any) -> Shape:
     out = tuple([as_extent(n) for n in items_of(shape)])
     if any(isinstance(n, int) and n < 0 for n in out):
         raise reject(f"negative dimensions are not allowed in shape {out}")
+    if math.prod(n for n in out if isinstance(n, int) and n) >= 2**63:
+        raise reject(f"an array of shape {out} is too big: its elements are more than 64 bits count")
     return out
 
 

@@ -293,8 +293,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     """Write src, broadcast, into dst (where the mask holds)."""
     if not isinstance(dst, Tracer):
         raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
-    x = array_of(src) if weak_kind(src) is None else src
-    if weak_kind(x) is None and not np.can_cast(aval(x).dtype, dst.dtype, casting):
+    number = weak_kind(src) is not None or (isinstance(src, Tracer) and src.aval.weak)
+    x = src if number else array_of(src)
+    if not number and not np.can_cast(aval(x).dtype, dst.dtype, casting):
         raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
     value = spread(to_dtype(x, dst.dtype), dst.shape)
     if where is not True:
