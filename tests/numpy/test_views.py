@@ -122,3 +122,39 @@ def test_views_need_no_extents():
 
     np.testing.assert_array_equal(f(np.zeros((4, 3))), plain(np.zeros((4, 3))))
     assert "n0" in f.explain().splitlines()[0]
+
+
+RANK_0 = [
+    "np.asarray(x[0])", "np.array(x[0])", "np.asarray(n)", "np.array(n, float)", "np.asarray(x.sum(), dtype=float)", "np.copy(x[0])",
+    "np.full((), n)", "np.full((), x[0])", "np.full_like(x[0], x[1])", "np.zeros_like(x[0])", "np.where(x[0] > 0, x[0], 1)",
+    "np.select([x[0] > 0], [x[0]])", "np.piecewise(x[0], [x[0] > 0], [1])", "np.require(x[0])", "x[0, ...]", "x[:1].reshape(())", "x[0]",
+    "x.sum()", "x[0].copy()", "np.asarray(x[0, ...])",
+    "x[0, ...].astype(float)", "x[0].astype(float)", "x[0].astype('f4')", "np.zeros(()).astype(float)", "np.float64(np.zeros(()))",
+    "np.float32(x[0])", "np.sqrt(np.zeros(()))", "np.positive(x[0])", "x[0, ...].copy()", "np.nan_to_num(x[0])",
+    "x @ x", "np.clip(x[0], 0, 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", RANK_0)
+def test_in_place_operators_change_arrays_of_rank_0_and_make_new_numbers(form: str):
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x, n):\n    s = {form}\n    t = s\n    s += 1\n    return t, s, x.copy()", scope)
+    expected, found = (function(np.array([1.0, 2.0, 4.0]), 2.0) for function in (scope["f"], tj.jit(scope["f"])))
+    for x, y in zip(expected, found, strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("form", ["x", "x[::2]", "x.T", "x[0]", "x[1:, ::-1]", "x.astype(int)", "x * 1"])
+@pytest.mark.parametrize("copy", [True, False])
+def test_nan_to_num_changes_its_argument_where_it_does_not_copy(form: str, copy: bool):
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    y = np.nan_to_num({form}, copy={copy}, nan=7.0)\n    y += 1\n    return y, x.copy()", scope)
+    x = np.array([[1.0, np.nan, 3.0], [np.inf, 5.0, -np.inf]])
+    if "int" in form:
+        x = np.arange(6.0).reshape(2, 3)
+    ours, theirs = x.copy(), x.copy()
+    expected, found = scope["f"](theirs), tj.jit(scope["f"])(ours)
+    np.testing.assert_array_equal(ours, theirs)
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(b, a)

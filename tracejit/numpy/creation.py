@@ -12,7 +12,7 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
-from tracejit.numpy.shaping import array_of, check_order, copy, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, check_order, copy, moveaxis, ravel
 from tracejit.numpy.strides import like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
@@ -67,7 +67,9 @@ def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
 def _fresh(x: Any) -> Any:
     """An array that can be written and shares no memory."""
     if isinstance(x, Tracer):
-        return current_interpreter().fresh(x)
+        made = current_interpreter().fresh(x)
+        made.is_array = True
+        return made
     return np.array(x, order="C") if isinstance(x, (np.ndarray, np.generic)) else x
 
 
@@ -142,6 +144,7 @@ def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name
         y.layout = laid_out_like(x, y.shape, y.dtype, order or "K")
     elif order in ("C", "F"):
         y = contiguous(y, y.shape, order, name)
+    y = as_rank_0_array(y)
     have = y.shape
     return reshaped(y, (*(1,) * (ndmin - len(have)), *have)) if len(have) < ndmin else y
 
@@ -194,6 +197,7 @@ def astype(
         return out if order in ("K", "A", None) else contiguous(out, out.shape, order, "astype")
     out = _copied(out) if out is y else out
     out.layout = laid_out_like(y, out.shape, target, order or "K")
+    out.is_array = y.is_array or y.root is not None  # a NumPy scalar becomes one
     return out
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype, wrapped_to_dtype
-from tracejit.numpy.shaping import array_of, copy, flat, reshape
+from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, reshape
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer, handed_out
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
@@ -51,7 +51,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return _data_dependent("where(condition)", f"{_MASK}; np.sum(mask) counts", np.where)(condition)
     if x is None or y is None:
         raise reject("np.where takes both x and y, or neither")
-    return u.where(condition, x, y)
+    return as_rank_0_array(u.where(condition, x, y))
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, dtype: Any = None) -> Any:
@@ -109,7 +109,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     out = spread(wrapped_to_dtype(fallback, dtype), shape)
     for x, y in zip(reversed(conditions), reversed(choices), strict=True):
         out = choose_between(spread(x, shape), spread(wrapped_to_dtype(y, dtype), shape), out)
-    return out
+    return as_rank_0_array(out)
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
@@ -160,12 +160,21 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         test = as_array(condition)
         test = np.bool_(test) if weak_kind(test) is not None else test
         out = choose_between(spread(test, have.shape), value(f), out)
-    return out
+    return as_rank_0_array(out)
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------------------------
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given."""
+    """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given; in place where `copy` is False."""
+    found = handed_out(_finite, x, nan, posinf, neginf)
+    if copy or not isinstance(x, Tracer) or not (x.shape or x.is_array):
+        return found
+    if x.dtype.kind == "f":
+        x[...] = found
+    return x
+
+
+def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     y = array_of(x)
     dtype = aval(y).dtype
     if dtype.kind != "f":
@@ -391,9 +400,9 @@ def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: 
     return like_first(arrays, result) if scaled else in_order_of_operands(arrays, result)
 
 
-AS_IS.add(real)
+AS_IS.update((real, nan_to_num))
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
-for _elementwise in (where, clip, nan_to_num, fix, isreal, iscomplex, isclose, conjugate):
+for _elementwise in (where, clip, _finite, fix, isreal, iscomplex, isclose, conjugate):
     LAYOUTS[_elementwise] = in_order_of_operands
 FUNCTIONS.update(
     {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _share, np.may_share_memory: _may_share}

@@ -46,10 +46,19 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     return np.array(x)
 
 
+def as_rank_0_array(x: Any) -> Any:
+    """x, which if it is a traced number becomes an array of rank 0, which `+=` changes."""
+    if not isinstance(x, Tracer) or x.shape or x.is_array or x.root is not None:
+        return x
+    made = current_interpreter().fresh(x)
+    made.is_array = True
+    return made
+
+
 def _copy_method(a: Any, order: Any = "C") -> Any:
     made = copy(a, order)
     if isinstance(made, Tracer):
-        made.is_array = a.is_array  # a NumPy scalar's copy is one
+        made.is_array = a.is_array or a.root is not None  # a NumPy scalar's copy is one
     return made
 
 

@@ -177,6 +177,10 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         dtype = np.dtype(kind)
         if x.aval.weak and dtype != x.dtype:
             return OPERATORS["to_dtype"](x, dtype)
+        if x.is_array and not x.shape:  # a number, not the array
+            number = METHODS["astype"](x, dtype)
+            number.is_array = False
+            return number
         return METHODS["astype"](x, dtype, copy=False)  # np.float64(x) is x where it is an array of float64
 
     return convert
