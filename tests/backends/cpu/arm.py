@@ -78,6 +78,15 @@ out:
   ret void
 }}
 
+define i32 @tj_poll(ptr %stop) {{
+  ret i32 0
+}}
+
+define i32 @tj_parallel_for_interruptible(ptr %function, ptr %argument, i64 %count, ptr %stop) {{
+  call void @tj_parallel_for(ptr %function, ptr %argument, i64 %count)
+  ret i32 0
+}}
+
 define ptr @memset(ptr %p, i32 %value, i64 %n) {{
 entry:
   %byte = trunc i32 %value to i8
