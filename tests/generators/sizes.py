@@ -82,7 +82,7 @@ class Sequence:
         return made | {k: eval(v) for k, v in SCALARS.items()}
 
 
-def sequence(seed: int, count: int = 40, expressions: int = 5) -> Sequence:
+def sequence(seed: int, count: int = 100, expressions: int = 5) -> Sequence:
     """The sequence of this seed."""
     r = random.Random(seed)
     first = r.choice([(3, 5), (5, 3), (4, 4), (2, 6), (5, 5), (3, 2), (8, 3)])
@@ -96,7 +96,10 @@ def sequence(seed: int, count: int = 40, expressions: int = 5) -> Sequence:
         sizes.append((n, m) if r.random() < 0.8 else r.choice(sizes))
     calls: list[tuple[int, int, list[str], int]] = []
     for n, m in sizes:
-        orders = ["C"] * len(dtypes) if r.random() < 0.6 else [r.choice(ORDERS) for _ in dtypes]
+        if len(calls) > 30 and r.random() < 0.7:  # a call like an earlier one: most of them find their version
+            n, m, orders, _ = r.choice(calls)
+        else:
+            orders = ["C"] * len(dtypes) if r.random() < 0.6 else [r.choice(ORDERS) for _ in dtypes]
         calls.append((n, m, orders, r.randrange(2**32)))
     return Sequence(seed, drawn.names, dtypes, nodes, calls)
 

@@ -306,3 +306,17 @@ def test_functions_of_numbers_give_python_numbers(n: Any, dtype: type):
         expected, found = f(x, n), tj.jit(f)(x, n)
         assert expected.dtype == found.dtype, number
         np.testing.assert_allclose(found, expected, rtol={2: 2e-3, 4: 3e-7, 8: 1e-14}[expected.dtype.itemsize], err_msg=str(number))
+
+
+@pytest.mark.parametrize("y", [np.float32(1), np.int8(1), 1, 300, -(2**63), 2**63, 2**70, 1.5, np.inf, np.nan, 1e300, True])
+def test_isclose_to_numbers_that_the_dtype_cannot_hold(y: Any):
+    for x in (*(np.array([0, 1, 5, 100], d) for d in ("i1", "u1", "i8", "u8", "f2", "f4", "f8", "?")), 2**63, 2**70, 1.5, np.nan):
+        for more in ({}, {"rtol": 1}, {"atol": 0, "rtol": np.float32(0.5)}, {"equal_nan": True}):
+            for a, b in ((x, y), (y, x)):
+                with np.errstate(all="ignore"):
+                    try:
+                        want = np.isclose(a, b, **more)
+                    except (TypeError, OverflowError):
+                        continue
+                got = tj.jit(lambda a, b, more=more: np.isclose(a, b, **more))(a, b)
+                assert np.array_equal(got, want) and got.shape == want.shape, (a, b, more)

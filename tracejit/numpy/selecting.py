@@ -263,12 +263,19 @@ def iscomplex(x: Any) -> Any:
 
 
 # -- comparing arrays -------------------------------------------------------------------------------------------------------------------
+def _is_number(x: Any) -> bool:
+    """Whether it is a number of Python, which has no dtype of its own."""
+    return weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak)
+
+
 def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
     """|a - b| <= atol + rtol * |b|, elementwise; equal infinities are close, NaN only with `equal_nan`."""
-    x, y = promote(a, b, to=lambda d: d if d.kind == "f" else np.dtype(np.float64), keep_scalars=False)
-    near = u.less_equal(u.absolute(u.subtract(x, y)), u.add(atol, u.multiply(rtol, u.absolute(y))))
+    x, y, absolute, relative = (t if _is_number(t) else array_of(t) for t in (a, b, atol, rtol))
+    if aval(y).dtype.kind != "f":
+        y = y * 1.0 if _is_number(y) else to_dtype(y, result_type((aval(y).dtype, False), (np.dtype(np.float64), True))[0])
+    near = u.less_equal(u.absolute(u.subtract(x, y)), absolute + relative * abs(y))
     out = u.logical_or(u.logical_and(near, u.isfinite(y)), u.equal(x, y))
-    return u.logical_or(out, u.logical_and(u.isnan(x), u.isnan(y))) if equal_nan else out
+    return u.logical_or(out, u.logical_and(u.not_equal(x, x), u.not_equal(y, y))) if equal_nan else out
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
@@ -302,7 +309,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     """Write src, broadcast, into dst (where the mask holds)."""
     if not isinstance(dst, Tracer):
         raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
-    number = weak_kind(src) is not None or (isinstance(src, Tracer) and src.aval.weak)
+    number = _is_number(src)
     x = src if number else array_of(src)
     if not number and not np.can_cast(aval(x).dtype, dst.dtype, casting):
         raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())

@@ -13,6 +13,7 @@ from tracejit.ir.types import surely_at_most
 from tracejit.numpy.number_checks import check_exponent
 from tracejit.numpy.promotion import as_array, aval, broadcast, promote, to_dtype, wrapped_to_dtype
 from tracejit.primitives import elementwise as p
+from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
@@ -100,12 +101,14 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
 
 def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     """A comparison.  Integers are compared as the numbers they are, whatever their dtypes, as NumPy does."""
-    plain = _ufunc(name, primitive, 2)
+    plain, of_numbers = _ufunc(name, primitive, 2), getattr(np, name)
     mirrored = {"less": p.Gt, "less_equal": p.Ge, "greater": p.Lt, "greater_equal": p.Le}.get(name, type(primitive))()
 
     def compare(x: Any, y: Any, /, **kwargs: Any) -> Any:
         if not kwargs:
             x, y = as_array(x), as_array(y)
+            if weak_kind(x) is not None and weak_kind(y) is not None:
+                return np.bool_(of_numbers(x, y))  # of any magnitude
             found = _of_integers(primitive, x, y)
             if found is None:
                 found = _of_integers(mirrored, y, x)
