@@ -400,9 +400,9 @@ class Programs:
                 a, b = self.small(v.shape, v.integer, 1), self.small(v.shape, v.integer, 1)
                 return [Statement(f"np.{self.of(['add', 'subtract', 'maximum'])}({a}, {b}, out={self.of([x, x + '[...]'])})")]
             case 6:
+                a = self.small(v.shape, v.integer, 1)
                 t = self.fresh()
                 self.add(t, v.shape, v.integer)
-                a = self.small(v.shape, v.integer, 1)
                 return [Statement(f"{t} = np.subtract({a}, 1, out={x})")]
             case _:
                 a = self.small(v.shape, v.integer, 1)
