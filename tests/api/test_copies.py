@@ -265,3 +265,76 @@ def test_bodies_outside_of_traces_make_arrays_and_fill_them():
         return c + t
 
     np.testing.assert_array_equal(tj.lax.fori_loop(0, 3, body, np.zeros(3)), weights)
+
+
+ORDERS = {
+    "C": lambda: np.arange(20.0).reshape(4, 5), "F": lambda: np.asfortranarray(np.arange(20.0).reshape(4, 5)),
+    "reversed": lambda: np.arange(20.0).reshape(4, 5)[::-1], "strided": lambda: np.arange(40.0).reshape(4, 10)[:, ::2],
+    "F reversed": lambda: np.asfortranarray(np.arange(20.0).reshape(4, 5))[:, ::-1],
+    "rank 3": lambda: np.arange(60.0).reshape(3, 4, 5).transpose(2, 0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("places", [[], [1], 1, -1, slice(0, 0), slice(1, 2), slice(None, None, 2), [0, 2], "mask"])
+def test_what_is_left_lies_in_memory_as_numpys(order: str, places: Any):
+    for axis in range(ORDERS[order]().ndim):
+        where = [True] + [False] * (ORDERS[order]().shape[axis] - 1) if places == "mask" else places
+
+        def f(x: Any, where: Any = where, axis: int = axis) -> Any:
+            t = np.delete(x, where, axis=axis)
+            t.ravel()[:3] = -1
+            t.T.ravel()[-2:] = -2
+            t.reshape(-1)[4:5] = -3
+            return t
+
+        np.testing.assert_array_equal(tj.jit(f)(ORDERS[order]()), f(ORDERS[order]()))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_loops_and_branches_work_on_copies_as_numpys_copy_lies(order: str):
+    """They get and give what np.copy gives: positive strides, in the order of the axes."""
+
+    def change(t: Any) -> Any:
+        t.reshape(-1)[7:10] = -1
+        t.ravel()[::2] = -2
+        return t
+
+    x = ORDERS[order]()
+    want = change(np.copy(x))
+    for f in (
+        lambda x: change(tj.lax.fori_loop(0, 2, lambda i, c: c, x)),
+        lambda x: change(tj.lax.while_loop(lambda c: np.sum(c) < -1e9, lambda c: c, x)),
+        lambda x: tj.lax.cond(x.sum() > -1e9, change, lambda t: t, x),
+        lambda x: tj.lax.fori_loop(0, 1, lambda i, c: change(c), x),
+        lambda x: change(tj.lax.cond(x.sum() > -1e9, lambda t: t, lambda t: t, x)),
+    ):
+        np.testing.assert_array_equal(tj.jit(f)(x), want)
+
+
+def test_one_array_as_two_arguments_leaves_no_program_for_others():
+    """Where the writes of a version for one array given twice vanish, it is not taken for two arrays."""
+
+    def halves(a: Any, b: Any) -> Any:
+        b[:2] = a[:2]
+        b[2:] = a[2:]
+        return b * 1
+
+    def mixed(a: Any, b: Any) -> Any:
+        a[::2] = b[::2]
+        b[1::2] = a[1::2]
+        return a + b
+
+    for f in (halves, mixed):
+        jitted, z = tj.jit(f), np.arange(8.0)
+        for first in (True, False):
+            if first:
+                jitted(z[:4], z[:4])
+            plain, traced = [np.arange(4.0), np.ones(4)], [np.arange(4.0), np.ones(4)]
+            np.testing.assert_array_equal(jitted(*traced), f(*plain))
+            np.testing.assert_array_equal(traced, plain)
+            jitted(z[:4], z[:4])
+        locked = np.ones(4)
+        locked.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            jitted(np.ones(4), locked)

@@ -728,3 +728,58 @@ def test_what_vmap_does_not_map_can_still_be_looked_into():
             tj.vmap(unknown)(x)
     with pytest.raises(TracejitError, match=r"np\.sort is not supported"):
         tj.grad(lambda row: np.sum(np.sort(row)))(x[0])
+
+
+TIES = {
+    "logaddexp": (lambda x: np.logaddexp(x, -x), lambda x: np.tanh(x), lambda x: 1 / np.cosh(x) ** 2, (0.0, 0.5, -2.0)),
+    "logaddexp 0": (lambda x: np.logaddexp(0, x), lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (2 + 2 * np.cosh(x)), (0.0, 1.0, -1.0)),
+    "logaddexp2": (
+        lambda x: np.logaddexp2(x, 0), lambda x: 1 / (1 + 2.0**-x), lambda x: np.log(2) * 2.0**x / (1 + 2.0**x) ** 2, (0.0, 1.0, -1.0),
+    ),
+    "hypot 0": (lambda x: np.hypot(x, 1.0), lambda x: x / np.sqrt(1 + x * x), lambda x: (1 + x * x) ** -1.5, (0.0, 1.0, -1.0, 3.0)),
+    "sinc": (np.sinc, lambda x: -(np.pi**2) * x / 3, lambda x: -(np.pi**2) / 3, (0.0, 1e-9, -1e-7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_derivatives_where_formulas_change(name: str):
+    f, first, second, points = TIES[name]
+    for x in points:
+        for grad in (tj.grad(f), tj.jit(tj.grad(f))):
+            np.testing.assert_allclose(grad(x), first(x), rtol=1e-12, atol=1e-15)
+        for grad in (tj.grad(tj.grad(f)), tj.jit(tj.grad(tj.grad(f)))):
+            np.testing.assert_allclose(grad(x), second(x), rtol=1e-9)
+
+
+def test_a_logistic_regression_that_starts_at_zero():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(20, 3)), rng.integers(0, 2, 20).astype(float)
+
+    def loss(w: Any) -> Any:
+        z = x @ w
+        return np.mean(np.logaddexp(0, z) - y * z)
+
+    np.testing.assert_allclose(tj.grad(loss)(np.zeros(3)), x.T @ (0.5 - y) / 20, rtol=1e-12)
+
+
+def test_arguments_that_are_not_differentiated_are_arrays_like_others():
+    def f(a: Any, b: Any) -> Any:
+        c = a.copy()
+        c[0] = b[0] * a[1]
+        c[1:] = b[:-1] * a[0]
+        np.add.at(c, [0, 0], b[:2])
+        return (c * b).sum()
+
+    a, b = np.arange(1.0, 4.0), np.ones(3)
+    for grad in (tj.grad(f, argnums=1), tj.jit(tj.grad(f, argnums=1)), lambda a, b: tj.grad(f, argnums=(0, 1))(a, b)[1]):
+        assert grad(a, b).tolist() == [8, 3, 1]
+    assert a.tolist() == [1, 2, 3]
+    assert tj.grad(lambda x, y: x.sum() if y[0] > 0 else (2 * x).sum())(b, a).tolist() == [1, 1, 1]
+    assert tj.grad(lambda x, y: x[np.argsort(y)].sum() * len(np.unique(y)) * y.tolist()[2])(b, a).tolist() == [9, 9, 9]
+
+    def changes(x: Any, y: Any) -> Any:
+        y[0] = x[0]
+        return (x * y).sum()
+
+    with pytest.raises(UnsupportedError, match="changed in place"):
+        tj.grad(changes)(b, a)

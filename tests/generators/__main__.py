@@ -1,8 +1,8 @@
 """Long runs of the generators: `python -m tests.generators expressions --count 1000000`.
 
 Work is cut into chunks, each run by a process of its own, so that a crash or a hang is a finding and not the end.  Every finding is printed
-as a program that shows it.  TRACEJIT_CPU chooses the processor that code is made for; `--quick` has LLVM translate it to machine code at its
-level 0, which takes a fifth of the time and is enough where our own code is in question and not LLVM's.
+as a program that shows it.  TRACEJIT_CPU chooses the processor that code is made for; `--quick` has LLVM translate it to machine code at
+its level 0, which takes a fifth of the time and is enough where our own code is in question and not LLVM's.
 """
 
 from __future__ import annotations

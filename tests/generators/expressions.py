@@ -176,12 +176,12 @@ class Expressions:
         """An argument or an earlier expression, more often than not of the shape of the first operand."""
         inexact = template.grade == ">"
         for _ in range(6):
-            node = self.random.choice(self.pool) if self.random.random() < 0.7 else self.pool[self.random.randrange(len(self.shapes))]
+            node = self.random.choice(self.pool) if self.random.random() < 0.7 else self.random.choice(self.pool[: len(self.shapes)])
             if not inexact and (not node.zeros or np.any(node.tolerance)):
                 continue
             if like is None or node.value.shape == like or self.random.random() < 0.3:
                 return node
-        return self.pool[self.random.randrange(len(self.shapes))]
+        return self.random.choice(self.pool[: len(self.shapes)])
 
     def literal(self, hole: str, a: Node | None) -> str:
         r = self.random
@@ -291,7 +291,7 @@ def _tolerance(node: Node, operands: list[Node]) -> Any:
             # the distance to the next number, of subnormals as well; the operand may be a product of rounding before the function
             return (math.inf if carried else 0.0) + 8 * np.spacing(np.abs(np.where(np.isfinite(want), want, 1))).astype(np.float64)
         case grade:
-            if carried:
+            if carried or not math.isfinite(largest):
                 return math.inf
             count = max((a.size for a in arrays), default=1)
             narrow = min((float(np.finfo(o.value.dtype).eps) if o.value.dtype.kind == "f" else 0.0 for o in operands), default=0.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -319,4 +321,65 @@ def test_isclose_to_numbers_that_the_dtype_cannot_hold(y: Any):
                     except (TypeError, OverflowError):
                         continue
                 got = tj.jit(lambda a, b, more=more: np.isclose(a, b, **more))(a, b)
-                assert np.array_equal(got, want) and got.shape == want.shape, (a, b, more)
+                assert (got.shape, got.tolist()) == (want.shape, want.tolist()), (a, b, more)
+
+
+NUMBER_FORMS = [
+    "x * divmod(n, 3)[1]", "divmod(n, 3)", "divmod(-n, 3)", "divmod(n, 3.5)", "divmod(7, n)", "divmod(7, x)", "divmod(7.5, x)",
+    "divmod(x, 2)",
+    "x * n.real", "x * n.imag", "x * n.conjugate()", "n.real", "n.imag", "x * copy.copy(n)", "x * copy.deepcopy([n])[0]",
+    "hasattr(n, 'shape')", "hasattr(n, '__len__')", "hasattr(n, 'is_integer')", "getattr(n, 'ndim', -1)",
+    "np.zeros(3, np.result_type(x, n))",
+    "math.hypot(n, 2, 6)", "math.hypot(n)", "math.hypot(x[0], x[1], n, 2)", "round(n, 1)", "round(n, 2)", "round(n)", "x * round(n, 1)",
+    "x * np.array_equal(x, x)", "np.array_equal(x, x + n)", "np.allclose(x, x)", "np.array_equiv(x, x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", NUMBER_FORMS)
+def test_what_python_does_with_numbers(form: str):
+    for n in (7, -3, 2.55, -2.5, 0.0, True):
+        if isinstance(n, bool) and form == "divmod(-n, 3)":
+            continue
+        f = eval(f"lambda x, n: {form}", {"np": np, "math": math, "copy": copy, "divmod": divmod})
+        x = np.array([1.5, 2.0, 4.0], np.float32)
+        try:
+            want = f(x, n)
+        except ZeroDivisionError:
+            continue
+        found = tj.jit(f)(x, n)
+        for a, b in zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]:
+            assert type(a) is type(b), (n, a, b)
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+            np.testing.assert_array_almost_equal_nulp(np.asarray(a, float), np.asarray(b, float), 2)
+
+
+@pytest.mark.parametrize("form", ["n.numerator", "n.denominator", "n.bit_length()", "n.bit_count()", "n.to_bytes(2, 'big')[1]"])
+def test_what_integers_have(form: str):
+    f = eval(f"lambda x, n: x * {form}")
+    assert tj.jit(f)(np.ones(2), 7).tolist() == f(np.ones(2), 7).tolist()
+
+
+def test_rounding_of_decimals_is_pythons():
+    """Products with powers of ten are not exact: 2.55 is less than its digits say, and rounds to 2.5."""
+    generator = random.Random(5)
+    for digits in (0, 1, 2, 3, 5, 12):
+        f = tj.jit(eval(f"lambda y: round(y, {digits})"))
+        for _ in range(1000):
+            kind, sign = generator.random(), generator.choice([1, -1])
+            if kind < 0.5:
+                y = generator.randrange(10**5) / 10 ** generator.randrange(7)
+            elif kind < 0.9:
+                y = generator.random() * 10.0 ** generator.randrange(-8, 20)
+            else:
+                y = (generator.randrange(10**6) + 0.5) / 10**digits
+            y *= sign
+            assert repr(f(y)) == repr(round(y, digits)), (y, digits)
+        for y in (math.inf, math.nan, -0.0, 5e-324, 1.7976931348623157e308):
+            assert repr(f(y)) == repr(round(y, digits))
+
+
+def test_powers_of_bools():
+    for n in (0, 1, 2, 3):
+        want = np.array([True, False]) ** n
+        found = tj.jit(lambda b, n: b**n)(np.array([True, False]), n)
+        assert (found.dtype, found.tolist()) == (want.dtype, want.tolist())

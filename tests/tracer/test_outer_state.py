@@ -1,5 +1,6 @@
 """What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
 
+import contextlib
 import functools
 import importlib
 import os
@@ -605,3 +606,202 @@ def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_t
     table = package.Table()
     with pytest.warns(UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"):
         tj.jit(lambda x: x * table["a"])(X)
+
+
+def test_a_program_whose_trace_changed_state_is_not_used_again():
+    log: list[int] = []
+    flags = {"first": True}
+    memo: dict[str, float] = {}
+
+    class Counter:
+        n = 0
+        w: Any = None
+
+    counter = Counter()
+
+    def appends(x: Any) -> Any:
+        log.append(1)
+        return x * len(log)
+
+    def counts(x: Any) -> Any:
+        counter.n += 1
+        return x * counter.n
+
+    def first(x: Any) -> Any:
+        if flags["first"]:
+            flags["first"] = False
+            return x * 0
+        return x
+
+    def fills(x: Any) -> Any:
+        if "w" not in memo:
+            memo["w"] = 3.0
+        return x * memo["w"]
+
+    def makes(x: Any) -> Any:
+        if counter.w is None:
+            counter.w = 5.0
+        return x * counter.w
+
+    def reset() -> None:
+        log.clear()
+        memo.clear()
+        flags["first"], counter.n, counter.w = True, 0, None
+
+    for f in (appends, counts, first, fills, makes):
+        jitted = tj.jit(f)
+        for calls in (1, 3, 1, 2):
+            outcomes: list[Any] = []
+            for g in (f, jitted):
+                reset()
+                outcomes.append([g(X).tolist() for _ in range(calls)])
+                outcomes[-1] += [list(log), dict(flags), dict(memo), counter.n, counter.w]
+            assert outcomes[0] == outcomes[1], f.__name__
+        reset()
+
+
+def test_a_cache_is_filled_once():
+    memo: dict[int, Any] = {}
+
+    def f(x: Any) -> Any:
+        if x.ndim not in memo:
+            memo[x.ndim] = 2.0
+        return x * memo[x.ndim]
+
+    jitted = tj.jit(f)
+    for _ in range(5):
+        jitted(X)
+    assert jitted.compilations == 2
+
+
+def test_names_that_do_not_exist_yet():
+    namespace: dict[str, Any] = {}
+    exec("def f(x):\n    try:\n        return x * later\n    except NameError:\n        return x\n", namespace)
+    jitted = tj.jit(namespace["f"])
+    assert jitted(X).tolist() == X.tolist()
+    namespace["later"] = 3.0
+    assert jitted(X).tolist() == (3 * X).tolist()
+    del namespace["later"]
+    assert jitted(X).tolist() == X.tolist()
+
+
+SCALE = 2.0
+VALUES = {"a": 2.0}
+
+
+def test_what_attribute_protocols_of_the_user_read():
+    global SCALE
+
+    class Found:
+        def __getattr__(self, name: str) -> float:
+            return VALUES[name] * SCALE
+
+    class Doubled:
+        a = 1.0
+
+        def __getattribute__(self, name: str) -> Any:
+            value = object.__getattribute__(self, name)
+            return value * 2 * SCALE if name == "a" else value
+
+    found, doubled = Found(), Doubled()
+    module = types.ModuleType("made")
+    module.d = {"k": 2.0}
+    module.__getattr__ = lambda name: module.d[name]
+    for f in (lambda x: x * found.a, lambda x: x * doubled.a, lambda x: x * module.k):
+        jitted = tj.jit(f)
+        for value in (2.0, 5.0, 7.0):
+            VALUES["a"], doubled.a, module.d["k"] = value, value, value
+            assert jitted(X).tolist() == f(X).tolist()
+        SCALE = 3.0
+        assert jitted(X).tolist() == f(X).tolist()
+        SCALE = 2.0
+
+
+def test_functions_that_the_standard_library_wraps():
+    global SCALE
+
+    @contextlib.contextmanager
+    def scaled() -> Any:
+        yield SCALE
+
+    @functools.singledispatch
+    def kind(x: Any) -> float:
+        return 0.0
+
+    kind.register(np.ndarray, lambda x: 2.0 * SCALE)
+    kind.register(int, lambda x: 3.0)
+    kind.register(np.floating, lambda x: 5.0)
+
+    def manages(x: Any, n: int) -> Any:
+        with scaled() as k:
+            return x * k
+
+    def dispatches(x: Any, n: int) -> Any:
+        return x * kind(x) * kind(n) * kind(x[0])
+
+    for f in (manages, dispatches):
+        jitted = tj.jit(f)
+        for value in (2.0, 3.0):
+            SCALE = value
+            assert jitted(X, 4).tolist() == f(X, 4).tolist()
+    SCALE = 2.0
+
+
+class Itself(dict[str, Any]):
+    def __init__(self, **items: Any) -> None:
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+class Items(dict[str, Any]):
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [Itself, Items])
+def test_dicts_whose_keys_are_attributes(kind: Any):
+    config = kind(k=2.0, z=1.0)
+    forms = lambda x: x * config.k, lambda x: x * config["k"] + len(config), lambda x: x * sum(config.values()) + len(list(config))
+    for f in forms:
+        jitted = tj.jit(f)
+        for value in (2.0, 5.0):
+            config.k = value
+            assert jitted(X).tolist() == f(X).tolist()
+    assert sorted(config) == ["k", "z"]
+
+
+def test_a_cached_function_keeps_no_traced_number():
+    @functools.lru_cache(None)
+    def twice(v: float) -> float:
+        return v * 2
+
+    jitted = tj.jit(lambda a: twice(np.array([a, 1, a])[0]))
+    assert jitted(3.0) == 6
+    assert twice(3.0) == 6
+    assert jitted(4.0) == 8
+
+
+def test_arrays_that_are_made_by_the_users_own_classes():
+    class Wrapped:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.asarray(self.a, dtype)
+
+    class Reflected:
+        __array_ufunc__ = None
+
+        def __radd__(self, other: Any) -> Any:
+            return other + 100
+
+        def __rmul__(self, other: Any) -> Any:
+            return other * 10
+
+    wrapped, reflected = Wrapped(np.array([1.0, 2.0, 3.0])), Reflected()
+    forms = lambda x: x + np.asarray(wrapped), lambda x: x * wrapped, lambda x: np.dot(x, wrapped), lambda x: x * reflected + reflected
+    for f in forms:
+        jitted = tj.jit(f)
+        for value in (1.0, 4.0):
+            wrapped.a = np.array([value, 2.0, 3.0])
+            assert jitted(X).tolist() == f(X).tolist()

@@ -55,7 +55,7 @@ def _own(x: Any) -> Any:
     if not isinstance(x, Tracer):
         return x
     made = current_interpreter().fresh(x)
-    made.layout = OPERATORS["layout"](x)
+    made.layout = OPERATORS["layout_of_copy"](x)
     return made
 
 
@@ -65,7 +65,8 @@ def _redirected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _layouts(leaves: Sequence[Any]) -> list[Layout]:
-    return [OPERATORS["layout"](x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
+    """How arrays lie that are handed into or out of a body: as copies of them."""
+    return [OPERATORS["layout_of_copy"](x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
 
 
 def _lying(x: Any, layout: Layout) -> Any:

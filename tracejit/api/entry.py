@@ -18,6 +18,7 @@ from tracejit.compiler.pipeline import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
+from tracejit.support.equality import compares_wholly
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve
 from tracejit.support.tree import TreeDef, unflatten
@@ -136,7 +137,7 @@ def _guard(leaf: Any, written: bool) -> Any:
         case NumberLeaf():
             return e.ScalarGuard(leaf.kind)  # type: ignore[arg-type]
         case StaticLeaf():
-            return e.StaticGuard(leaf.value)
+            return e.StaticGuard(leaf.value, identical=not compares_wholly(leaf.value))
         case _:
             raise InternalError(f"no guard for {leaf}")
 
@@ -248,9 +249,9 @@ def _native(
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
     written = {traced[n] for n in writeback.written} if writeback is not None else set[int]()
-    copying: Any = program
-    if writeback is not None:
-        copying = None if signature.aliases or writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
+    copying: Any = None if signature.aliases else program  # no guard asks whether two arguments are one array
+    if writeback is not None and copying is not None:
+        copying = None if writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
         run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
         return Runner(run, keep, writeback)

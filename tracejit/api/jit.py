@@ -178,6 +178,8 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         return f"<tj.jit of {getattr(self._function, '__qualname__', self._function)!r}>"
 
     def __reduce__(self) -> Any:
+        if _is_found_by_name(self):  # as Python pickles functions; the undecorated one is no longer to be found
+            return self.__qualname__
         return _rebuild, (self._function, self._backend, self._dynamic, self._options)
 
     def like(self, function: Callable[..., Any]) -> JitFunction[Any, Any]:
@@ -268,6 +270,14 @@ def _count(n: int, noun: str) -> str:
 
 def _rebuild(function: Any, backend: Any, dynamic: Any, options: Any) -> JitFunction[Any, Any]:
     return JitFunction(function, backend, dynamic, options)
+
+
+def _is_found_by_name(f: Any) -> bool:
+    """Whether a compiled function is what its module holds under its name: a decorated one."""
+    found: Any = sys.modules.get(getattr(f, "__module__", None) or "")
+    for name in getattr(f, "__qualname__", "<").split("."):
+        found = getattr(found, name, None)
+    return found is f
 
 
 def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
@@ -455,8 +465,11 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
             wanted = _decide(wanted, signature, error)
     from tracejit.api.entry import make_runner
 
+    dependencies.spent = dependencies.reason()
     older = [known for known in state.versions if _pattern(known) == pattern]
     run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies, older)
+    if dependencies.spent:
+        run.remove()
     reason = _reason(state, signature, wanted)
     version = Specialisation(wanted, lowered, staged, out_tree, out_leaves, frozenset(state.static), run, dependencies, reason)
     while len(state.versions) >= max(1, config.cache_size):

@@ -14,6 +14,7 @@ from tracejit.api.array import Array
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import Dim, ShapedArray, solved
 from tracejit.support.dtypes import canonical
+from tracejit.support.equality import strictly_equal
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, node, value
 from tracejit.support.tree import TreeDef, flatten
@@ -65,16 +66,7 @@ class StaticLeaf:
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StaticLeaf) or type(self.value) is not type(other.value):
-            return False
-        if self.value is other.value:
-            return True
-        if isinstance(self.value, float):  # bit by bit: 0.0 is not -0.0 and NaN is NaN
-            return struct.pack("d", self.value) == struct.pack("d", other.value)
-        try:
-            return bool(self.value == other.value)
-        except Exception:  # the user's `==` may raise, or give an array: then they count as different
-            return False
+        return isinstance(other, StaticLeaf) and strictly_equal(self.value, other.value)
 
     def __hash__(self) -> int:
         value = self.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -12,6 +13,7 @@ import numpy as np
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import field, node, value
+from tracejit.support.source import is_internal
 
 __all__ = [
     "Dim",
@@ -184,7 +186,7 @@ class Dim:
         )
 
     def __hash__(self) -> int:
-        return hash(self.terms)
+        return self._specialise() if _is_asked_by_the_user() else hash(self.terms)  # a key of the user's, which is a number
 
     def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
         difference = (self - other) * sign
@@ -219,7 +221,18 @@ class Dim:
     def __float__(self) -> float:
         raise DimDependent(self.symbols())
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_INTEGERS:
+            return self._specialise()
+        raise AttributeError(name)
+
+    def __format__(self, spec: str) -> str:
+        return self._specialise() if spec or _is_asked_by_the_user() else str(self)
+
     def __str__(self) -> str:
+        if _is_asked_by_the_user():
+            self._specialise()
+
         def atom(a: Any) -> str:
             if isinstance(a, str):
                 return a
@@ -235,6 +248,23 @@ class Dim:
         return "+".join(out).replace("+-", "-")
 
     __repr__ = __str__
+
+
+_OF_INTEGERS = frozenset({
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "imag", "is_integer", "numerator", "real", "to_bytes",
+})  # fmt: skip
+
+
+def _is_asked_by_the_user() -> bool:
+    """Whether it is a traced function that asks for a key or for text, directly or through a library: this package keeps symbols."""
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if is_internal(frame.f_code.co_filename):
+        return False
+    while frame is not None:
+        if type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename):  # a redirected function, or what traces it
+            return True
+        frame = frame.f_back
+    return False
 
 
 Extent: TypeAlias = int | Dim

@@ -12,7 +12,8 @@ from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, sca
 from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
-from tracejit.support.errors import UnsupportedError
+from tracejit.support.dtypes import result_type
+from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import METHODS, OPERATORS, UFUNCS, Tracer
@@ -145,6 +146,12 @@ def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, An
     def function(x: Any, index: Any, values: Any) -> None:
         if not isinstance(x, Tracer):
             raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+        have = aval(as_array(values))
+        if x.dtype.kind in "biu" and result_type((x.dtype, False), (have.dtype, have.weak))[0].kind == "f":
+            raise DtypeError(
+                f"a ufunc's at() adds {have} to an array of {x.dtype} one by one and rounds each sum; convert the values, or the array",
+                location=user_location(),
+            )
         x.assign(change(IndexedAt(x, index, checked=True), values))
 
     return function

@@ -178,7 +178,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 
 def astype(
-    x: Any, dtype: Any, /, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *, device: Any = None
+    x: Any, /, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *, device: Any = None
 ) -> Any:
     """x as another dtype.
 
@@ -211,8 +211,8 @@ def arange(
     /,
     stop: Any = None,
     step: Any = 1,
-    *,
     dtype: Any = None,
+    *,
     device: Any = None,
     like: Any = None,
     start: Any = None,

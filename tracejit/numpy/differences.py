@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,6 +81,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours in the flattened array, with values before and after."""
     x = ravel(ary)
     dtype = aval(x).dtype
+    if dtype.kind == "b":
+        raise DtypeError("np.ediff1d subtracts, and bools are not subtracted; convert them to integers", location=user_location())
     parts: list[Any] = []
     for value in (to_begin, x, to_end):
         if value is x:
@@ -228,10 +231,19 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
 
 
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact where those of the quotient cancel."""
     (y,) = promote(x, to=_floats)
-    y = u.multiply(np.pi, u.where(u.equal(y, 0), to_dtype(1.0e-20, aval(y).dtype) if aval(y).dtype != np.float16 else np.float16(6e-8), y))
-    return u.divide(u.sin(y), y)
+    y = u.multiply(np.pi, y)
+    near = u.less(u.absolute(y), 1)
+    square = u.where(near, u.multiply(y, y), 0)
+    series: Any = _SINC[-1]
+    for coefficient in _SINC[-2::-1]:
+        series = u.add(u.multiply(series, square), coefficient)
+    far = u.where(near, 1, y)
+    return u.where(near, series, u.divide(u.sin(far), far))
+
+
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
 
 
 def polyval(p: Any, x: Any) -> Any:

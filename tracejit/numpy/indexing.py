@@ -409,7 +409,7 @@ def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
             part.assign(assigned(part, mask, at, value if isinstance(value, Selection) else as_array(value)))
             return
     value = as_array(value)
-    if casting == "same_kind" and not np.can_cast(aval(value).dtype, x.dtype, "same_kind") and not aval(value).weak:
+    if casting != "unsafe" and not np.can_cast(aval(value).dtype, x.dtype, casting) and not aval(value).weak:  # pyright: ignore[reportArgumentType]
         raise DtypeError(
             f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new array",
             location=user_location(),

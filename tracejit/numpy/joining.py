@@ -11,13 +11,14 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, known, reject, same_extent, static_array, unsupported
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
-from tracejit.numpy.strides import like
+from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, Tracer
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit", "hstack",
@@ -350,19 +351,38 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
 # -- static insertion and deletion ------------------------------------------------------------------------------------------------------
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Without the elements at the places `obj`, which are known while tracing."""
+    x, k, where = _place_of_deletion(arr, obj, axis)
+    n = int(aval(x).shape[k])
+    try:
+        kept = np.delete(np.arange(n), where if isinstance(where, slice) or where.size else [])
+    except IndexError as error:
+        raise reject(f"np.delete: {error}") from error
+    made = (current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()) if kept.size == n else _runs(x, k, kept)
+    if isinstance(made, Tracer) and made.ndim > 1:
+        made.layout = _layout_of_rest([], made, arr, obj, axis)
+    return made
+
+
+def _place_of_deletion(arr: Any, obj: Any, axis: Any) -> tuple[Any, int, Any]:
     x = array_of(arr)
     if axis is None:
         x, axis = ravel(x), 0
-    k = axis_index(axis, aval(x).ndim)
-    n = int(aval(x).shape[k])
     where = obj if isinstance(obj, slice) else static_array(obj, "np.delete's places")
-    if isinstance(where, np.ndarray) and where.size == 0:
-        return copy(x)
-    try:
-        kept = np.delete(np.arange(n), where)
-    except IndexError as error:
-        raise reject(f"np.delete: {error}") from error
-    return _runs(x, k, kept)
+    return x, axis_index(axis, aval(x).ndim), where
+
+
+def _layout_of_rest(arrays: Sequence[Any], made: Tracer, arr: Any, obj: Any, axis: Any = None) -> Layout:
+    """NumPy fills a new array from slices, of C or Fortran order as the first one, or indexes that with a mask.
+
+    Then the axis that the mask is for comes first in memory, and the others in their order.
+    """
+    x, k, where = _place_of_deletion(arr, obj, axis)
+    if isinstance(where, slice) or (where.size == 1 and where.dtype.kind in "iu"):
+        return like(x, made.shape, made.dtype, "A")
+    strides = strides_of(x)
+    if not isinstance(strides, tuple):
+        return strides
+    return laid_out(made.shape, made.itemsize, [k, *[d for d in outer_first(strides) if d != k]])
 
 
 def _runs(x: Any, k: int, places: np.ndarray[Any, Any]) -> Any:
@@ -402,7 +422,8 @@ METHODS["repeat"] = repeat
 for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
                   hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-LAYOUTS.update({repeat: in_c_order, tile: in_c_order, resize: in_c_order, roll: _layout_of_rolled})
+LAYOUTS.update({repeat: in_c_order, tile: in_c_order, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
+OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = unstack

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy.number_checks import check_all_nan
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS
+from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
@@ -66,20 +67,36 @@ nanmax.__name__, nanmin.__name__ = "nanmax", "nanmin"
 
 
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """The place of the first maximum that is not NaN; of all NaN the first place (NumPy raises ValueError)."""
-    return r.argmax(_without(a, -np.inf)[0], axis, keepdims=keepdims)
+    """The place of the first maximum that is not NaN.
+
+    Raises: AllNaN where there is nothing else; where that depends on values, the program does.
+    """
+    return _place(r.argmax, a, -np.inf, axis, keepdims)
 
 
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """The place of the first minimum that is not NaN; of all NaN the first place (NumPy raises ValueError)."""
-    return r.argmin(_without(a, np.inf)[0], axis, keepdims=keepdims)
+    """The place of the first minimum that is not NaN.
+
+    Raises: AllNaN where there is nothing else; where that depends on values, the program does.
+    """
+    return _place(r.argmin, a, np.inf, axis, keepdims)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    """The mean of what is not NaN."""
+def _place(find: Callable[..., Any], a: Any, worst: float, axis: Any, keepdims: Any) -> Any:
+    x, gone = _without(a, worst)
+    if gone is not None:
+        check_all_nan(r.any(r.all(gone, axis)))
+    return find(x, axis, keepdims=keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+    """The mean of what is not NaN (where a mask holds)."""
     x, gone = _without(a, 0)
     if gone is None:
-        return r.mean(x, axis, dtype, keepdims=keepdims)
+        return r.mean(x, axis, dtype, keepdims=keepdims, where=where)
+    if where is not None and where is not True:
+        gone = u.logical_or(gone, u.logical_not(where))
+        x = u.where(where, x, 0)
     result = aval(x).dtype if dtype is None else np.dtype(dtype)
     wide = np.dtype(np.float32) if result == np.float16 else result
     count = r.sum(u.logical_not(gone), axis, keepdims=keepdims)
@@ -107,6 +124,7 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims))
 
 
+OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))
 LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
 for _name in __all__:
     FUNCTIONS[getattr(np, _name)] = globals()[_name]

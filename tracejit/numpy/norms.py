@@ -52,8 +52,8 @@ def _matrix(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     if order in (1, -1, np.inf, -np.inf):
         over, rest = (rows, columns) if order in (1, -1) else (columns, rows)
         sums = r.sum(u.absolute(x), axis=over, keepdims=True)
-        fold = r.max if order in (1, np.inf) else r.min
-        out = fold(sums, axis=rest, keepdims=True)
+        # of no columns the greatest sum is 0, and there is no least one
+        out = r.max(sums, axis=rest, keepdims=True, initial=0) if order in (1, np.inf) else r.min(sums, axis=rest, keepdims=True)
         have = aval(out).shape
         return out if keepdims else p.reshape(out, tuple([n for d, n in enumerate(have) if d not in axes]))
     raise unsupported(

@@ -13,11 +13,22 @@ import numpy as np
 from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
-from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, failures_here, negative_power, note_failure
+from tracejit.tracer.failures import (
+    ALL_NAN,
+    GROWTH,
+    INDEX_BITS,
+    NEGATIVE_POWER,
+    UNORDERED_BINS,
+    all_nan,
+    failures_here,
+    negative_power,
+    note_failure,
+    unordered_bins,
+)  # fmt: skip
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["check_exponent", "check_growth", "check_number"]
+__all__ = ["check_all_nan", "check_bins", "check_exponent", "check_growth", "check_number"]
 
 
 def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
@@ -63,6 +74,22 @@ def check_exponent(x: Any) -> None:
         return
     seen[id(x.value), NEGATIVE_POWER] = x.value
     _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
+
+
+def check_bins(unordered: Any) -> None:
+    """The program fails if `unordered` holds.  Raises: UnorderedBins where that is known."""
+    if isinstance(unordered, Tracer):
+        _fail(unordered, np.int64(-1), UNORDERED_BINS)
+    elif unordered:
+        raise unordered_bins()
+
+
+def check_all_nan(found: Any) -> None:
+    """The program fails if `found` holds.  Raises: AllNaN where that is known."""
+    if isinstance(found, Tracer):
+        _fail(found, np.int64(-1), ALL_NAN)
+    elif found:
+        raise all_nan()
 
 
 def check_growth(name: str, x: Any, y: Any) -> None:

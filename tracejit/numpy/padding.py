@@ -16,7 +16,7 @@ from tracejit.numpy.shaping import array_of, copy
 from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS
+from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
 __all__ = ["pad"]
 
@@ -102,8 +102,12 @@ def _constant(x: Any, widths: Widths, values: Any) -> Any:
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value to pad with: a NumPy scalar to NumPy, which has to fit signed integers and wraps around in unsigned ones."""
     x = as_array(value)
-    if dtype.kind in "iub" and not hasattr(x, "aval"):
+    if dtype.kind == "i":
+        x = p.reshape(x, ()).as_python_number() if isinstance(x, Tracer) else np.asarray(x).item()
+        return p.reshape(to_dtype(x, dtype), ())
+    if dtype.kind in "ub" and not isinstance(x, Tracer):
         x = np.asarray(x).astype(dtype)[()]
     return p.reshape(wrapped_to_dtype(x, dtype), ())
 

@@ -39,6 +39,9 @@ def as_array(x: Any) -> Any:
     if x is None or isinstance(x, (str, bytes)):
         advice = "; use `x is None`" if x is None else ""
         raise DtypeError(f"{type(x).__name__} is not an array{advice}", location=user_location())
+    if hasattr(type(x), "__array__"):  # of the user's class, whose array may be traced
+        made = x.__array__()
+        return made if isinstance(made, Tracer) else np.asarray(made)
     return np.asarray(x)
 
 

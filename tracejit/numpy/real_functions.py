@@ -69,8 +69,8 @@ def signbit(x: Any, /) -> Any:
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow."""
     a, b = u.floats(x1, x2)
-    gap = u.negative(u.absolute(u.subtract(a, b)))
-    return u.where(u.equal(a, b), u.add(a, 1), u.add(u.maximum(a, b), u.multiply(u.log1p(u.exp2(gap)), 1 / math.log(2.0))))
+    big, gap = u.greater_and_gap(a, b)
+    return u.add(big, u.multiply(u.log1p(u.exp2(gap)), 1 / math.log(2.0)))
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:

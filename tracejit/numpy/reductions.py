@@ -17,11 +17,11 @@ from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import result_type
-from tracejit.support.errors import ShapeError, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, UFUNCS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, UFUNCS
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean", "min", "prod",
@@ -73,8 +73,6 @@ def _reduction(
     def function(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = None
     ) -> Any:
-        if out is not None:
-            raise UnsupportedError(f"np.{name} with out= is supported for traced outputs only", location=user_location())
         x = as_array(a)
         have = aval(x)
         if name in ("sum", "prod") and dtype is not None and np.dtype(dtype).kind == "b":
@@ -103,6 +101,17 @@ def _reduction(
     return function
 
 
+def _extreme(name: str, run: Callable[[Any, tuple[int, ...]], Any], combine: Callable[..., Any]) -> Callable[..., Any]:
+    fold = _reduction(name, run, _same, combine, None)
+
+    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = None) -> Any:
+        return fold(a, axis, None, out, keepdims, initial, where)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"numpy.{name} over `axis` (all axes by default), with `keepdims`, `initial`, `where`."
+    return function
+
+
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """NumPy sums small integers in the platform's integer."""
     if dtype.kind in "bi" and dtype.itemsize < 8:
@@ -116,8 +125,8 @@ def _same(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 sum = _reduction("sum", lambda x, axes: p.reduce_sum(x, axes), _sum_dtype, u.add, 0)
 prod = _reduction("prod", lambda x, axes: p.reduce_prod(x, axes), _sum_dtype, u.multiply, 1)
-max = amax = _reduction("max", lambda x, axes: p.reduce_max(x, axes), _same, u.maximum, None)
-min = amin = _reduction("min", lambda x, axes: p.reduce_min(x, axes), _same, u.minimum, None)
+max = amax = _extreme("max", p.reduce_max, u.maximum)
+min = amin = _extreme("min", p.reduce_min, u.minimum)
 
 
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
@@ -156,6 +165,7 @@ def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Any:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
     """The arithmetic mean over `axis`; float16 is summed in float32."""
+    _of_integers("mean", dtype)
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
@@ -182,6 +192,7 @@ def var(
     correction: Any = None,
 ) -> Any:
     """The variance over `axis`, in two passes, with `ddof` (or `correction`) taken off the count."""
+    _of_integers("var", dtype)
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
@@ -200,6 +211,15 @@ def var(
     gap = u.subtract(x, center)
     count = u.maximum(u.subtract(extent_scalar(_count(have.shape, axes), wide), ddof), 0)
     return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
+
+
+def _of_integers(name: str, dtype: Any) -> None:
+    """Raises: UnsupportedError for a mean in integers, which NumPy rounds on the way."""
+    if dtype is not None and np.dtype(dtype).kind in "iub":
+        raise UnsupportedError(
+            f"np.{name} with dtype={np.dtype(dtype)} is not supported: it would round on the way; convert the result",
+            location=user_location(),
+        )
 
 
 def _mean(x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -313,6 +333,7 @@ for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min
 for _name, _function in (("count_nonzero", count_nonzero), ("ptp", ptp), ("average", average), ("amax", max), ("amin", min)):
     FUNCTIONS[getattr(np, _name)] = _function
 LAYOUTS.update(dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes))
+OUT_CASTING.update({std: "same_kind", ptp: "same_kind", argmax: "equiv", argmin: "equiv"})
 LAYOUTS.update({argmax: in_c_order, argmin: in_c_order, cumsum: in_order_of_operands, cumprod: in_order_of_operands})
 for _ufunc, _function in (
     (np.add, sum),
@@ -325,8 +346,17 @@ for _ufunc, _function in (
     UFUNCS[_ufunc, "reduce"] = lambda a, axis=0, dtype=None, out=None, keepdims=False, _f=_function, **kw: _f(
         a, axis=axis, keepdims=keepdims, **({"dtype": dtype} if dtype else {}), **kw
     )
-UFUNCS[np.add, "accumulate"] = lambda a, axis=0, dtype=None, out=None: cumsum(a, axis, dtype)
-UFUNCS[np.multiply, "accumulate"] = lambda a, axis=0, dtype=None, out=None: cumprod(a, axis, dtype)
+def _accumulated(fold: Callable[..., Any]) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        if aval(as_array(a)).ndim == 0:
+            raise DtypeError("a ufunc's accumulate() needs an array of rank 1 or more", location=user_location())
+        return fold(a, axis, dtype)
+
+    return function
+
+
+UFUNCS[np.add, "accumulate"] = _accumulated(cumsum)
+UFUNCS[np.multiply, "accumulate"] = _accumulated(cumprod)
 
 
 def _running(name: str) -> Callable[..., Any]:

@@ -10,15 +10,15 @@ import numpy as np
 
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
-from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, promote, to_dtype, wrapped_to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, reshape
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype, wrapped_to_dtype
+from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, ravel, reshape
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer, handed_out
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, SPREADING, Tracer, handed_out
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
@@ -218,6 +218,36 @@ def _round_integer(x: Any, places: int) -> Any:
 around = round
 
 
+def _round_decimals(x: Any, digits: int) -> Any:
+    """Python's round() of a float, which rounds the number that it is and not a product: 2.55, a little less than that, to 2.5.
+
+    The error of the product with 10**digits, which is exact up to 10**22, says to which side of a half it was.
+    Source: Dekker, A floating-point technique for extending the available precision.
+    """
+    scale = 10.0**digits
+    product = u.multiply(x, scale)
+    high, low = _split(x)
+    scale_high, scale_low = (float(part) for part in _split(np.float64(scale)))
+    error = u.subtract(u.multiply(high, scale_high), product)
+    error = u.add(u.add(u.add(error, u.multiply(high, scale_low)), u.multiply(low, scale_high)), u.multiply(low, scale_low))
+    whole = u.rint(product)
+    gap = u.subtract(product, whole)
+    whole = u.where(u.logical_and(u.equal(gap, 0.5), u.greater(error, 0)), u.add(whole, 1), whole)
+    whole = u.where(u.logical_and(u.equal(gap, -0.5), u.less(error, 0)), u.subtract(whole, 1), whole)
+    found = u.where(u.less(u.absolute(product), 2.0**53), u.divide(u.copysign(whole, x), scale), x)
+    return found.as_python_number()
+
+
+def _split(x: Any) -> tuple[Any, Any]:
+    """x as a sum of two numbers of half as many bits."""
+    large = u.multiply(x, 2.0**27 + 1)
+    high = u.subtract(large, u.subtract(large, x))
+    return high, u.subtract(x, high)
+
+
+OPERATORS["round_decimals"] = _round_decimals
+
+
 def fix(x: Any, out: Any = None) -> Any:
     """Rounded towards zero."""
     return u.trunc(x)
@@ -278,30 +308,34 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: b
     return u.logical_or(out, u.logical_and(u.not_equal(x, x), u.not_equal(y, y))) if equal_nan else out
 
 
+def _truth(x: Any) -> Any:
+    return x.as_python_number() if isinstance(x, Tracer) else bool(x)
+
+
 def allclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as a bool array of rank 0."""
-    return r.all(isclose(a, b, rtol, atol, equal_nan))
+    """Whether all elements are close, as a bool of Python's."""
+    return _truth(r.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal, as a bool array of rank 0."""
+    """Whether shapes and all elements are equal, as a bool of Python's."""
     x, y = array_of(a1), array_of(a2)
     if aval(x).ndim != aval(y).ndim or (not same_shape(aval(x).shape, aval(y).shape) and aval(x).shape != aval(y).shape):
-        return np.bool_(False)
+        return False
     same = u.equal(x, y)
     if equal_nan:
         same = u.logical_or(same, u.logical_and(u.isnan(x), u.isnan(y)))
-    return r.all(same)
+    return _truth(r.all(same))
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether the arrays are equal after broadcasting one to the other, as a bool array of rank 0."""
+    """Whether the arrays are equal after broadcasting one to the other, as a bool of Python's."""
     x, y = array_of(a1), array_of(a2)
     try:
         broadcast_shapes(aval(x).shape, aval(y).shape)
     except ValueError:
-        return np.bool_(False)
-    return r.all(u.equal(x, y))
+        return False
+    return _truth(r.all(u.equal(x, y)))
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
@@ -311,6 +345,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
     number = _is_number(src)
     x = src if number else array_of(src)
+    least = {"b": np.bool_, "i": np.uint8, "f": np.float16}
+    if number and not np.can_cast(least[aval(x).dtype.kind], dst.dtype, casting):
+        raise DtypeError(f"np.copyto: a Python number cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
     if not number and not np.can_cast(aval(x).dtype, dst.dtype, casting):
         raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
     value = spread(to_dtype(x, dst.dtype), dst.shape)
@@ -323,8 +360,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write the elements of values, repeated along a's, into a where the mask holds."""
     if not isinstance(a, Tracer):
         raise unsupported("np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a constant")
-    value, test = as_array(values), as_array(mask)
-    if aval(value).ndim and not isinstance(values, (list, tuple)) and not np.can_cast(aval(value).dtype, a.dtype):
+    value = FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else as_array(values)
+    test = as_array(mask)
+    if aval(value).ndim and not np.can_cast(aval(value).dtype, a.dtype):
         raise DtypeError(f"np.putmask: {aval(value)} cannot be cast to {a.dtype} by the rule 'safe'", location=user_location())
     size = aval(test).size
     if not same_shape((size,), (a.size,)) and size != a.size:
@@ -334,6 +372,17 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     value = to_dtype(value, a.dtype)
     value = joining.resize(value, a.shape) if aval(value).ndim else spread(value, a.shape)
     OPERATORS["setitem"](a, Ellipsis, choose_between(reshape(u.not_equal(test, 0), a.shape), value, a))
+
+
+def set_flat(a: Any, values: Any) -> None:
+    """`a.flat = values`: all elements in C order, the values again and again."""
+    value = ravel(FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else to_dtype(as_array(values), a.dtype))
+    if int(aval(value).size) == 0:
+        raise reject("x.flat = y: y is empty")
+    OPERATORS["setitem"](a, Ellipsis, joining.resize(value, a.shape))
+
+
+OPERATORS["set_flat"] = set_flat
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
@@ -370,8 +419,14 @@ def fill(a: Any, value: Any) -> None:
 
 def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """numpy.result_type for traced arrays, dtypes and numbers."""
-    plain = [np.dtype(x.dtype) if isinstance(x, Tracer) else x for x in arrays_and_dtypes]
-    return np.result_type(*plain)
+    number: dict[str, Any] = {"b": False, "i": 0, "f": 0.0}
+
+    def plain(x: Any) -> Any:
+        if not isinstance(x, Tracer):
+            return x
+        return number[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
+
+    return np.result_type(*map(plain, arrays_and_dtypes))
 
 
 def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
@@ -408,6 +463,7 @@ def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: 
 
 
 AS_IS.update((real, nan_to_num))
+SPREADING.update((clip, round, around, fix))
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
 for _elementwise in (where, clip, _finite, fix, isreal, iscomplex, isclose, conjugate):
     LAYOUTS[_elementwise] = in_order_of_operands

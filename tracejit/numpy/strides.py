@@ -134,7 +134,7 @@ def like(x: Any, shape: Shape, dtype: Any, order: Any = "K") -> Layout:
     if order == "C" or len(shape) < 2:
         return None
     if order == "F":
-        return _laid_out(shape, itemsize, range(len(shape) - 1, -1, -1))
+        return laid_out(shape, itemsize, range(len(shape) - 1, -1, -1))
     found = strides_of(x)
     if not isinstance(found, tuple) or len(found) != len(shape):
         return None if isinstance(found, tuple) else found
@@ -144,8 +144,8 @@ def like(x: Any, shape: Shape, dtype: Any, order: Any = "K") -> Layout:
             return None
         if order == "A" or is_contiguous(have.shape, found, have.dtype.itemsize, "F"):
             turned = is_contiguous(have.shape, found, have.dtype.itemsize, "F")
-            return _laid_out(shape, itemsize, range(len(shape) - 1, -1, -1)) if turned else None
-        return _laid_out(shape, itemsize, outer_first(found))
+            return laid_out(shape, itemsize, range(len(shape) - 1, -1, -1)) if turned else None
+        return laid_out(shape, itemsize, outer_first(found))
     except DimDependent as error:
         return Open(error)
 
@@ -165,7 +165,7 @@ def _size(stride: Extent) -> Extent:
     return -stride if stride < 0 else stride
 
 
-def _laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
+def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
     wide = [axis for axis in order if not is_one(shape[axis])]
     return None if wide == sorted(wide) else ordered_strides(shape, itemsize, order)
 
@@ -194,7 +194,7 @@ def laid_out_by(rows: Sequence[Sequence[Extent]], result: Tracer) -> Layout:
         return None
     try:
         order = _agreed(rows, len(rows[0]) if rows else rank)
-        return _laid_out(result.shape, result.itemsize, [axis for axis in order if axis < rank])
+        return laid_out(result.shape, result.itemsize, [axis for axis in order if axis < rank])
     except DimDependent as error:
         return Open(error)
 
@@ -247,7 +247,7 @@ def in_order_of_kept_axes(arrays: Sequence[Any], result: Tracer, x: Any, axis: A
     try:
         order = [places[d] for d in _agreed([steps], rank) if d in places]
         gone = [d for d in range(result.ndim) if d not in order]
-        return _laid_out(result.shape, result.itemsize, [*gone, *order])
+        return laid_out(result.shape, result.itemsize, [*gone, *order])
     except DimDependent as error:
         return Open(error)
 
@@ -258,3 +258,4 @@ def like_first(arrays: Sequence[Any], result: Tracer, *operands: Any, **options:
 
 
 OPERATORS["layout"] = layout_of
+OPERATORS["layout_of_copy"] = lambda x: like(x, aval(x).shape, aval(x).dtype)

@@ -11,6 +11,7 @@ from tracejit.numpy.axes import axis_index, reject, unsupported
 from tracejit.numpy.differences import element_at
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
+from tracejit.numpy.number_checks import check_bins
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, ravel
@@ -19,7 +20,7 @@ from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
 __all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
 
@@ -94,12 +95,28 @@ def _before(x: Any, value: Any, side: str) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """The number of the bin that each value lies in; bins that fall are known while tracing."""
+    """The number of the bin that each value lies in; bins rise or fall.
+
+    Raises: UnorderedBins if they do neither; where that depends on values, the program does.
+    """
     edges = array_of(bins)
+    if aval(edges).ndim != 1:
+        raise reject("np.digitize: the bins are a vector")
+    n = int(aval(edges).shape[0])
+    later, earlier = (OPERATORS["getitem"](edges, cut) for cut in (slice(1, None), slice(None, -1)))
+    falls, rises = r.any(u.less(later, earlier)), r.any(u.greater(later, earlier))
+    check_bins(u.logical_and(falls, rises))
     side = "left" if right else "right"
-    if isinstance(edges, np.ndarray) and edges.size > 1 and edges[0] > edges[-1]:
-        return u.subtract(edges.size, searchsorted(edges[::-1], x, side))
-    return searchsorted(edges, x, side)
+
+    def rising() -> Any:
+        return searchsorted(edges, x, side)
+
+    def falling() -> Any:
+        return u.subtract(n, searchsorted(OPERATORS["getitem"](edges, slice(None, None, -1)), x, side))
+
+    if isinstance(falls, Tracer):
+        return u.where(falls, falling(), rising())
+    return falling() if falls else rising()
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:

@@ -70,6 +70,18 @@ def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, Any]:
     return where, dtype
 
 
+_LEAST = {"b": np.bool_, "i": np.int8, "f": np.float16}
+
+
+def _refuse_conversions(name: str, dtype: Any, *xs: Any) -> None:
+    """Raises: DtypeError for an operand that is not converted to the dtype asked for (dtype=) by the rule "same_kind"."""
+    if dtype is None:
+        return
+    for have in [aval(as_array(x)) for x in xs]:
+        if not np.can_cast(_LEAST.get(have.dtype.kind, have.dtype) if have.weak else have.dtype, dtype, "same_kind"):
+            raise DtypeError(f"np.{name} with dtype={np.dtype(dtype)} does not convert {have}; convert it first", location=user_location())
+
+
 def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     if arity == 1:
 
@@ -77,6 +89,7 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
             where, dtype = _checked(kwargs, name) if kwargs else (True, None)
             if where is not True:
                 raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
+            _refuse_conversions(name, dtype, x)
             return bind(primitive, *promote(x, to=dtype or convert))
 
         function: Callable[..., Any] = unary
@@ -88,6 +101,7 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
                 raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
             if convert is floats and dtype is None:
                 return bind(primitive, *floats(x, y))
+            _refuse_conversions(name, dtype, x, y)
             return bind(primitive, *promote(x, y, to=dtype or convert))
 
         function = binary
@@ -310,6 +324,8 @@ def _power_of_number(x: Any, y: Tracer) -> Any:
 
 def _power_operator(x: Any, y: Any) -> Any:
     """x ** y, with a few short ways more than np.power has."""
+    if aval(as_array(x)).dtype.kind == "b" and isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "i":
+        y.ask()  # of bools a square is an int8, another power an int64
     return square(x) if type(y) is int and y == 2 and aval(as_array(x)).dtype.kind == "b" else _power(x, y, roots=True)
 
 
@@ -399,11 +415,13 @@ def fabs(x: Any) -> Any:
 def hypot(x: Any, y: Any) -> Any:
     """sqrt(x*x + y*y) without overflow on the way."""
     a, b = floats(x, y)
-    a, b = absolute(a), absolute(b)
-    big, small = maximum(a, b), minimum(a, b)
+    # With their signs, and with one of two equal ones as the greater: so all derivatives are right, at zeros and ties too.
+    sizes = absolute(a), absolute(b)
+    first = logical_or(greater_equal(*sizes), isnan(a))
+    big, small = where(first, a, b), where(first, b, a)
     ratio = divide(small, where(equal(big, 0), 1, big))
-    result = multiply(big, sqrt(add(1, multiply(ratio, ratio))))
-    return where(logical_or(equal(a, np.inf), equal(b, np.inf)), np.inf, result)
+    result = multiply(absolute(big), sqrt(add(1, multiply(ratio, ratio))))
+    return where(logical_or(equal(sizes[0], np.inf), equal(sizes[1], np.inf)), np.inf, result)
 
 
 @_composed("copysign")
@@ -439,9 +457,15 @@ def heaviside(x: Any, y: Any) -> Any:
 def logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) without overflow."""
     a, b = floats(x, y)
-    big = maximum(a, b)
-    gap = negative(absolute(subtract(a, b)))
-    return where(equal(a, b), add(a, float(np.log(2.0))), add(big, log1p(exp(gap))))
+    big, gap = greater_and_gap(a, b)
+    return add(big, log1p(exp(gap)))
+
+
+def greater_and_gap(a: Any, b: Any) -> tuple[Any, Any]:
+    """The greater one, one of two equal ones, so that all derivatives are right; and by how much the other one is less."""
+    first = greater_equal(a, b)
+    big, small = where(first, a, b), where(first, b, a)
+    return big, where(logical_and(equal(a, b), isinf(a)), 0, subtract(small, big))
 
 
 @_composed("deg2rad")

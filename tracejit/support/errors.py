@@ -93,6 +93,14 @@ class NegativePower(UserError, ValueError):
     """An integer to a negative integer power, as NumPy would say."""
 
 
+class UnorderedBins(UserError, ValueError):
+    """Edges of bins that neither rise nor fall."""
+
+
+class AllNaN(UserError, ValueError):
+    """The place of an extremum among NaN only."""
+
+
 class FailedCheck(UserError):
     """A compiled program found a value that it cannot go on with: `failure` says where, in the terms of the trace that made it."""
 

@@ -252,7 +252,7 @@ class Reads:
             return True
         own = object.__getattribute__(owner, "__dict__") if kind.__dictoffset__ else {}
         if kind.__dictoffset__ and id(owner) not in self.before and self.is_outside(owner):
-            self.before[id(owner)] = dict(own)
+            self.before[id(owner)] = dict(dict.items(own))  # an object may be its own `__dict__`
         if name in own and own[name] is value:
             if self.is_outside(owner):
                 self.note(AttributePlace(owner, name), value)
@@ -342,6 +342,8 @@ class Dependencies:
     reads: tuple[Read, ...] = ()
     constants: tuple[Any, ...] = ()
     frozen_arrays: tuple[np.ndarray[Any, Any], ...] = ()
+    spent: str = ""
+    """What the trace itself changed, in words: the program is not for another call, even if all is as before again."""
     _forms: tuple[Any, ...] = ()
     _contents: tuple[tuple[Any, ...] | None, ...] = ()
 
@@ -352,7 +354,8 @@ class Dependencies:
     def changed(self) -> bool:
         """Whether a place holds something else than when this was made."""
         return (
-            not all(read.holds() for read in self.reads)
+            bool(self.spent)
+            or not all(read.holds() for read in self.reads)
             or any(_form(x) != form for x, form in zip(self.constants, self._forms, strict=True))
             or not self._contents_hold()
         )
@@ -368,6 +371,8 @@ class Dependencies:
         """The dependencies as of now: itself if nothing changed, None if the program is no longer valid."""
         if not self.changed():
             return self
+        if self.spent:
+            return None
         reads: list[Read] = []
         constants = list(self.constants)
         for read in self.reads:
@@ -386,6 +391,6 @@ class Dependencies:
 
     def reason(self) -> str:
         """Which place makes the program invalid, in words; empty if it is valid."""
-        if self.renewed() is not None:
-            return ""
+        if self.spent or self.renewed() is not None:
+            return self.spent
         return next((f"{read.place} has changed" for read in self.reads if read.now() is None), "a captured array has changed")

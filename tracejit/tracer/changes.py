@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.types import Dim
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, user_location
@@ -267,6 +268,8 @@ class Changes:
             return x.array
         if isinstance(x, Tracer):
             return self._value(x, where, location)
+        if isinstance(x, Dim):
+            return int(x)  # the trace starts again with this extent
         if type(x) in (tuple, list, dict) or family(type(x)) is not None:
             if not holds_tracer(x):
                 return x
@@ -341,7 +344,7 @@ def holds_tracer(x: Any, reads: Reads | None = None) -> bool:
     pending = [x]
     while pending:
         item = pending.pop()
-        if isinstance(item, Tracer):
+        if isinstance(item, (Tracer, Dim)):
             return True
         kind: Any = type(item)
         if kind in _PLAIN or (reads is not None and reads.is_outside(item)):

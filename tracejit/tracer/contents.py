@@ -111,7 +111,8 @@ def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
     else:
         bytearray.extend(made, container)
     if kind is not base:
-        made.__dict__ = container.__dict__
+        own = object.__getattribute__(container, "__dict__")
+        object.__setattr__(made, "__dict__", made if own is container else own)
     return made
 
 

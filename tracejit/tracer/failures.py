@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
-from tracejit.support.errors import IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError
+from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, UnorderedBins
 from tracejit.support.nodes import field, node, record
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = [
-    "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "Failures", "Site", "failure_cell", "failure_error", "failures_here", "grown", "hand_on",
-    "negative_power",
-    "note_failure", "number_error",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "UNORDERED_BINS", "Failures", "Site", "failure_cell", "failure_error",
+    "failures_here", "all_nan", "grown", "hand_on", "negative_power", "note_failure", "number_error", "unordered_bins",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -35,6 +34,10 @@ NEGATIVE_POWER = "power"
 """What a site is about where an exponent is negative."""
 GROWTH = "growth"
 """What a site is about where an integer of Python's outgrows 64 bits."""
+UNORDERED_BINS = "bins"
+"""What a site is about where bins neither rise nor fall."""
+ALL_NAN = "nan"
+"""What a site is about where the place of an extremum is asked for and there are only NaN."""
 _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 
@@ -142,7 +145,7 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
     site = sites[number - 1]
     about = site.about
     if isinstance(about, str):
-        return negative_power(site.location) if about == NEGATIVE_POWER else grown(site.location)
+        return {NEGATIVE_POWER: negative_power, GROWTH: grown, UNORDERED_BINS: unordered_bins, ALL_NAN: all_nan}[about](site.location)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)
         shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"  # one of more bits than are kept
@@ -163,6 +166,16 @@ def negative_power(location: Location | None = None) -> NegativePower:
     return NegativePower(
         "integers to negative integer powers are not allowed; make the base floating point", location=location or user_location()
     )
+
+
+def unordered_bins(location: Location | None = None) -> UnorderedBins:
+    """The error for edges of bins in no order."""
+    return UnorderedBins("the edges of bins must rise or fall from first to last; sort them", location=location or user_location())
+
+
+def all_nan(location: Location | None = None) -> AllNaN:
+    """The error for the place of an extremum among NaN."""
+    return AllNaN("all that np.nanargmax or np.nanargmin looks at is NaN; replace it first", location=location or user_location())
 
 
 def grown(location: Location | None = None) -> NumberOutOfBounds:

@@ -111,6 +111,11 @@ class EvalInterpreter(Interpreter):
 
 
 def _leaked(tracer: Any) -> LeakedTracerError:
+    if tracer.interpreter.alive:
+        return LeakedTracerError(
+            f"a traced array {tracer.aval} is used in another thread than the one that traces; do in one thread what is compiled together, "
+            "or give each thread a compiled function of its own"
+        )
     return LeakedTracerError(
         f"a traced array {tracer.aval} is used after its trace has ended; it was stored where it outlived its function"
     )

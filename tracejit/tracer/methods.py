@@ -62,7 +62,11 @@ class Attributes(Protocol):
         ...
 
     def made(self, owner: Any, value: Any) -> Any:
-        """What stands for what an object's `__getattr__` gives."""
+        """What stands for what an object's `__getattr__` gives, or its own `__getattribute__`."""
+        ...
+
+    def function(self, function: FunctionType) -> Callable[..., Any]:
+        """The redirected function."""
         ...
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
@@ -129,6 +133,8 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
     def __getattribute__(self: Any, name: str) -> Any:
         if (name[:2] == "__" and name != "__dict__") or not attributes.active():
             return original(self, name)
+        if type(original) is FunctionType and name != "__dict__":
+            return attributes.made(self, attributes.function(original)(self, name))
         try:
             value = original(self, name)
         except AttributeError:
@@ -139,10 +145,11 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
     return __getattribute__
 
 
-def _attribute_maker(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
+def _attribute_maker(original: FunctionType, attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattr__(self: Any, name: str) -> Any:
-        value = original(self, name)
-        return attributes.made(self, value) if name[:2] != "__" and attributes.active() else value
+        if name[:2] == "__" or not attributes.active():
+            return original(self, name)
+        return attributes.made(self, attributes.function(original)(self, name))
 
     return __getattr__
 

@@ -58,11 +58,15 @@ class Namespace(dict[str, Any]):
         value = self.real.get(name, MISSING)
         return value if value is MISSING else self._substitution.name(self.real, name, value)
 
+    def missed(self, name: str) -> None:
+        """A function looks for a name that does not exist, and may go on without it."""
+        self._substitution.name(self.real, name, MISSING)
+
     def classes(self) -> tuple[type, ...]:
         """The user's classes among the globals."""
         real = self.real
         if len(real) != self._size or any(real.get(name) is not kind for name, kind in self._classes.items()):
-            self._classes = {name: value for name, value in list(real.items()) if isinstance(value, type) and is_users_type(value)}
+            self._classes = {name: value for name, value in list(real.items()) if issubclass(type(value), type) and is_users_type(value)}
             self._size = len(real)
         return tuple(self._classes.values())
 
@@ -141,6 +145,8 @@ class Builtins(dict[str, Any]):
             return value
         real = self._namespace.real.get("__builtins__", builtins)
         table: Mapping[str, Any] = real.__dict__ if isinstance(real, ModuleType) else real
+        if name not in table:
+            self._namespace.missed(name)
         value = table[name]
         if isinstance(value, type):
             convert = converter(value)

@@ -49,10 +49,11 @@ def is_users_function(function: FunctionType) -> bool:
 
 def is_users_module(module: ModuleType) -> bool:
     """Whether a module is the user's: a file of theirs, `__main__`, or one made at run time."""
-    file = getattr(module, "__file__", None)
+    held = vars(module)  # a module's own `__getattr__` may fail for names that it does not expect
+    file = held.get("__file__")
     if file is not None:
         return not _is_installed(file)
-    spec = getattr(module, "__spec__", None)
+    spec = held.get("__spec__")
     if spec is not None and spec.origin in ("built-in", "frozen"):
         return False
     return module.__name__ not in sys.builtin_module_names and not _is_namespace_of_installed(module)
@@ -60,7 +61,7 @@ def is_users_module(module: ModuleType) -> bool:
 
 def _is_namespace_of_installed(module: ModuleType) -> bool:
     """A namespace package has no file but directories."""
-    return any(_is_installed(str(path) + "/") for path in getattr(module, "__path__", ()))
+    return any(_is_installed(str(path) + "/") for path in vars(module).get("__path__", ()))
 
 
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9

@@ -25,6 +25,7 @@ import numpy as np
 from tracejit.support.errors import LeakedTracerError, Restart, UnsupportedError
 from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, is_internal, user_location, warn_once
+from tracejit.support.tree import flatten, unflatten
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
@@ -35,14 +36,16 @@ from tracejit.tracer.methods import CACHED, ClassPatches
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
-from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for, type_of
+from tracejit.tracer.tracer import Tracer, is_number
 
 __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
+_CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, arg-type]
+_SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
 _WATCHED_MODULES = frozenset({"math", "os", "random"})
 
@@ -79,7 +82,9 @@ class _Substitution:
         if kind is FunctionType:
             if value is os.getenv:
                 return _getenv
-            return self.function(value) if is_users_function(value) else substitute_for(value)
+            if is_users_function(value):
+                return self.function(value)
+            return self._wrapper(value) if hasattr(value, "__wrapped__") else substitute_for(value)
         if kind is np.ndarray:
             trace = _trace.get()
             return value if trace is None else trace.reads.array(value)
@@ -119,6 +124,28 @@ class _Substitution:
             return _RandomView(value)
         self._meet(value)
         return value
+
+    def _wrapper(self, value: Any) -> Any:
+        """What stands for a function that the standard library has put around one of the user's."""
+        wrapped = value.__wrapped__
+        if type(wrapped) is not FunctionType or not is_users_function(wrapped):
+            return substitute_for(value)
+        if value.__code__ is _CONTEXT_MANAGER:
+            return contextmanager(self.held(wrapped))
+        if value.__code__ is _SINGLE_DISPATCH:
+            return self._dispatched(value)
+        return substitute_for(value)
+
+    def _dispatched(self, value: Any) -> Any:
+        """A `functools.singledispatch` function that takes a traced array for what it stands for."""
+        self.held(dict(value.registry))
+
+        def dispatch(*args: Any, **kwargs: Any) -> Any:
+            if not args:
+                return value(*args, **kwargs)
+            return self.held(value.dispatch(type_of(args[0])))(*args, **kwargs)
+
+        return functools.update_wrapper(dispatch, value)
 
     def _member(self, value: Any) -> Any:
         """What stands for something else than a function that a class holds to be called."""
@@ -377,6 +404,9 @@ class _Attributes:
             trace.reads.reach(object.__getattribute__(owner, "__dict__"))
         return _substitution.held(value)
 
+    def function(self, function: FunctionType) -> Callable[..., Any]:
+        return _substitution.value(function)
+
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         trace = _trace.get()
         if trace is None:
@@ -432,7 +462,10 @@ class _Cached:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace, original = _trace.get(), self._original
-        if trace is None or holds_tracer((args, kwargs)):
+        if trace is None:
+            return original(*args, **kwargs)
+        args, kwargs = tuple(map(_known, args)), {name: _known(x) for name, x in kwargs.items()}
+        if holds_tracer((args, kwargs)):
             return original(*args, **kwargs)
         args = tuple([_substitution.original(x) for x in args])
         kwargs = {name: _substitution.original(x) for name, x in kwargs.items()}
@@ -446,6 +479,12 @@ class _Cached:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
+
+
+def _known(x: Any) -> Any:
+    """A number whose value the trace knows, as that."""
+    known = x.known() if isinstance(x, Tracer) and not x.shape else None
+    return x if known is None else known.item() if x.aval.weak else known[()]
 
 
 class _Environment(MutableMapping[str, str]):
@@ -491,12 +530,14 @@ class _Environment(MutableMapping[str, str]):
 
 def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
     _note_lookup(owner, name)
+    if default and isinstance(owner, Tracer) and is_number(owner) and not hasattr(type_of(owner), name):
+        return default[0]  # a number of Python's has no shape
     return getattr(owner, name, *default)
 
 
 def _has_attribute(owner: Any, name: str) -> bool:
     _note_lookup(owner, name)
-    return hasattr(owner, name)
+    return hasattr(type_of(owner) if isinstance(owner, Tracer) and is_number(owner) else owner, name)
 
 
 def _note_lookup(owner: Any, name: str) -> None:
@@ -629,11 +670,20 @@ def redirect(function: F) -> F:
 
 
 def prepared(function: F) -> F:
-    """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations."""
+    """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations.
+
+    NumPy arrays among its arguments are traced as those are that it reads from outside, so that copies of them can be filled.
+    """
+
+    def traced(trace: Trace, x: Any) -> Any:
+        return trace.reads.array(x) if type(x) is np.ndarray and x.dtype.kind in "biuf" else x
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         with tracing(nested=True) as trace:
+            leaves, tree = flatten((args, kwargs))
+            if any(type(x) is np.ndarray for x in leaves):
+                args, kwargs = unflatten(tree, [traced(trace, x) for x in leaves])
             return trace.function(function)(*args, **kwargs)
 
     return run  # type: ignore[return-value]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.types import Dim
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
@@ -27,7 +28,7 @@ from tracejit.tracer.stage import StageInterpreter, aval_of_argument
 from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
-__all__ = ["CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "redirect_members", "substitute_for"]
+__all__ = ["CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "redirect_members", "substitute_for", "type_of"]
 
 CREATION = (
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag", "diag_indices",
@@ -202,15 +203,18 @@ def _python_number(x: Tracer, kind: Any) -> Any:
 # -- builtins ----------------------------------------------------------------------------------------------------------------------------
 def _isinstance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar, a traced Python number that number."""
-    if not isinstance(x, Tracer):
+    if not isinstance(x, (Tracer, Dim)):
         return isinstance(x, kinds)
     if isinstance(x, kinds):
         return True
     flat = kinds if isinstance(kinds, tuple) else (kinds,)
-    return any(isinstance(k, type) and issubclass(_type_of(x), k) for k in flat)
+    return any(isinstance(k, type) and issubclass(type_of(x), k) for k in flat)
 
 
-def _type_of(x: Tracer) -> type:
+def type_of(x: Any) -> type:
+    """The class of an object; of a traced array that of what it stands for."""
+    if not isinstance(x, Tracer):
+        return int if isinstance(x, Dim) else type(x)
     if x.aval.weak and not x.shape:
         return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
     return np.ndarray if x.shape or x.is_array else x.dtype.type
@@ -218,7 +222,7 @@ def _type_of(x: Tracer) -> type:
 
 def _type(*args: Any, **kwargs: Any) -> Any:
     """type, for which a traced array is what it stands for."""
-    return _type_of(args[0]) if len(args) == 1 and not kwargs and isinstance(args[0], Tracer) else type(*args, **kwargs)
+    return type_of(args[0]) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
@@ -242,6 +246,8 @@ def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         if any(isinstance(x, Tracer) and not x.shape for x in args):
+            if len(args) != ufunc.nin:
+                raise TypeError(f"{original.__name__} expected {ufunc.nin} arguments, got {len(args)}")
             return _of_floats(ufunc, *args)
         return original(*args)
 
@@ -268,6 +274,12 @@ def _log(x: Any, base: Any = None) -> Any:
     return _of_floats(np.log, x) if base is None else _of_floats(np.log, x) / _of_floats(np.log, base)
 
 
+def _hypot(*coordinates: Any) -> Any:
+    if not any(isinstance(x, Tracer) and not x.shape for x in coordinates):
+        return math.hypot(*coordinates)
+    return functools.reduce(lambda length, x: _of_floats(np.hypot, length, x), coordinates, 0.0)
+
+
 def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
     def call(x: Any) -> Any:
         return _python_number(ufunc(x), int) if isinstance(x, Tracer) else getattr(math, name)(x)
@@ -275,9 +287,10 @@ def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
     return functools.update_wrapper(call, getattr(math, name))
 
 
+_LIKE_PYTHONS = {"log": _log, "hypot": _hypot}
 for _name, _ufunc in _MATH.items():
     if hasattr(math, _name):  # exp2 and cbrt came with 3.11
-        redirect_members({getattr(math, _name): _log if _name == "log" else _math(getattr(math, _name), _ufunc)})
+        redirect_members({getattr(math, _name): _LIKE_PYTHONS.get(_name) or _math(getattr(math, _name), _ufunc)})
 for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 redirect_members({builtins.isinstance: _isinstance, builtins.max: _extremum(max, np.greater), builtins.min: _extremum(min, np.less)})

@@ -19,7 +19,7 @@ from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 
-__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "Tracer", "handed_out", "is_number"]
+__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS", "Tracer", "handed_out", "is_number"]
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
@@ -153,12 +153,27 @@ class Tracer:
         raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
 
     def __getattr__(self, name: str) -> Any:
+        if self._aval.weak and name in _OF_NUMBERS and is_number(self):
+            return self._of_number(name)
         function = METHODS.get(name)
         if function is None:
             if name.startswith("__"):
                 raise AttributeError(name)
             self._refuse_attribute(name)
         return handed_out(function, self) if name in PROPERTIES else lambda *args, **kwargs: handed_out(function, self, *args, **kwargs)
+
+    def _of_number(self, name: str) -> Any:
+        """An attribute of a Python number."""
+        if name in ("real", "numerator"):
+            return _python_operand(self)
+        if name in ("imag", "denominator"):
+            return type(_ONE[self.dtype.kind])(name == "denominator")
+        if name == "conjugate":
+            return lambda: _python_operand(self)
+        known = self._number()
+        if known is None:
+            self._refuse(f"{name} of a Python number", "compute it outside and hand it in")
+        return getattr(known.item(), name)
 
     def _refuse_attribute(self, name: str) -> NoReturn:
         if not hasattr(np.ndarray, name):
@@ -167,6 +182,22 @@ class Tracer:
 
         what = f"{name}()" if callable(getattr(np.ndarray, name)) else name
         raise UnsupportedAttribute(f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location())
+
+    @property
+    def real(self) -> Any:
+        return self.__getattr__("real")
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        OPERATORS["setitem"](self, Ellipsis, value)
+
+    @property
+    def flat(self) -> Any:
+        return self.__getattr__("flat")
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        OPERATORS["set_flat"](self, value)
 
     # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -183,16 +214,13 @@ class Tracer:
             return handed_out(function, *inputs, **kwargs)
         where = kwargs.pop("where", True)
         result = function(*inputs, **kwargs)
-        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting="same_kind")
+        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
         if function is None:
             return _computed_now(func, func, args, kwargs)
-        out = kwargs.get("out")
-        if out is None:
-            return handed_out(function, *args, **kwargs)
-        return _write_out(out, function(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
+        return handed_out(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
         known = self.known()
@@ -291,10 +319,23 @@ class Tracer:
     def __round__(self, ndigits: int | None = None) -> Any:
         if self.shape:
             raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
+        if self.aval.weak and ndigits is not None:
+            return self._rounded(ndigits)
         rounded = FUNCTIONS[np.round](self, ndigits or 0)
         if ndigits is None:
             rounded = METHODS["astype"](rounded, np.int64)
-        return rounded.as_python_number() if isinstance(rounded, Tracer) and (ndigits is None or self.aval.weak) else rounded
+        return rounded.as_python_number() if isinstance(rounded, Tracer) and ndigits is None else rounded
+
+    def _rounded(self, ndigits: int) -> Any:
+        """round() of a Python number, which rounds its decimal digits: arithmetic like NumPy's rounds 2.55 to 2.6."""
+        if self.dtype.kind != "f" and ndigits >= 0:
+            return _python_operand(self)
+        if self.dtype.kind == "f" and 0 <= ndigits <= 22:
+            return OPERATORS["round_decimals"](self, ndigits)
+        known = self._number()
+        if known is None:
+            self._refuse("round() of a Python number to so many digits", "use np.round(x, digits), or round it outside")
+        return round(known.item(), ndigits)
 
     def as_python_number(self) -> Tracer:
         """This number, of rank 0, as one of Python's: its dtype bends to that of arrays."""
@@ -316,7 +357,7 @@ class Tracer:
     def __complex__(self) -> complex:
         self._refuse("complex()", "complex numbers are not supported; use two arrays, of real and imaginary parts")
 
-    def item(self) -> Any:
+    def item(self, *place: Any) -> Any:
         self._refuse("item()", "return the array and call item() outside")
 
     def tolist(self) -> Any:
@@ -326,10 +367,10 @@ class Tracer:
         self._refuse("tolist()", "return the array and call tolist() outside")
 
     def __copy__(self) -> Any:
-        return METHODS["copy"](self, "K")
+        return self if is_number(self) else METHODS["copy"](self, "K")
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return METHODS["copy"](self, "K")
+        return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._refuse("pickling", "return the array and pickle it outside")
@@ -397,7 +438,13 @@ def _index(x: Tracer, location: Location | None) -> tuple[str, str]:
 
 
 def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function of the tables gives, as NumPy hands it out: arrays of their own, unless the function is one of `AS_IS`."""
+    """What a function of the tables gives, as NumPy hands it out: arrays of their own, unless the function is one of `AS_IS`; or `out=`."""
+    if not args and kwargs:
+        args, kwargs = _first_by_place(function, kwargs)
+    if "out" in kwargs or len(args) > 1:
+        args, kwargs, out = _without_out(function, args, kwargs)
+        if out is not None:
+            return _write_out(out, function(*args, **kwargs), function)
     result = function(*args, **kwargs)
     if function in AS_IS:
         return result
@@ -469,24 +516,67 @@ def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str
     return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
 
 
-def _write_out(out: Any, result: Any, casting: str = "unsafe") -> Any:
+def _first_by_place(function: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords of a call that names its first argument: `np.sum(a=x)`."""
+    code = getattr(function, "__code__", None)
+    name = code.co_varnames[0] if code and code.co_argcount else None
+    return ((kwargs[name],), {key: x for key, x in kwargs.items() if key != name}) if name in kwargs else ((), kwargs)
+
+
+def _without_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """(arguments, keywords, out) of a call: out is a keyword, or stands where the function's signature says."""
+    if "out" in kwargs:
+        return args, {name: x for name, x in kwargs.items() if name != "out"}, kwargs["out"]
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    place = names.index("out") if "out" in names else len(args)
+    return (args, kwargs, None) if place >= len(args) else ((*args[:place], None, *args[place + 1 :]), kwargs, args[place])
+
+
+SPREADING: set[Any] = set()
+"""Functions of NumPy's that are ufuncs inside: their out= may be larger than the result, which is then repeated."""
+OUT_CASTING: dict[Any, str] = {}
+"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"); "equiv": not at all."""
+
+
+def _write_out(out: Any, result: Any, function: Any = None) -> Any:
+    """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises: DtypeError, ShapeError where NumPy does."""
+    if isinstance(out, tuple):
+        if len(out) == 1:
+            return _write_out(out[0], result, function)
+        return tuple([made if to is None else _write_out(to, made, function) for to, made in zip(out, result, strict=True)])
     if not isinstance(out, Tracer):
         raise UnsupportedError(
             "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the function, by np.zeros, "
             "np.empty or np.array",
             location=user_location(),
         )
+    shape = np.shape(result)
+    if len(shape) > out.ndim or (function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)):
+        raise ShapeError(f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location())
+    casting = "same_kind" if function is None or function in SPREADING else OUT_CASTING.get(function, "unsafe")
     OPERATORS["setitem"](out, Ellipsis, result, casting=casting)
     return out
 
 
+def _fits_exactly(shape: Sequence[Any], out: Sequence[Any]) -> bool:
+    return len(shape) == len(out) and all(m == n for m, n in zip(shape, out, strict=True))
+
+
 def _number(result: Any, other: Any) -> Any:
     """The result of Python's operators on Python numbers: a Python number, whose dtype gives way to an array's."""
-    if isinstance(result, Tracer) and (type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)):
-        result.weaken()
+    if type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak):
+        for x in result if isinstance(result, tuple) else (result,):
+            if isinstance(x, Tracer):
+                x.weaken()
     return result
 
 
+_ONE = {"b": 1, "i": 1, "f": 1.0}
+_OF_NUMBERS = frozenset({
+    "real", "imag", "conjugate", "numerator", "denominator", "bit_length", "bit_count", "to_bytes", "as_integer_ratio", "is_integer", "hex",
+})  # fmt: skip
+"""Attributes of Python's numbers that mean something else, or nothing, for arrays."""
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
@@ -530,7 +620,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or modulo or _is_sequence_operation(self, other):
+        if function is None or modulo or _is_sequence_operation(self, other) or getattr(other, "__array_ufunc__", 0) is None:
             return NotImplemented
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
@@ -540,7 +630,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or _is_sequence_operation(self, other):
+        if function is None or _is_sequence_operation(self, other) or getattr(other, "__array_ufunc__", 0) is None:
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
@@ -551,7 +641,13 @@ def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         if not self.aval.shape and self.root is None and not self.is_array:
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
-        OPERATORS["setitem"](self, Ellipsis, OPERATORS[name](self, other), casting="same_kind")
+        result = OPERATORS[name](self, other)
+        if len(np.shape(result)) > self.ndim:
+            raise ShapeError(
+                f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + ... for a new array",
+                location=user_location(),
+            )
+        OPERATORS["setitem"](self, Ellipsis, result, casting="same_kind")
         return self
 
     return method
@@ -570,5 +666,6 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Tracer, f"__i{_name}__", _in_place(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge", "divmod"):
     setattr(Tracer, f"__{_name}__", _operator(_name))
+Tracer.__rdivmod__ = _reflected("divmod")  # type: ignore[attr-defined]
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Tracer, f"__{_name}__", _unary(_name))

@@ -154,7 +154,7 @@ def _matched(entry: _Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _M
     found = list(_leaf_objects(roots))
     for guard, item in found:
         if isinstance(guard, e.StaticGuard):
-            _need(static_equal(guard.value, item))
+            _need(item is guard.value if guard.identical else static_equal(guard.value, item))
     _need(spec.watch is None or spec.watch.holds())
     for guard, item in found:
         _check_leaf(guard, item, match)

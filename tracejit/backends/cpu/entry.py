@@ -69,9 +69,13 @@ class ScalarGuard:
 
 @node
 class StaticGuard:
-    """This object, or one of exactly its type that is equal (tuples item by item, floats bit by bit). Errors of `==` mean no match."""
+    """This object, or one of exactly its type that is equal (tuples item by item, floats bit by bit). Errors of `==` mean no match.
+
+    identical: this very object only, because equal ones may hold something else.
+    """
 
     value: Any
+    identical: bool = False
 
 
 @value

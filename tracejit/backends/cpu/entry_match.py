@@ -250,7 +250,10 @@ class Matcher(_Writer):
                 guard, place = child, child_place
             value = self._constant("static", place)
             same = self._new(f"icmp eq ptr {item}, {value}")
-            self._unless(same, self._call("tj_static_equal", value, item))
+            if isinstance(guard, e.StaticGuard) and guard.identical:
+                self._need(same)
+            else:
+                self._unless(same, self._call("tj_static_equal", value, item))
 
     # Checking the leaves.
 

@@ -1,0 +1,100 @@
+"""Shapes are Python integers to a function, whatever it does with them: keys, text, types, what it stores; at the first size and later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+TABLE = {(2,): 10.0, (3,): 20.0, (5,): 50.0}
+BY_SIZE = {2: 20.0, 3: 30.0}
+
+
+@dataclass
+class Held:
+    n: int
+
+
+FORMS: list[Callable[[Any], Any]] = [
+    lambda x: x * TABLE.get(x.shape, -1), lambda x: x * (1 if x.shape in {(2,), (3,)} else 0), lambda x: x * BY_SIZE.get(x.shape[0], -1),
+    lambda x: x * {((2,), "f"): 3.0}.get((x.shape, x.dtype.kind), 1.0), lambda x: x * (hash(x.shape) == hash((3,))),
+    lambda x: x * (10 if isinstance(x.shape[0], int) else -1), lambda x: x * (10 if isinstance(x.size, (int, float)) else -1),
+    lambda x: x * (10 if type(x.size) is int else -1), lambda x: x * all(isinstance(s, int) for s in x.shape),
+    lambda x: x * (isinstance(x.shape[0] + 1, int) + isinstance(x.nbytes, int)), lambda x: type(x.size).__name__,
+    lambda x: str(x.shape), lambda x: "%s" % (x.shape,), lambda x: f"{x.shape}", lambda x: f"{x.size:>5}", lambda x: repr(x.size),  # noqa: UP031
+    lambda x: "{} {:03d}".format(x.shape, x.size), lambda x: "x".join(map(str, x.shape)), lambda x: str(Held(x.shape[0])),  # noqa: UP032
+    lambda x: x * x.size.bit_length(), lambda x: {str(x.size): x}, lambda x: x * len({x.size, 3}), lambda x: x * sum(map(int, str(x.size))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(FORMS)))
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_at_every_size(number: int, dynamic: bool | None):
+    f = FORMS[number]
+    jitted = tj.jit(f, dynamic_shapes=dynamic)
+    for n in (3, 2, 5, 7, 4, 3, 11):
+        x = np.arange(float(n))
+        found, want = jitted(x), f(x)
+        assert type(found) is type(want)
+        if isinstance(want, np.ndarray):
+            np.testing.assert_array_equal(found, want)
+        elif isinstance(want, dict):
+            assert list(found) == list(want)
+        else:
+            assert found == want
+
+
+def test_what_is_kept_of_shapes():
+    class Owner:
+        last: Any = None
+
+    seen: list[Any] = []
+    best: dict[Any, Any] = {}
+    owner = Owner()
+
+    @tj.jit
+    def f(x: Any) -> Any:
+        seen.append(x.shape)
+        best[x.shape] = x.size
+        owner.last = (len(x), {"n": x.shape[0] + 1})
+        return x
+
+    for n in (3, 2, 5, 4):
+        f(np.ones(n))
+        assert owner.last == (n, {"n": n + 1})
+    assert seen == [(3,), (2,), (5,), (4,)]
+    assert best == {(3,): 3, (2,): 2, (5,): 5, (4,): 4}
+    assert {type(n) for shape in seen for n in shape} | set(map(type, best.values())) == {int}
+
+
+def test_a_memo_by_shape():
+    memo: dict[Any, float] = {}
+
+    def f(x: Any) -> Any:
+        if x.shape not in memo:
+            memo[x.shape] = float(x.size)
+        return x * memo[x.shape]
+
+    jitted = tj.jit(f)
+    for n in (3, 2, 5, 7, 2, 3):
+        assert jitted(np.ones(n)).tolist() == [float(n)] * n
+
+
+def test_one_program_still_serves_all_sizes_where_shapes_are_shapes():
+    jitted = tj.jit(lambda x: np.zeros(x.shape) + x.size * np.sum(x) / x.shape[0])
+    for n in (3, 4, 5, 6, 7):
+        jitted(np.ones(n))
+    assert jitted.compilations == 2
+
+
+def test_json_is_refused_with_a_plain_error_or_right():
+    jitted = tj.jit(lambda x: json.dumps(list(x.shape)))
+    assert jitted(np.ones(3)) == "[3]"
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        jitted(np.ones(2))

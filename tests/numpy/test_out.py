@@ -1,0 +1,131 @@
+"""`out=` as a keyword, at its place among the arguments, of functions and of methods; what does not fit is refused as NumPy refuses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import TracejitError
+
+M = np.arange(12.0).reshape(3, 4)
+
+ELEMENTWISE = [
+    "x.clip(1, 5, out=z)", "x.clip(1, 5, z)", "x.clip(min=1, out=z)", "np.clip(x, 1, 5, z)", "np.clip(x, 1, 5, x)", "x.clip(1, 5, x)",
+    "x.round(0, z)", "x.round(out=z)", "np.round(x, 0, z)", "np.around(x, 0, z)", "np.fix(x, z)", "np.add(x, 1, out=z)", "np.add(x, 1, z)",
+    "np.add(1, 2, out=z)", "np.add(x[0], 2, out=z)", "np.clip(x[0], 1, 3, out=z)", "np.add(x[None], 1, out=z)", "np.add(x[:1], 1, out=z)",
+    "x.cumsum(0, out=z)", "x.cumsum(0, None, z)", "x.cumprod(1, out=z)", "np.cumsum(x, 0, None, z)", "np.nancumsum(x, 0, None, z)",
+    "np.concatenate([x[:1], x[1:]], out=z)", "np.stack([x[0], x[1], x[2]], out=z)", "np.negative(x, z)", "np.mean(x, 0, out=z)",
+    "np.divmod(x, 2, out=(z, x))", "np.take(x, [2, 0, 1], 0, z)", "x.take([2, 0, 1], 0, z)", "np.outer(x[:, 0], x[0], z)",
+]  # fmt: skip
+FOLDS = ["sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "cumsum", "ptp", "nansum", "nanmax", "nanmean", "nanstd"]
+OF_ROWS = [
+    "x.max(0, z)", "x.min(0, z)", "x.take([1], 0, z)", "x.sum(0, None, z)", "x.mean(0, None, z)", "np.max(x, 0, z)",
+    "np.std(x, 0, None, z)",
+    "np.take(x, 1, 0, z)", "x.max(0, None, True)", "np.max(x, 0, None, True)", "x.argmax(0)",
+    "np.ptp(x, 0, z)", "np.any(x, 0, z)",
+]  # fmt: skip
+
+
+def agrees(text: str, *arguments: Any) -> None:
+    """The call gives NumPy's result and fills the same arrays with the same, or raises where NumPy raises."""
+    f = eval(f"lambda x, z: {text}")
+    plain, traced = [a.copy() for a in arguments], [a.copy() for a in arguments]
+    try:
+        want = f(*plain)
+    except Exception:  # whatever it is
+        with pytest.raises((ValueError, TypeError, TracejitError)):
+            tj.jit(f)(*traced)
+        return
+    found = tj.jit(f)(*traced)
+    assert np.array_equal(found, want), text
+    for a, b in zip(traced, plain, strict=True):
+        np.testing.assert_array_equal(a, b, text)
+
+
+@pytest.mark.parametrize("text", ELEMENTWISE)
+def test_elementwise(text: str):
+    for dtype in ("f8", "i4"):
+        agrees(text, M, np.zeros((3, 4), dtype))
+    agrees(text, M, np.zeros(4))
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("shape", [(4,), (1, 4), (3,), ()])
+def test_folds(name: str, shape: tuple[int, ...]):
+    for dtype in ("i8", "f8", "f4", "?"):
+        agrees(f"(np.{name}(x, axis=0, out=z), z)[1]", M, np.zeros(shape, dtype))
+        if hasattr(M, name) and (name not in ("any", "all") or dtype in ("f8", "?")):
+            agrees(f"(x.{name}(0, out=z), z)[1]", M, np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("text", OF_ROWS)
+def test_places(text: str):
+    agrees(text, M, np.zeros(4))
+    agrees(text, M, np.zeros(()))
+
+
+def test_places_of_extrema():
+    agrees("x.argmax(0, z)", M, np.zeros(4, int))
+    agrees("np.argmin(x, 1, out=z)", M, np.zeros(3, int))
+    agrees("np.argmax(x, axis=0, out=z)", M, np.zeros(4))
+
+
+def test_products_take_their_own_dtype_only():
+    agrees("x.dot(x.T, z)", M, np.zeros((3, 3)))
+    agrees("np.dot(x, x.T, z)", M, np.zeros((3, 3)))
+    agrees("np.dot(x, x.T, out=z)", M, np.zeros((3, 3), "f4"))
+
+
+@pytest.mark.parametrize("text", ["x.__iadd__(z)", "x[:].__iadd__(z)", "x[1:].__imul__(z[:, 1:])"])
+def test_operands_of_more_axes_do_not_go_in_place(text: str):
+    agrees(text, np.ones(3), np.ones((1, 3)))
+    agrees("x.__iadd__(z)", np.ones((1, 3)), np.ones((2, 3)))
+    agrees("x.__iadd__(z)", np.ones((2, 3)), np.ones(3))
+
+
+def test_attributes_that_are_set():
+    def real(x: Any, z: Any) -> Any:
+        x.real = z
+        return x
+
+    def flat(x: Any, z: Any) -> Any:
+        x.flat = z
+        return x
+
+    for f in (real, flat):
+        for z in (np.arange(4.0), np.array(7)):
+            np.testing.assert_array_equal(tj.jit(f)(M.copy(), z), f(M.copy(), z))
+    np.testing.assert_array_equal(tj.jit(flat)(M.copy(), np.arange(5)), flat(M.copy(), np.arange(5)))
+
+
+DTYPES = ["np.multiply(x, x, dtype='i1')", "np.add(x, 1.5, dtype='i8')", "np.sin(x, dtype='i4')", "np.add(x, z, dtype='f4')"]
+
+
+@pytest.mark.parametrize("text", DTYPES)
+def test_dtype_of_a_ufunc(text: str):
+    agrees(text, np.ones(3), np.ones(3))
+
+
+@pytest.mark.parametrize("value", [0.5, 3, True, -1, 300])
+@pytest.mark.parametrize("dtype", ["i8", "i1", "?", "f4", "u1"])
+def test_numbers_that_are_copied_in(value: Any, dtype: str):
+    for text in ("np.copyto(x, {v})", "np.copyto(x, {v}, where=z > 0)", "np.place(x, z > 0, [{v}])", "np.putmask(x, z > 0, [{v}])"):
+        agrees(f"({text.format(v=value)}, x)[1]", np.zeros(3, dtype), np.ones(3))
+    f = eval("lambda x, z, v: (np.copyto(x, v), x)[1]")
+    try:
+        want = f(np.zeros(3, dtype), None, value)
+    except (TypeError, OverflowError) as error:
+        with pytest.raises(OverflowError if isinstance(error, OverflowError) else TypeError):
+            tj.jit(f)(np.zeros(3, dtype), None, value)
+    else:
+        assert tj.jit(f)(np.zeros(3, dtype), None, value).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("value", [300, 1e300, 2.5, -1, True])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "f4", "?"])
+def test_constants_that_are_padded_with(value: Any, dtype: str):
+    with np.errstate(all="ignore"):
+        agrees(f"np.pad(x, 1, constant_values={value})", np.ones(3, dtype), np.zeros(1))
