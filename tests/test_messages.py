@@ -333,18 +333,18 @@ def test_arrays_of_unknown_origin_that_are_filled():
 # -- recursion ----------------------------------------------------------------------------------------------------------------------------
 def test_deep_containers_are_not_taken_for_recursion_of_the_function():
     deep: Any = X
-    for _ in range(400):
+    for _ in range(5000):
         deep = [deep]
 
     def nest(x: Any) -> Any:
-        for _ in range(900):
+        for _ in range(5000):
             x = [x]
         return x
 
     for function, argument in ((lambda d: d, deep), (nest, X)):
         error = failure(function, argument)
         assert isinstance(error, UserError)
-        assert "is nested deeper than Python's recursion limit allows; make it one list or dict of arrays, or an array" in error.message
+        assert "is nested deeper than Python's recursion limit" in error.message
 
     def forever(x: Any) -> Any:
         return forever(x + 1)

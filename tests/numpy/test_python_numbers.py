@@ -116,6 +116,7 @@ def test_operations_with_any_integer_as_a_literal(dtype: np.dtype[Any]):
                 assert outcome(tj.jit(lambda a, o=operation, t=t: o(a, t)), some(dtype)) == outcome(operation, some(dtype), t), (name, t)
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")
 def test_integers_and_bools_are_counted_as_python_counts_them():
     def f(a: Any, n: Any, m: Any) -> Any:
         return a + (n + m), a * -n, a + ~n, a + (n - m) * m, a << (n + m)
@@ -241,7 +242,8 @@ def test_arithmetic_is_checked_only_where_a_number_might_not_fit():
     assert not checked(lambda a, n: a * n, np.zeros(3, np.float32), 3)
     assert not checked(lambda a, n: a < n, np.zeros(3, np.uint8), 3)
     assert not checked(lambda a, n: a + n % 10, np.zeros(3, np.uint8), 3)
-    assert not checked(lambda a, n: np.where(a > 1, a, n), np.zeros(3, np.uint8), 3)
+    raises = np.lib.NumpyVersion(np.__version__) >= "2.5.0"  # before, numbers that do not fit wrap around there
+    assert checked(lambda a, n: np.where(a > 1, a, n), np.zeros(3, np.uint8), 3) == raises
     assert not checked(lambda a, n: a + (n + 1), np.zeros(3), 3)
     assert not checked(lambda a, n, m: a + (n - m), np.zeros(3), 3, 4)
     assert checked(lambda a, n: a + n * n, np.zeros(3), 3)

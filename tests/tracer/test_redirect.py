@@ -7,10 +7,12 @@ import importlib
 import inspect
 import math
 import math as mathematics
+import numbers
 import sys
 import threading
 import traceback
 import types
+from collections.abc import Sequence
 from functools import partial
 from math import *  # noqa: F403 -- a star import is what is tested
 from pathlib import Path
@@ -955,3 +957,16 @@ def test_classes_of_no_module():
     np.testing.assert_array_equal(f(np.ones(2)), [4, 4])
     scope["Base"].k = 3.0
     np.testing.assert_array_equal(f(np.ones(2)), [6, 6])
+
+
+def test_isinstance_of_every_kind():
+    kinds: list[Any] = [
+        int, float, bool, (int, float), int | float, np.ndarray, Sequence, numbers.Number, numbers.Real, np.floating, np.generic, object,
+        list, (int, (float, np.ndarray)), float | np.ndarray,
+    ]  # fmt: skip
+    for argument in (2, 2.5, True, np.float32(3), np.ones(2)):
+        for kind in kinds:
+            f = lambda x: isinstance(x, kind)  # noqa: B023, E731
+            assert tj.jit(f)(argument) == f(argument), (argument, kind)
+            g = lambda x: np.ones(3) * (1 if isinstance(x + 0, kind) else 2)  # noqa: B023, E731
+            assert tj.jit(g)(argument).tolist() == g(argument).tolist()

@@ -102,6 +102,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     x = array_of(f)
     have = aval(x)
+    if have.dtype.kind == "b":
+        raise DtypeError("np.gradient subtracts, and bools are not subtracted; convert them to integers", location=user_location())
     x = to_dtype(x, _floats(have.dtype))
     axes = tuple(range(have.ndim)) if axis is None else axis_list(axis, have.ndim)
     if len(varargs) not in (0, 1, len(axes)):
@@ -277,6 +279,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """The cross-correlation of two vectors, in the modes of `convolve`."""
+    if not aval(array_of(a)).ndim or not aval(array_of(v)).ndim:
+        raise reject("np.correlate takes vectors, not numbers")
     x, y = _vectors("correlate", a, v)
     if aval(y).shape[0] > aval(x).shape[0]:
         # The roles are exchanged and the result reversed, as in NumPy.

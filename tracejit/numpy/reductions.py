@@ -332,6 +332,26 @@ for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min
     FUNCTIONS[getattr(np, _name)] = _function
 for _name, _function in (("count_nonzero", count_nonzero), ("ptp", ptp), ("average", average), ("amax", max), ("amin", min)):
     FUNCTIONS[getattr(np, _name)] = _function
+
+
+def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
+    """A ufunc's `reduce`."""
+    code = fold.__code__  # type: ignore[attr-defined]
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        if dtype is not None:
+            options["dtype"] = dtype
+        unknown = [option for option in options if option not in known and options[option] is not None]
+        if unknown == ["dtype"] and name in ("maximum", "minimum"):
+            a = to_dtype(as_array(a), np.dtype(options.pop("dtype")))
+        elif unknown:
+            raise UnsupportedError(f"np.{name}.reduce with {', '.join(unknown)}= is not supported in traced code", location=user_location())
+        return fold(a, axis=axis, keepdims=keepdims, **options)
+
+    return function
+
+
 LAYOUTS.update(dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes))
 OUT_CASTING.update({std: "same_kind", ptp: "same_kind", argmax: "equiv", argmin: "equiv"})
 LAYOUTS.update({argmax: in_c_order, argmin: in_c_order, cumsum: in_order_of_operands, cumprod: in_order_of_operands})
@@ -343,9 +363,7 @@ for _ufunc, _function in (
     (np.logical_and, all),
     (np.logical_or, any),
 ):
-    UFUNCS[_ufunc, "reduce"] = lambda a, axis=0, dtype=None, out=None, keepdims=False, _f=_function, **kw: _f(
-        a, axis=axis, keepdims=keepdims, **({"dtype": dtype} if dtype else {}), **kw
-    )
+    UFUNCS[_ufunc, "reduce"] = _reduced(_ufunc.__name__, _function)
 def _accumulated(fold: Callable[..., Any]) -> Callable[..., Any]:
     def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         if aval(as_array(a)).ndim == 0:

@@ -42,6 +42,10 @@ def _data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Cal
     return run
 
 
+_INTO_WHERE = to_dtype if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else wrapped_to_dtype
+"""NumPy's where wraps Python integers that do not fit up to 2.4; then it raises OverflowError."""
+
+
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """x where condition else y.
 
@@ -51,7 +55,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return _data_dependent("where(condition)", f"{_MASK}; np.sum(mask) counts", np.where)(condition)
     if x is None or y is None:
         raise reject("np.where takes both x and y, or neither")
-    return as_rank_0_array(u.where(condition, x, y))
+    return as_rank_0_array(u.where(condition, x, y, _INTO_WHERE))
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, dtype: Any = None) -> Any:

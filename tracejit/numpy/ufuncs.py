@@ -490,12 +490,12 @@ def divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """x where condition else y, with NumPy's promotion of x and y."""
+def where(condition: Any, x: Any, y: Any, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype) -> Any:
+    """x where condition else y, with NumPy's promotion of x and y.  convert_with: what makes a Python integer fit the dtype."""
     test = _truth(condition)
     if not hasattr(test, "dtype"):
         test = np.bool_(test)
-    a, b = promote(x, y, convert_with=wrapped_to_dtype)
+    a, b = promote(x, y, convert_with=convert_with)
     test, a, b = broadcast([test, a, b], [aval(test).shape, aval(a).shape, aval(b).shape])
     return p.select(test, a, b)
 

@@ -205,10 +205,9 @@ def _isinstance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar, a traced Python number that number."""
     if not isinstance(x, (Tracer, Dim)):
         return isinstance(x, kinds)
-    if isinstance(x, kinds):
+    if issubclass(type_of(x), kinds):
         return True
-    flat = kinds if isinstance(kinds, tuple) else (kinds,)
-    return any(isinstance(k, type) and issubclass(type_of(x), k) for k in flat)
+    return any(kind in type(x).__mro__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
 
 
 def type_of(x: Any) -> type:

@@ -572,6 +572,8 @@ def _number(result: Any, other: Any) -> Any:
     return result
 
 
+_MATCHES_SEQUENCES = 1 << 5
+"""The flag of a type whose objects match `case [a, b]:`."""
 _ONE = {"b": 1, "i": 1, "f": 1.0}
 _OF_NUMBERS = frozenset({
     "real", "imag", "conjugate", "numerator", "denominator", "bit_length", "bit_count", "to_bytes", "as_integer_ratio", "is_integer", "hex",
@@ -666,6 +668,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Tracer, f"__i{_name}__", _in_place(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge", "divmod"):
     setattr(Tracer, f"__{_name}__", _operator(_name))
+if np.ndarray.__flags__ & _MATCHES_SEQUENCES:  # from NumPy 2.5 on
+    cast("Any", Sequence).register(Tracer)
 Tracer.__rdivmod__ = _reflected("divmod")  # type: ignore[attr-defined]
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Tracer, f"__{_name}__", _unary(_name))
