@@ -144,28 +144,83 @@ def test_what_the_next_iteration_would_see_is_refused(name: str) -> None:
 
 
 def test_caches_may_be_filled() -> None:
-    cache: dict[int, float] = {}
+    cache: dict[int, tuple[float, int]] = {}
 
     def kernel(n: int) -> float:
         if n not in cache:
-            cache[n] = 2.0 * n
-        return cache[n]
+            cache[n] = (2.0 * n, n)
+        return cache[n][0]
 
     def f(x: Any) -> Any:
         simulation = Simulation(x)
         own: dict[str, Any] = {}
         for i in tj.range(3):
             x += kernel(4) + simulation.weight
-            own["first"] = 2.0
-            x[i] *= own["first"]
+            own["first"] = [2.0]
+            x[i] *= own["first"][0]
             simulation.count = 0  # what it was
         return x
 
     got = tj.jit(f)(np.ones(4))
-    assert cache == {4: 8.0}
+    assert cache == {4: (8.0, 4)}
     cache.clear()
     np.testing.assert_array_equal(got, f(np.ones(4)))
-    assert cache == {4: 8.0}
+    assert cache == {4: (8.0, 4)}
+
+
+def test_numbers_that_the_body_makes_may_be_counters() -> None:
+    """Under a name or key that was not there a number looks like a cache's; the next iteration would count on."""
+
+    class Owner:
+        @cached_property
+        def k(self) -> int:
+            return 3
+
+    outside: dict[str, int] = {}
+    owner = Owner()
+
+    def in_a_dict(x: Any) -> Any:
+        found: dict[str, int] = {}
+        for _ in tj.range(5):
+            found["n"] = found.get("n", 0) + 1
+        return x * found["n"]
+
+    def in_one_outside(x: Any) -> Any:
+        for _ in tj.range(5):
+            outside["n"] = outside.get("n", 0) + 1
+        return x * outside["n"]
+
+    def in_an_attribute(x: Any) -> Any:
+        made: Any = Owner()
+        for _ in tj.range(5):
+            made.n = getattr(made, "n", 0) + 1
+        return x * made.n
+
+    def in_one_of_an_object_outside(x: Any) -> Any:
+        for _ in tj.range(5):
+            owner.n = getattr(owner, "n", 0) + 1  # type: ignore[attr-defined]
+        return x * owner.n  # type: ignore[attr-defined]
+
+    def in_a_body(x: Any) -> Any:
+        def body(i: Any, a: Any) -> Any:
+            outside["m"] = outside.get("m", 0) + 1
+            return a + outside["m"]
+
+        return tj.lax.fori_loop(0, 3, body, x)
+
+    for f in (in_a_dict, in_one_outside, in_an_attribute, in_one_of_an_object_outside, in_a_body):
+        with pytest.raises(TracerError, match="which would happen once"):
+            tj.jit(f)(np.ones(3))
+        outside.clear()
+        vars(owner).pop("n", None)
+
+    def cached(x: Any) -> Any:
+        own = Owner()
+        for _ in tj.range(5):
+            x += own.k + owner.k
+        return x
+
+    assert tj.jit(cached)(np.ones(1)) == 31
 
 
 def test_arrays_of_objects_change_in_place() -> None:

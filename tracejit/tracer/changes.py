@@ -20,7 +20,7 @@ from tracejit.support.nodes import field, record
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.captured import CellTracer, Reads
-from tracejit.tracer.contents import contents, copied, family, is_keyed, merge, namespace_of, refill, same
+from tracejit.tracer.contents import contents, copied, family, is_keyed, may_be_counted, merge, namespace_of, refill, same
 from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
@@ -127,12 +127,14 @@ class Changes:
             before = mark.stores.get(key, store.before)
             if before is MISSING and isinstance(store.place, AttributePlace):
                 before = default_of(type(store.place.owner), store.place.name)
-            if before is not MISSING and not same(before, store.place.read()):
+            now = store.place.read()
+            if may_be_counted(now) if before is MISSING else not same(before, now):
                 return str(store.place)
         for key, copy in self._copies.items():
             before, now = mark.copies.get(key, copy.first), contents(copy.copy)
             grown = len(now) > len(before) and is_keyed(type(copy.copy))  # a cache
-            if (len(now) != len(before) and not grown) or not all(map(same, before, now)):
+            counted = grown and any(map(may_be_counted, now[len(before) + 1 :: 2]))
+            if (len(now) != len(before) and not grown) or counted or not all(map(same, before, now)):
                 return self._where(copy.original)
         for kind, name, before, now in self._class_changes():
             before = mark.classes.get((kind, name), before)

@@ -18,10 +18,11 @@ import numpy as np
 
 from tracejit.tracer.ownership import module_of
 
-__all__ = ["contents", "copied", "family", "is_keyed", "merge", "namespace_of", "refill", "same", "underlying"]
+__all__ = ["contents", "copied", "family", "is_keyed", "may_be_counted", "merge", "namespace_of", "refill", "same", "underlying"]
 
 _VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
 _NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
+_COUNTED = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def _pairs(items: Iterator[tuple[Any, Any]] | Any) -> tuple[Any, ...]:
@@ -114,6 +115,11 @@ def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
         own = object.__getattribute__(container, "__dict__")
         object.__setattr__(made, "__dict__", made if own is container else own)
     return made
+
+
+def may_be_counted(value: Any) -> bool:
+    """Whether a value under a new key may be no cache's: another iteration of a loop would find it, and go on from it."""
+    return type(value) in _COUNTED
 
 
 def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:

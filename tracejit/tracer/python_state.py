@@ -2,7 +2,8 @@
 
 A body is traced once and stands for every iteration. What it does to arrays is recorded; what it does to Python's own objects (two
 attributes that swap their arrays, a counter, an iterator that moves on) happens while tracing, once, and the next iteration would not see
-it. So all that the body can reach is looked at before and after. What it adds under a new name or key is taken for a cache that it fills.
+it. So all that the body can reach is looked at before and after. What it adds under a new name or key is taken for a cache that it fills,
+unless it is a number or text: that may be counted up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, MethodWrapperType
 from typing import Any
 
@@ -19,9 +20,9 @@ import numpy as np
 
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.contents import contents, family, is_keyed, namespace_of, same
+from tracejit.tracer.contents import contents, family, is_keyed, may_be_counted, namespace_of, same
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
-from tracejit.tracer.places import MISSING, default_of
+from tracejit.tracer.places import MISSING, StandIn, default_of, held_by_class
 from tracejit.tracer.redirect import current_trace
 from tracejit.tracer.tracer import Tracer
 
@@ -147,15 +148,21 @@ def _iterator(item: Any) -> tuple[Any, ...]:
 
 
 def _changed_key(before: dict[Any, Any], after: dict[Any, Any]) -> Any:
-    """A key whose value has changed or that has gone, in a tuple: a new one is a cache's."""
-    return next(((key,) for key, value in before.items() if key not in after or not same(value, after[key])), None)
+    """A key whose value has changed or that has gone, in a tuple; or a new one that may be a counter's."""
+    changed = next(((key,) for key, value in before.items() if key not in after or not same(value, after[key])), None)
+    return changed or next(((key,) for key in after if key not in before and may_be_counted(after[key])), None)
 
 
 def _changed_attributes(item: Any, before: dict[str, Any]) -> str | None:
     namespace = namespace_of(item)
     now = _attributes(item) if namespace is None else namespace
+    now = {name: value for name, value in now.items() if name in before or not _is_cached_property(item, name)}
     key = _changed_key(before, now) or next(((name,) for name in now if name not in before and _was_inherited(item, name, now[name])), None)
     return None if key is None else f"{key[0]!r} of an object of class {type(item).__name__}"
+
+
+def _is_cached_property(item: Any, name: str) -> bool:
+    return isinstance(held_by_class(type(item), name), (cached_property, StandIn))
 
 
 def _was_inherited(item: Any, name: str, value: Any) -> bool:
