@@ -91,3 +91,18 @@ def test_errors_name_the_fault_and_the_line(expression: str, message: str):
     with pytest.raises(ShapeError, match=message) as caught:
         tj.jit(lambda x: f(np, x))(np.zeros((3, 4)))
     assert "user_program.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_nothing_lies_beyond_the_ends(name: str, mode: str):
+    """An infinite tap meets no zeros there."""
+    f = eval(f"lambda x, k: np.{name}(x, k, {mode!r})")
+    jitted = tj.jit(f)
+    for n in (1, 4, 9, 17, 40):
+        for m in (1, 2, 3, 9, 17):
+            for special in (np.inf, np.nan, 2.0):
+                x, k = np.arange(1.0, n + 1), np.arange(1.0, m + 1)
+                k[m // 2] = special
+                with np.errstate(all="ignore"):
+                    np.testing.assert_array_equal(jitted(x, k), f(x, k))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent
+from tracejit.ir.types import LARGE, Dim, Extent
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, known, reject
 from tracejit.numpy.creation import zeros_like
@@ -315,11 +315,10 @@ def _slide(x: Any, taps: Any, mode: str) -> Any:
         case _:
             raise reject(f"the mode of a convolution is 'full', 'same' or 'valid', not {mode!r}")
     dtype = aval(x).dtype
-    if not (is_zero(low) and is_zero(high)):
-        x = p.pad(x, dtype.type(0), (low,), (high,))
     count = n + low + high - m + 1
     if isinstance(m, int) and m <= _UNROLLED_TAPS:
-        return _tap_by_tap(x, taps, m, count)
+        return _with_edges(x, taps, m, low, high)
+    x = _padded(x, low, high)
     # Row j of `windows` is x from j on: rows of x, each one element longer when they are read again.
     total = n + low + high
     flat = p.reshape(p.broadcast_in_dim(x, (m, total), (1,)), (m * total,))
@@ -328,14 +327,33 @@ def _slide(x: Any, taps: Any, mode: str) -> Any:
     return dot_general(taps, windows, ((0,), (0,)))
 
 
-def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent) -> Any:
+def _padded(x: Any, low: Extent, high: Extent) -> Any:
+    return x if is_zero(low) and is_zero(high) else p.pad(x, aval(x).dtype.type(0), (low,), (high,))
+
+
+def _with_edges(x: Any, taps: Any, m: int, low: Extent, high: Extent) -> Any:
+    """The middle, where all taps lie on x, and the ends, where some lie beyond it."""
+    n = aval(x).shape[0]
+    value = taps.known() if isinstance(taps, Tracer) else taps
+    if value is not None and np.isfinite(value).all():  # times zero it is zero
+        return _tap_by_tap(_padded(x, low, high), taps, m, n + low + high - m + 1, (0, 0))
+    if (is_zero(low) and is_zero(high)) or not ((isinstance(n, int) or m <= LARGE) and n >= m):
+        return _tap_by_tap(x, taps, m, n + low + high - m + 1, (low, high))
+    first = _tap_by_tap(part(x, 0, 0, m - 1), taps, m, low, (low, 0))
+    middle = _tap_by_tap(x, taps, m, n - m + 1, (0, 0))
+    last = _tap_by_tap(part(x, 0, n - m + 1, m - 1), taps, m, high, (0, high))
+    return concatenate([piece for piece, width in ((first, low), (middle, 1), (last, high)) if not is_zero(width)])
+
+
+def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent, widths: tuple[Extent, Extent]) -> Any:
+    """Products are padded, not x: nothing lies beyond its ends, not even a zero that an infinite tap would make NaN."""
     dtype = aval(x).dtype
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype
     x, taps = to_dtype(x, wide), to_dtype(taps, wide)
     multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
     out: Any = None
     for j in range(m):
-        term = multiply(part(x, 0, j, count), element_at(taps, j))
+        term = part(_padded(multiply(x, element_at(taps, j)), *widths), 0, j, count)
         out = term if out is None else add(out, term)
     return to_dtype(out, dtype)
 

@@ -354,6 +354,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise DtypeError(f"np.copyto: a Python number cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
     if not number and not np.can_cast(aval(x).dtype, dst.dtype, casting):
         raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
+    have = aval(x).shape
+    if len(have) > dst.ndim and {*have[: len(have) - dst.ndim]} == {1}:  # as in an assignment
+        x = reshape(x, have[len(have) - dst.ndim :])
     value = spread(to_dtype(x, dst.dtype), dst.shape)
     if where is not True:
         value = choose_between(spread(array_of(where), dst.shape), value, dst)
