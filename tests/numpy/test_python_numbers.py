@@ -382,6 +382,8 @@ def test_rounding_of_decimals_is_pythons():
 
 def test_powers_of_bools():
     for n in (0, 1, 2, 3):
-        want = np.array([True, False]) ** n
-        found = tj.jit(lambda b, n: b**n)(np.array([True, False]), n)
-        assert (found.dtype, found.tolist()) == (want.dtype, want.tolist())
+        for b in (np.array([True, False]), np.array(True), np.bool_(True)):
+            want, found = b**n, tj.jit(lambda b, n: b**n)(b, n)
+            assert (found.dtype, found.tolist()) == (want.dtype, want.tolist())
+            literal = tj.jit(eval(f"lambda b: b**{n}"))(b)
+            assert (literal.dtype, literal.tolist()) == (want.dtype, want.tolist())

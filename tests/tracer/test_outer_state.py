@@ -805,3 +805,19 @@ def test_arrays_that_are_made_by_the_users_own_classes():
         for value in (1.0, 4.0):
             wrapped.a = np.array([value, 2.0, 3.0])
             assert jitted(X).tolist() == f(X).tolist()
+
+
+def test_a_modules_dict():
+    module = types.ModuleType("with_a_dict")
+    forms: list[Callable[[Any], Any]] = [
+        lambda x: x * module.__dict__["k"], lambda x: x * vars(module)["k"], lambda x: x * module.__dict__.get("k"),
+        lambda x: x * vars(module)["w"], lambda x: x * (1 if "other" in vars(module) else 2), lambda x: x * ("other" in globals()),
+    ]  # fmt: skip
+    for f in forms:
+        module.k, module.w = 2.0, np.ones(3)
+        jitted = tj.jit(f)
+        assert jitted(X).tolist() == f(X).tolist()
+        module.k, module.w, module.other = 5.0, np.full(3, 5.0), 1
+        assert jitted(X).tolist() == f(X).tolist()
+        del module.other
+        assert jitted(X).tolist() == f(X).tolist()

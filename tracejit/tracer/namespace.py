@@ -89,7 +89,10 @@ class Namespace(dict[str, Any]):
         return default if value is MISSING else value
 
     def __contains__(self, name: object) -> bool:
-        return name in self.real
+        if isinstance(name, str) and name not in self.real:
+            self.missed(name)
+            return False
+        return isinstance(name, str) and self.find(name) is not MISSING
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.real)
@@ -160,12 +163,17 @@ class Builtins(dict[str, Any]):
 class ModuleView(ModuleType):
     """A module whose members are substituted when they are looked up: NumPy, `math`, and modules of the user."""
 
-    def __init__(self, real: ModuleType, substitute: Callable[[dict[str, Any], str, Any], Any]) -> None:
+    def __init__(
+        self, real: ModuleType, substitute: Callable[[dict[str, Any], str, Any], Any], namespace: Namespace | None = None
+    ) -> None:
         object.__setattr__(self, "__real__", real)
+        object.__setattr__(self, "__namespace__", real.__dict__ if namespace is None else namespace)
         object.__setattr__(self, "__substitute__", substitute)
 
     def __getattribute__(self, name: str) -> Any:
         real = object.__getattribute__(self, "__real__")
+        if name == "__dict__":
+            return object.__getattribute__(self, "__namespace__")
         if name[:2] == "__":
             return type(self) if name == "__class__" else (real if name == "__real__" else getattr(real, name))
         try:

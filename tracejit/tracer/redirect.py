@@ -250,8 +250,10 @@ class _Substitution:
         with self.lock:
             view = self.modules.get(name)
             if view is None or object.__getattribute__(view, "__real__") is not module:
-                view = self.modules[name] = ModuleView(
-                    module, self.name if is_users_module(module) else lambda _n, _a, value: self.value(value)
+                view = self.modules[name] = (
+                    ModuleView(module, self.name, self.namespace(module.__dict__))
+                    if is_users_module(module)
+                    else ModuleView(module, lambda _n, _a, value: self.value(value))
                 )
             return view
 
