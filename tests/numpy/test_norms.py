@@ -51,3 +51,20 @@ def test_integers_are_measured_in_double_precision():
 def test_errors(expression: str, error: Any, message: str):
     with pytest.raises(error, match=message):
         tj.jit(lambda x: eval(f"np.linalg.{expression}", {"np": np, "x": x}))(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("call", ["outer(m, v)", "outer(v, s)", "cross(v[:2], v[:2])", "cross(m, m)"])
+def test_what_np_linalg_does_not_take(call: str):
+    f = eval(f"lambda m, v, s: np.linalg.{call}")
+    arguments = np.ones((2, 2)), np.arange(3.0), np.array(2.0)
+    with pytest.raises(ValueError, match=r".*"):
+        f(*arguments)
+    with pytest.raises(ValueError, match="takes"):
+        tj.jit(f)(*arguments)
+
+
+def test_products_of_np_linalg():
+    v, w = np.arange(3.0), np.array([2.0, -1.0, 5.0])
+    of_columns = lambda v, w: np.linalg.cross(v[:, None], w[:, None], axis=0)  # noqa: E731
+    for f in (np.linalg.outer, np.linalg.cross, of_columns):
+        np.testing.assert_array_equal(tj.jit(f)(v, w), f(v, w))

@@ -119,6 +119,21 @@ def matrix_power(a: Any, n: Any) -> Any:
     return u.unchanged(result) if result is a else result
 
 
+def _outer(x1: Any, x2: Any, /) -> Any:
+    """np.linalg.outer, which unlike np.outer takes vectors only."""
+    if aval(array_of(x1)).ndim != 1 or aval(array_of(x2)).ndim != 1:
+        raise reject("np.linalg.outer takes two vectors; np.outer flattens")
+    return linear.outer(x1, x2)
+
+
+def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """np.linalg.cross, which unlike np.cross takes vectors of 3 only."""
+    for x in (array_of(x1), array_of(x2)):
+        if aval(x).shape[axis_index(axis, aval(x).ndim)] != 3:
+            raise reject("np.linalg.cross takes vectors of 3 elements")
+    return linear.cross(x1, x2, axis=axis)
+
+
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
     """The product of a chain of matrices in the cheapest order; a vector may stand at either end."""
     xs = linear.alike(*arrays)
@@ -164,7 +179,7 @@ def _chain(xs: Sequence[Any], sizes: Sequence[Any]) -> Any:
 FUNCTIONS.update({
     np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
-    np.linalg.outer: linear.outer, np.linalg.cross: linear.cross, np.linalg.tensordot: linear.tensordot,
+    np.linalg.outer: _outer, np.linalg.cross: _cross, np.linalg.tensordot: linear.tensordot,
     np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot, np.linalg.matrix_transpose: shaping.matrix_transpose,
     np.linalg.diagonal: lambda x, /, *, offset=0: linear.diagonal(x, offset, -2, -1),
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: linear.trace(x, offset, -2, -1, dtype),
