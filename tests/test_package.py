@@ -78,3 +78,23 @@ def test_wheel_holds_the_whole_package_and_nothing_else(wheel: Path):
     shipped = {n for n in names if n.endswith(".py")}
     assert shipped == {str(path.relative_to(ROOT)) for path in (ROOT / "tracejit").rglob("*.py")}
     assert any(n.endswith("licenses/LICENSE") for n in names)
+
+
+def test_first_calls_from_many_threads():
+    """What is imported before anything is traced is asked for by all of them at once."""
+    python(
+        "import numpy as np, tracejit as tj, threading, sys\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "barrier, failed = threading.Barrier(6), []\n"
+        "f = tj.jit(lambda x: x + 1)\n"
+        "def work():\n"
+        "    barrier.wait()\n"
+        "    try:\n"
+        "        assert f(np.arange(3.0)).tolist() == [1, 2, 3]\n"
+        "    except BaseException as error:\n"
+        "        failed.append(error)\n"
+        "threads = [threading.Thread(target=work) for _ in range(6)]\n"
+        "[t.start() for t in threads]\n"
+        "[t.join() for t in threads]\n"
+        "assert not failed, failed\n"
+    )

@@ -783,3 +783,19 @@ def test_arguments_that_are_not_differentiated_are_arrays_like_others():
 
     with pytest.raises(UnsupportedError, match="changed in place"):
         tj.grad(changes)(b, a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_gradients_at_the_smallest_extents(n: int):
+    x = np.arange(1.0, n + 1) / 3
+    forms: list[Callable[[Any], Any]] = [
+        np.prod, np.nanprod, np.sum, lambda x: np.maximum.accumulate(x).sum(), lambda x: np.diff(np.pad(x, 1)).prod(), lambda x: x @ x,
+        lambda x: np.prod(x.reshape(-1, 1), axis=0).sum(), lambda x: np.cumprod(x).sum(), lambda x: np.cumsum(x).prod(),
+        lambda x: np.max(x, initial=0.1), lambda x: (x[:, None] @ x[None]).sum(), lambda x: np.pad(x, 1).prod(), np.trapezoid,
+        lambda x: np.repeat(x, 2).prod(), lambda x: np.outer(x, x).sum(), lambda x: np.roll(x, 1).prod(),
+    ]  # fmt: skip
+    for f in forms:
+        numeric = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(n)]
+        for gradient in (tj.grad(f), tj.jit(tj.grad(f)), tj.jacfwd(f)):
+            np.testing.assert_allclose(gradient(x), np.array(numeric).reshape(n), rtol=1e-6, atol=1e-8)
+        assert tj.jit(tj.hessian(f))(x).shape == (n, n)

@@ -1,5 +1,7 @@
 """The lax names against plain NumPy, eagerly, compiled, and with symbolic extents."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
@@ -177,3 +179,35 @@ def test_axes_of_extent_1_are_repeated(jit: bool):
         )
     with pytest.raises(ShapeError, match=r"\[add\] operands differ in shape: f64\[3,4\], f64\[4\]"):
         run(lax.add)(x, y[0])
+
+
+FIRST_CALLS = [
+    "tj.lax.fori_loop(0, 3, lambda i, s: s + i, np.zeros(2))", "tj.lax.while_loop(lambda s: s < 5, lambda s: s + 1.0, 0.0)",
+    "tj.lax.pad(np.ones(2), 0.0, [(1, 1, 0)])", "tj.lax.scan(lambda c, x: (c + x, c * x), 0.0, np.arange(3.0))",
+    "tj.lax.map(lambda v: np.array([v, v]), np.arange(3.0))", "tj.lax.switch(1, [lambda x: x, lambda x: -x], np.ones(2))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", FIRST_CALLS)
+def test_without_jit_and_before_anything_was_traced(call: str):
+    source = f"import numpy as np, tracejit as tj; print(repr({call}))"
+    found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == repr(eval(call))
+
+
+def test_the_function_of_map_is_traced_as_that_of_scan():
+    log = np.zeros(2)
+
+    def counts(v: Any) -> Any:
+        log[0] += 1
+        return v * 2
+
+    with pytest.raises(UnsupportedError, match="changed in place"):
+        tj.lax.map(counts, np.arange(3.0))
+
+    def fills(v: Any) -> Any:
+        z = np.zeros(2)
+        z[0] = v
+        return z + np.full(2, v) + max(v, 2.0)
+
+    np.testing.assert_array_equal(tj.lax.map(fills, np.arange(4.0)), [fills(v) for v in np.arange(4.0)])

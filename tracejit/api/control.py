@@ -70,7 +70,9 @@ def _layouts(leaves: Sequence[Any]) -> list[Layout]:
 
 
 def _lying(x: Any, layout: Layout) -> Any:
-    """A result, whose layout is known."""
+    """A result, whose layout is known; without a trace one of rank 0 is a NumPy scalar, as compiled functions give it."""
+    if isinstance(x, np.ndarray) and not x.ndim:
+        return x[()]
     if isinstance(x, Tracer):
         x.layout = layout
     return x
@@ -208,6 +210,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     >>> tj.jit(lambda xs: tj.lax.map(lambda x: x @ x, xs))(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([ 5., 25.])
     """
+    f = _redirected(f)
     return scan(lambda c, x: (c, f(x)), None, xs)[1]
 
 

@@ -12,7 +12,10 @@ from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.tracer.interpreter import prepare
 from tracejit.tracer.tracer import handed_out
+
+prepare()  # what is called without jit needs the operators of arrays before anything is traced
 
 
 def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:

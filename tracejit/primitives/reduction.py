@@ -161,6 +161,8 @@ class ReduceProd(_Reduction):
         total: Extent = 1
         for a in self.axes:
             total = total * shape[a]
+        if isinstance(total, int) and total == 0:  # the product of nothing, or nothing
+            return out, reduce_sum(t, self.axes)
         y = reshape(transpose(x, order), (*outer, total))
         s = reshape(transpose(t, order), (*outer, total))
         one = broadcast_in_dim(aval_of_argument(x).dtype.type(1), (*outer, 1), ())
@@ -430,6 +432,8 @@ def _shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
     from tracejit.primitives.shape import pad, slice_array
 
     shape = shape_of(x)
+    if isinstance(shape[axis], int) and shape[axis] == 0:
+        return x
     inner = tuple(n - 1 if d == axis else n for d, n in enumerate(shape))
     start, before, after = ([0] * len(shape) for _ in range(3))
     start[axis], before[axis], after[axis] = (1, 0, 1) if reverse else (0, 1, 0)

@@ -8,6 +8,7 @@ is a linked list of parents held in a context variable, so threads and async tas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "surely_runs",
+    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "prepare", "surely_runs",
     "use_interpreter",
 ]  # fmt: skip
 
@@ -138,6 +139,14 @@ def before_tracing(prepare: Callable[[], Any]) -> None:
     _preparations.append(prepare)
 
 
+def prepare() -> None:
+    """Run what `before_tracing` was given, now.  Several threads may do so at once."""
+    for preparation in tuple(_preparations):
+        preparation()
+        with suppress(ValueError):  # another thread was as far
+            _preparations.remove(preparation)
+
+
 class use_interpreter:
     """Make `interpreter` the current one inside the block.  A class: entered for every operation of every transformation."""
 
@@ -147,9 +156,8 @@ class use_interpreter:
         self._interpreter = interpreter
 
     def __enter__(self) -> Interpreter:
-        while _preparations:
-            _preparations[-1]()
-            _preparations.pop()
+        if _preparations:
+            prepare()
         self._token = _current.set(self._interpreter)
         return self._interpreter
 
