@@ -276,3 +276,16 @@ def test_powers_by_loops_that_end_elsewhere_for_each_copy(agree: Any, dtype: str
     x, y = np.array([0, 3, 1, 2, 7, 5, 4], dtype), np.array([[4, 0, 1], [9, 2, 3], [5, 17, 3]], dtype)
     agree(lambda xp, x, y: (np.power.outer(x, y), np.power.outer(y, x), np.power.outer(y, y)), x, y, protocols=False)
     agree(lambda xp, x, y: (xp.power(y[..., None], x), xp.power(x[:, None, None], y)), x, y)
+
+
+def test_masks_of_what_is_not_nan(agree: Any):
+    x, mask = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]]), np.array([[True, True, False], [True, True, True]])
+    agree(lambda xp, x, m: (xp.nanmean(x, axis=1, where=m), xp.nanvar(x, where=m), xp.nanstd(x, axis=1, where=m, keepdims=True)), x, mask)
+
+
+@pytest.mark.parametrize(
+    "call", ["argmax(x, axis=(0, 1))", "cumsum(x, axis=(0,))", "argmin(x, axis=())", "maximum.accumulate(x, axis=(0,))"]
+)
+def test_one_axis_where_one_is_meant(call: str):
+    with pytest.raises(TypeError, match="one axis is expected"):
+        tj.jit(eval(f"lambda x: np.{call}"))(np.ones((2, 3)))

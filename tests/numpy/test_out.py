@@ -129,3 +129,16 @@ def test_numbers_that_are_copied_in(value: Any, dtype: str):
 def test_constants_that_are_padded_with(value: Any, dtype: str):
     with np.errstate(all="ignore"):
         agrees(f"np.pad(x, 1, constant_values={value})", np.ones(3, dtype), np.zeros(1))
+
+
+CASTINGS = ["", ", casting='no'", ", casting='safe'", ", casting='unsafe'", ", dtype='f8'", ", dtype='f2', casting='safe'",
+            ", dtype='i4', casting='unsafe'"]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", CASTINGS)
+@pytest.mark.parametrize("call", ["np.add(x, z{})", "np.subtract.outer(x, z{})", "np.greater(x, z{})", "np.add(x, z, out=x{})"])
+def test_rules_of_conversion(call: str, options: str):
+    with np.errstate(all="ignore"):
+        for one in ("f2", "f4", "f8", "i1", "i4", "u1"):
+            for other in ("f4", "i4", "u1"):
+                agrees(call.format(options), np.array([1, 2, 3]).astype(one), np.array([3, 1, 2]).astype(other))

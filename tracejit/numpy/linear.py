@@ -311,10 +311,10 @@ for _name in ("matvec", "vecmat", "vecdot"):
         UFUNCS[getattr(np, _name)] = globals()[_name]
 
 
-def outer_of(function: Any, a: Any, b: Any) -> Any:
+def outer_of(function: Any, a: Any, b: Any, **options: Any) -> Any:
     """function of every element of a with every element of b, the axes of b after those of a."""
     x, y = array_of(a), array_of(b)
-    return function(p.reshape(x, (*aval(x).shape, *(1,) * aval(y).ndim)), y)
+    return function(p.reshape(x, (*aval(x).shape, *(1,) * aval(y).ndim)), y, **options)
 
 
 for _ufunc in (
@@ -322,6 +322,6 @@ for _ufunc in (
     np.greater, np.greater_equal, np.arctan2, np.hypot, np.floor_divide, np.remainder, np.logical_and, np.logical_or, np.logical_xor,
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.copysign, np.fmax, np.fmin,
 ):  # fmt: skip
-    UFUNCS[_ufunc, "outer"] = lambda a, b, /, _f=_ufunc, **_: outer_of(UFUNCS[_f], a, b)
+    UFUNCS[_ufunc, "outer"] = lambda a, b, /, _f=_ufunc, **options: outer_of(UFUNCS[_f], a, b, **options)
 for _function in (dot, inner, vdot, outer, tensordot, kron, diagonal, trace, cross):
     FUNCTIONS[getattr(np, _function.__name__)] = _function

@@ -103,11 +103,16 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     return to_dtype(u.divide(r.sum(x, axis, wide, keepdims=keepdims), to_dtype(count, wide)), result)
 
 
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    """The variance of what is not NaN; NaN where no more than `ddof` numbers are."""
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = None
+) -> Any:
+    """The variance of what is not NaN (where a mask holds); NaN where no more than `ddof` numbers are."""
     x, gone = _without(a, 0)
     if gone is None:
-        return r.var(x, axis, dtype, None, ddof, keepdims)
+        return r.var(x, axis, dtype, None, ddof, keepdims, where=where)
+    if where is not None and where is not True:
+        gone = u.logical_or(gone, u.logical_not(where))
+        x = u.where(where, x, 0)
     result = aval(x).dtype if dtype is None else np.dtype(dtype)
     wide = np.dtype(np.float32) if result == np.float16 else result
     x = to_dtype(x, wide)
@@ -119,9 +124,11 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), result)
 
 
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    """The standard deviation of what is not NaN."""
-    return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims))
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = None
+) -> Any:
+    """The standard deviation of what is not NaN (where a mask holds)."""
+    return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where))
 
 
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))

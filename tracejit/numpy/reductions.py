@@ -29,6 +29,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _one_axis(axis: Any, rank: int) -> int:
+    """An axis, counted from the first.  Raises: TracerError for several."""
+    if isinstance(axis, (tuple, list)):
+        raise TracerError(f"one axis is expected, not {axis!r}; reshape the array so that several become one", location=user_location())
+    return normalize_axes(axis, rank)[0]
+
+
 def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as numpy.exceptions.AxisError would)."""
     if axis is None:
@@ -239,7 +246,7 @@ def _arg(primitive: Any) -> Callable[..., Any]:
             flat = reshape(x, (have.size,))
             result = bind(primitive(0), flat)
             return reshape(result, (1,) * have.ndim) if keepdims is True else result
-        (k,) = normalize_axes(axis, have.ndim)
+        k = _one_axis(axis, have.ndim)
         return _keep(bind(primitive(k), x), have.shape, (k,), keepdims is True)
 
     return function
@@ -257,7 +264,7 @@ def _cumulative(name: str) -> Callable[..., Any]:
         x = to_dtype(u.not_equal(x, 0), np.int64) if truth else to_dtype(x, want)
         if axis is None or aval(x).ndim == 0:
             x, axis = reshape(x, (aval(x).size,)), axis or 0
-        (k,) = normalize_axes(axis, aval(x).ndim)
+        k = _one_axis(axis, aval(x).ndim)
         out = p.cumulative(name, x, k)
         return u.not_equal(out, 0) if truth else out
 
@@ -382,7 +389,7 @@ def _running(name: str) -> Callable[..., Any]:
 
     def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         x = as_array(a) if dtype is None else to_dtype(as_array(a), np.dtype(dtype))
-        (k,) = normalize_axes(axis, aval(x).ndim)
+        k = _one_axis(axis, aval(x).ndim)
         return p.cumulative(name, x, k)
 
     return function

@@ -18,7 +18,7 @@ from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, SPREADING, Tracer, handed_out
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, SPREADING, Tracer, handed_out
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
@@ -471,6 +471,7 @@ def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: 
 
 AS_IS.update((real, nan_to_num))
 SPREADING.update((clip, round, around, fix))
+OUT_CASTING.update({round: "equiv", around: "equiv"})  # NumPy rounds in the dtype of out=
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
 for _elementwise in (where, clip, _finite, fix, isreal, iscomplex, isclose, conjugate):
     LAYOUTS[_elementwise] = in_order_of_operands

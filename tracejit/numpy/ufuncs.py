@@ -128,6 +128,9 @@ def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
                 found = _of_integers(mirrored, y, x)
             if found is not None:
                 return found
+        elif kwargs.get("dtype") is not None and np.dtype(kwargs["dtype"]).kind != "b":
+            raise DtypeError(f"np.{name} gives bools; dtype= can be nothing else", location=user_location())
+        kwargs.pop("dtype", None)
         return plain(x, y, **kwargs)
 
     compare.__name__ = compare.__qualname__ = name

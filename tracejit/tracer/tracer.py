@@ -14,7 +14,15 @@ import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import ConcretizationError, LeakedTracerError, ShapeError, TracerError, UnsupportedAttribute, UnsupportedError
+from tracejit.support.errors import (
+    ConcretizationError,
+    DtypeError,
+    LeakedTracerError,
+    ShapeError,
+    TracerError,
+    UnsupportedAttribute,
+    UnsupportedError,
+)
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
@@ -207,6 +215,9 @@ class Tracer:
             function = UFUNCS.get((ufunc, method))
         if function is None:
             return _computed_now(getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}")
+        casting = kwargs.pop("casting", "same_kind")
+        if casting != "same_kind":
+            inputs = tuple(_cast(ufunc, inputs, kwargs, casting))
         out = kwargs.pop("out", None)
         if isinstance(out, tuple):
             out = out[0] if len(out) == 1 else out
@@ -214,7 +225,7 @@ class Tracer:
             return handed_out(function, *inputs, **kwargs)
         where = kwargs.pop("where", True)
         result = function(*inputs, **kwargs)
-        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out))
+        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting=casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
@@ -539,12 +550,25 @@ OUT_CASTING: dict[Any, str] = {}
 """By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"); "equiv": not at all."""
 
 
-def _write_out(out: Any, result: Any, function: Any = None) -> Any:
+def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
+    """The operands of a ufunc by another rule than "same_kind".  Raises: DtypeError where it forbids what has to be converted."""
+    dtype = kwargs.get("dtype")
+    if casting == "unsafe":  # which allows any conversion to dtype=
+        return [x if dtype is None or not isinstance(x, Tracer) else METHODS["astype"](x, dtype) for x in inputs]
+    strong = [x.dtype for x in inputs if isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.aval.weak)]
+    loop = np.dtype(dtype) if dtype is not None else np.result_type(*strong) if strong else None
+    if any(not np.can_cast(have, loop, casting) for have in strong):  # type: ignore[arg-type]
+        names = ", ".join(map(str, strong))
+        raise DtypeError(f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location())
+    return list(inputs)
+
+
+def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
     """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises: DtypeError, ShapeError where NumPy does."""
     if isinstance(out, tuple):
         if len(out) == 1:
-            return _write_out(out[0], result, function)
-        return tuple([made if to is None else _write_out(to, made, function) for to, made in zip(out, result, strict=True)])
+            return _write_out(out[0], result, function, casting)
+        return tuple([made if to is None else _write_out(to, made, function, casting) for to, made in zip(out, result, strict=True)])
     if not isinstance(out, Tracer):
         raise UnsupportedError(
             "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the function, by np.zeros, "
@@ -554,7 +578,7 @@ def _write_out(out: Any, result: Any, function: Any = None) -> Any:
     shape = np.shape(result)
     if len(shape) > out.ndim or (function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)):
         raise ShapeError(f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location())
-    casting = "same_kind" if function is None or function in SPREADING else OUT_CASTING.get(function, "unsafe")
+    casting = casting or OUT_CASTING.get(function, "same_kind" if function is None or function in SPREADING else "unsafe")
     OPERATORS["setitem"](out, Ellipsis, result, casting=casting)
     return out
 
