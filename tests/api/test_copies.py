@@ -338,3 +338,27 @@ def test_one_array_as_two_arguments_leaves_no_program_for_others():
         locked.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
             jitted(np.ones(4), locked)
+
+
+RANK_0 = [
+    "s.sum()", "s.max()", "s.min()", "s.prod()", "s.mean()", "s.any()*1.", "s[...]", "s[()]", "a[0]", "a[0,...]", "a[...,0]",
+    "np.squeeze(a[:1])", "a[:1].reshape(())", "np.roll(s,1)", "np.tensordot(a,a,1)", "np.sum(s)", "np.cumsum(s)", "s+1",
+    "np.where(s>0,s,s)", "np.asarray(s)", "np.array(s)", "s.copy()", "np.isin(s,a)*1.", "np.broadcast_to(s,()).copy()", "np.full((),2.)",
+    "s.astype(float)", "np.real(s)", "s.T", "s.flat[0]", "np.float64(s)", "np.dot(s,s)", "np.clip(s,0,1)", "s.clip(0,1)", "np.round(s)",
+    "s.round()", "np.diagonal(a[:1,None])[0]", "a.max()", "np.atleast_1d(s)[0]", "np.ravel(s)[0]", "np.nan_to_num(s)", "np.positive(s)",
+    "np.transpose(s)", "np.squeeze(s)", "np.flip(s)", "np.expand_dims(s,0)[0]", "a.reshape(3,1)[0,0]", "a[1:][0]", "a.take(0)",
+    "np.take(a,0)", "a.ravel()[0]", "s.squeeze()", "s.reshape(())", "s.view()",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", RANK_0)
+def test_what_is_a_number_and_what_an_array_of_rank_0(form: str):
+    """`t += 1` makes another number, and changes an array for all its names."""
+
+    def changed(t: Any, s: Any, a: Any) -> Any:
+        u = t
+        t += 1
+        return np.array([u + 0, t + 0, s + 0, a[0] + 0])
+
+    f = eval(f"lambda s, a: changed({form}, s, a)", {"np": np, "changed": changed})
+    np.testing.assert_array_equal(tj.jit(f)(np.array(2.0), np.arange(3.0)), f(np.array(2.0), np.arange(3.0)))

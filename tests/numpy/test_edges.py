@@ -218,3 +218,9 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main() > 0)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_running_sums_of_negative_zeros(dtype: str):
+    for x in (np.array([-0.0, -0.0, 1, -1, -0.0], dtype), np.array([-0.0] * 40, dtype), np.array([0.0, -0.0], dtype)):
+        assert np.signbit(tj.jit(np.cumsum)(x)).tolist() == np.signbit(np.cumsum(x)).tolist()

@@ -387,3 +387,24 @@ def test_powers_of_bools():
             assert (found.dtype, found.tolist()) == (want.dtype, want.tolist())
             literal = tj.jit(eval(f"lambda b: b**{n}"))(b)
             assert (literal.dtype, literal.tolist()) == (want.dtype, want.tolist())
+
+
+SLICES = [
+    "x[:n] = 0", "x[n:] = 0", "x[::n] = 1", "x[n:n + 2] = 9", "m = np.zeros(9); m[n:n + len(x)] = x; x = m", "x[-n:] = 0", "x[n:] += 1",
+    "x[n:][...] = 0", "x.ravel()[n:] = 5", "x.flat[n:] = 5", "x.T[n:] = 4", "x[:n] = x[::-1][:n]", "x[:n][x[:n] > 1] = 0",
+    "x = x * (n in (None, 2, 'a'))", "x = x * [None, 3, 2, 1].index(n)", "x = x * ((n,) == (None,))",
+    "x = x * (slice(n, None) == slice(None))",
+    "x = x * (n == None)", "x = x * (n != None)", "x = x * (n == 'a')", "x = x * (x[0] == None)", "x = x * (n == {})",
+    "b = n > 1; x = x * (b is True)", "x = x * (1 if (n == 2) is True else 5)", "x = x * ((n > 1) is False)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", SLICES)
+def test_integers_in_slices_and_comparisons(statement: str):
+    names: dict[str, Any] = {"np": np}
+    exec(f"def f(x, n):\n    {statement}\n    return x + 0", names)
+    jitted = tj.jit(names["f"])
+    for n in (2, 1, 3, 2):
+        plain, traced = np.arange(6.0), np.arange(6.0)
+        np.testing.assert_array_equal(jitted(traced, n), names["f"](plain, n))
+        np.testing.assert_array_equal(traced, plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -110,3 +111,21 @@ def test_decorated_functions_are_pickled_by_name():
 
 def _plain(x: Any) -> Any:
     return 2 * x
+
+
+@dataclass(unsafe_hash=True)
+class Schedule:
+    rate: float
+
+    @tj.jit
+    def step(self, u: Any) -> Any:
+        return u * self.rate
+
+
+def test_objects_whose_hash_changes():
+    schedule = Schedule(0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(140):  # more than a function keeps programs
+            assert schedule.step(np.ones(2))[0] == schedule.rate
+            schedule.rate = k * 0.5

@@ -90,7 +90,8 @@ class _State:
     strided: set[int] = field(factory=set)  # leaves whose strides it has asked for
     last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
     compilations: int = 0
-    specialised: int = 0  # compilations for a value of a number
+    values: set[Any] = field(factory=set[Any])  # of numbers that it was compiled for
+    warned_of_values: bool = False
     because: str = ""  # why the next version is compiled, where a version was dropped for it
     asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
     dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)  # structure and ranks -> dtypes compiled for; emptied by the warning
@@ -539,8 +540,10 @@ def _warn_of_many_values(f: JitFunction[Any, Any], version: Specialisation) -> N
     asked = static_numbers(version.signature, version.static)
     if not asked:
         return
-    state.specialised += 1
-    if state.specialised == _MANY_VALUES:
+    leaves = version.signature.leaves
+    state.values.add(tuple([(n, type(x.value).__name__, repr(x.value)) for n in asked if isinstance(x := leaves[n], StaticLeaf)]))
+    if len(state.values) == _MANY_VALUES and not state.warned_of_values:
+        state.warned_of_values = True
         places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in asked)
         warnings.warn(
             f"{getattr(f, '__name__', 'a function')} was compiled for {_MANY_VALUES} values of {places}, whose value its trace needs (for "
@@ -554,12 +557,17 @@ def _forget(state: _State, signature: CallSignature) -> None:
     from tracejit.api.entry import distance
 
     pattern = _pattern(signature)
-    known = list(state.versions)
-    later = [s for s in known[known.index(signature) + 1 :] if _pattern(s) == pattern and distance(signature, s) is not None]
-    for gone in (signature, *later):
-        state.versions.pop(gone).run.remove()
-        if state.last.get(pattern) == gone:
-            del state.last[pattern]
+    known = list(state.versions.items())
+    place = next(n for n, (s, _) in enumerate(known) if s is signature)
+    later = [s for s, _ in known[place + 1 :] if _pattern(s) == pattern and distance(signature, s) is not None]
+    gone = {id(s) for s in (signature, *later)}
+    for s, version in known:
+        if id(s) in gone:
+            version.run.remove()
+            if state.last.get(pattern) is s:
+                del state.last[pattern]
+    # A new dict, because an object among the arguments may have another hash by now.
+    state.versions = {s: version for s, version in known if id(s) not in gone}
 
 
 def _with_other_extents(signature: CallSignature) -> CallSignature:

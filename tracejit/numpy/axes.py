@@ -15,9 +15,14 @@ from tracejit.support.source import user_location
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "as_extent", "as_shape", "axis_index", "axis_list", "is_sequence", "is_zero", "items_of", "known", "reject", "same_extent",
+    "as_extent", "as_shape", "axis_index", "axis_list", "is_sequence", "is_whole", "is_zero", "items_of", "known", "reject", "same_extent",
     "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
+
+
+def is_whole(index: slice) -> bool:
+    """Whether it is `:`.  Its parts may be traced, which do not compare with None."""
+    return index.start is None and index.stop is None and index.step is None
 
 
 def reject(message: str) -> ShapeError:

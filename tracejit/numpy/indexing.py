@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import is_zero
+from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.number_checks import check_number
@@ -316,7 +316,7 @@ def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
         if isinstance(item, tuple):
             cut[item[0]] = item[1]
     basic = _basic(cut, shape)
-    y = slice_array(x, basic.start, basic.size, basic.step) if any(c != slice(None) for c in cut) else x
+    y = slice_array(x, basic.start, basic.size, basic.step) if not all(map(is_whole, cut)) else x
     batch = len(aval(arrays[0]).shape)
     out = _arrange(p.gather(y, tuple(axes), arrays), batch, rest, first)
     if isinstance(out, Tracer) and out.ndim > 1:
@@ -437,7 +437,7 @@ def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
         return index.write(x, value)
     if isinstance(index, BasicIndex):
         found: Any = index
-    elif index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
+    elif index is Ellipsis or (isinstance(index, slice) and is_whole(index)):
         return _fit(value, have.shape)
     else:
         mask = single_mask(index, have)
@@ -464,7 +464,7 @@ def scattered(x: Any, parts: Any, value: Any, op: str, checked: bool = True) -> 
     have = aval(x)
     cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
     # Slices become index arrays of their own axis only where they are not whole.
-    partial = {d: s for d, s in cut.items() if s != slice(None)}
+    partial = {d: s for d, s in cut.items() if not is_whole(s)}
     batch = aval(arrays[0]).shape
     if partial:
         return _scatter_part(x, parts, value, op, partial, checked)
@@ -564,7 +564,7 @@ def masked_part(x: Any, index: Any) -> tuple[Any, Any, int] | None:
         raise IndexOutOfBounds(
             f"a mask of shape {mask.shape} does not fit axes of {tuple(have.shape[axis : axis + rank])}", location=user_location()
         )
-    if all(parts[k] == slice(None) for k in slices) and not numbers:
+    if all(is_whole(parts[k]) for k in slices) and not numbers:
         return x, mask, at
     return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at
 

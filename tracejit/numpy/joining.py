@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, known, reject, same_extent, static_array, unsupported
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
-from tracejit.numpy.shaping import array_of, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
 from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import result_type
@@ -241,7 +241,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     have = aval(x).shape
     if axis is None:
         flat = ravel(x)
-        return p.reshape(roll(flat, shift, 0), have)
+        return as_rank_0_array(p.reshape(roll(flat, shift, 0), have))
     axes = items_of(axis)
     if any(isinstance(s, Dim) for s in items_of(shift)):
         shifts = np.empty(len(items_of(shift)), object)

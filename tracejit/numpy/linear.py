@@ -11,7 +11,7 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, same_extent, static_int
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to as spread, to_dtype
-from tracejit.numpy.shaping import array_of, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis, ravel
 from tracejit.numpy.views import Reading, view
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
@@ -184,7 +184,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise reject(f"np.tensordot: {len(over_x)} axes of the first array and {len(over_y)} of the second")
     for i, j in zip(over_x, over_y, strict=True):
         _paired("tensordot", x, y, i, j)
-    return dot_general(x, y, (over_x, over_y))
+    return as_rank_0_array(dot_general(x, y, (over_x, over_y)))
 
 
 def kron(a: Any, b: Any) -> Any:

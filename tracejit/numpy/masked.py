@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.ir.types import same_shape
 from tracejit.numpy import reductions, selecting, ufuncs as u
+from tracejit.numpy.axes import is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
 from tracejit.primitives.shape import reshape
@@ -201,7 +202,7 @@ class Selection(Tracer):
         """An index into the axes behind the selected ones, as an index of `full`."""
         if len(parts) and parts[0] is Ellipsis:
             return parts
-        if self.at or not parts or not (isinstance(parts[0], slice) and parts[0] == slice(None)) or any(map(_is_array, parts)):
+        if self.at or not parts or not (isinstance(parts[0], slice) and is_whole(parts[0])) or any(map(_is_array, parts)):
             self.refuse("an index into the selected elements")
         return (*[slice(None)] * aval(self.mask).ndim, *parts[1:])
 

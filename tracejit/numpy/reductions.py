@@ -98,7 +98,7 @@ def _reduction(
             kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
             result = broadcast_to(to_dtype(initial, aval(x).dtype), kept)
         else:
-            result = run(x, axes) if axes else (x if have.ndim == 0 else u.unchanged(x))
+            result = run(x, axes) if axes else u.unchanged(x)  # a number, also of an array of rank 0
             if initial is not None:
                 result = combine(result, to_dtype(initial, aval(result).dtype))
         return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]

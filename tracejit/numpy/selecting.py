@@ -265,7 +265,7 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     """The imaginary part: zeros of the same dtype."""
     have = aval(array_of(val))
-    return spread(have.dtype.type(0), have.shape)
+    return as_rank_0_array(spread(have.dtype.type(0), have.shape))
 
 
 def conjugate(x: Any, out: Any = None) -> Any:

@@ -329,6 +329,8 @@ def flip(m: Any, axis: Any = None) -> Any:
     x = array_of(m)
     rank = aval(x).ndim
     axes = tuple(range(rank)) if axis is None else axis_list(axis, rank)
+    if not rank and isinstance(x, Tracer):  # indexed by (), which gives a number
+        return current_interpreter().fresh(x)
     return reversed_along(x, axes)
 
 

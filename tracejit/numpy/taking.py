@@ -14,7 +14,7 @@ from tracejit.numpy.linear import alike
 from tracejit.numpy.number_checks import check_bins
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.selecting import clip
-from tracejit.numpy.shaping import array_of, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
@@ -151,7 +151,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     x, others = array_of(element), ravel(test_elements)
     column = p.reshape(x, (*aval(x).shape, 1))
     found = r.any(u.equal(column, others), axis=-1)
-    return u.logical_not(found) if invert else found
+    return as_rank_0_array(u.logical_not(found) if invert else found)
 
 
 def _running(name: str, fold: Any, start: int) -> Any:

@@ -371,7 +371,7 @@ class CumSum(_Cumulative):
     op = "add"
 
     def identity(self, dtype: str) -> Any:
-        return 0
+        return -0.0 if dtype[0] == "f" else 0  # a sum of negative zeros is one
 
     def accumulate(self, x: Any) -> Any:
         return np.cumsum(x, axis=self.axis, dtype=x.dtype)

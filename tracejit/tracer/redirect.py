@@ -37,7 +37,7 @@ from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for, type_of
-from tracejit.tracer.tracer import Tracer, is_number
+from tracejit.tracer.tracer import OPERATORS, Tracer, is_number
 
 __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 
@@ -50,6 +50,14 @@ _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_prop
 _WATCHED_MODULES = frozenset({"math", "os", "random"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
+
+
+def _wants_booleans() -> bool:
+    trace = _trace.get()
+    return trace is not None and trace.wants_booleans
+
+
+OPERATORS["wants_booleans"] = _wants_booleans
 
 
 def current_trace() -> Trace | None:
@@ -291,6 +299,7 @@ class Trace:
     reads: Reads
     changes: Changes
     need_booleans: Callable[[], None] = lambda: None  # the function tells an argument's True from other objects (`x is True`)
+    wants_booleans: bool = False  # it does so, perhaps with what a comparison gave
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
@@ -311,6 +320,7 @@ class Trace:
         """A function is about to be used: the classes its module defines get redirected methods."""
         self.reads.function(function)
         if asks_for_booleans(function.__code__):
+            self.wants_booleans = True
             self.need_booleans()
         key = id(function.__globals__)
         if key not in self._entered:

@@ -616,6 +616,12 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
     return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
 
 
+def _is_no_number(x: Tracer, other: Any) -> bool:
+    """Whether a number is compared with what is none, like None or text: they are different, as Python says."""
+    return not x.shape and not x.is_array and (other is None or isinstance(other, (str, bytes, dict, set, frozenset, type)))
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
 _GROWING = ("add", "sub", "mul", "pow", "lshift")
@@ -640,13 +646,21 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         x, y = _python_operand(x), _python_operand(y)
         if name in _GROWING:
             OPERATORS["check_growth"](name, x, y)
-    return _number(handed_out(function, x, y), other)
+    result = _number(handed_out(function, x, y), other)
+    if is_number and name in _COMPARISONS and isinstance(result, Tracer) and OPERATORS["wants_booleans"]():
+        known = result.known()  # `(n == 2) is True`
+        if known is None:
+            result.ask()
+        return result if known is None else bool(known)
+    return result
 
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = OPERATORS.get(name)
         if function is None or modulo or _is_sequence_operation(self, other) or getattr(other, "__array_ufunc__", 0) is None:
+            return NotImplemented
+        if name in _COMPARISONS and _is_no_number(self, other):
             return NotImplemented
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
