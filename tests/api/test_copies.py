@@ -342,7 +342,7 @@ def test_one_array_as_two_arguments_leaves_no_program_for_others():
 
 RANK_0 = [
     "s.sum()", "s.max()", "s.min()", "s.prod()", "s.mean()", "s.any()*1.", "s[...]", "s[()]", "a[0]", "a[0,...]", "a[...,0]",
-    "np.squeeze(a[:1])", "a[:1].reshape(())", "np.roll(s,1)", "np.tensordot(a,a,1)", "np.sum(s)", "np.cumsum(s)", "s+1",
+    "np.squeeze(a[:1])", "a[:1].reshape(())", "np.roll(s,1)", "np.tensordot(a,a,1)", "np.sum(s)", "s+1",
     "np.where(s>0,s,s)", "np.asarray(s)", "np.array(s)", "s.copy()", "np.isin(s,a)*1.", "np.broadcast_to(s,()).copy()", "np.full((),2.)",
     "s.astype(float)", "np.real(s)", "s.T", "s.flat[0]", "np.float64(s)", "np.dot(s,s)", "np.clip(s,0,1)", "s.clip(0,1)", "np.round(s)",
     "s.round()", "np.diagonal(a[:1,None])[0]", "a.max()", "np.atleast_1d(s)[0]", "np.ravel(s)[0]", "np.nan_to_num(s)", "np.positive(s)",
@@ -362,3 +362,22 @@ def test_what_is_a_number_and_what_an_array_of_rank_0(form: str):
 
     f = eval(f"lambda s, a: changed({form}, s, a)", {"np": np, "changed": changed})
     np.testing.assert_array_equal(tj.jit(f)(np.array(2.0), np.arange(3.0)), f(np.array(2.0), np.arange(3.0)))
+
+
+OF_SCALARS = [
+    "x[...,0]**2", "x[0]**2", "x[0,...]**2", "x[:1].reshape(())**2", "np.squeeze(x[:1])**2", "(x[...,0]==True)**2", "(y[...,0]>1)**2",
+    "s**2", "s[()]**2", "s[...]**2", "(s|s)**2", "isinstance(x[...,0],np.ndarray)", "isinstance(x[0],np.ndarray)",
+    "isinstance(x[0],np.bool_)", "isinstance(y[...,1],np.floating)", "isinstance(z[()],np.ndarray)", "isinstance(z[...],np.ndarray)",
+    "np.isscalar(y[0])", "np.isscalar(y[...,0])", "np.isscalar(z)", "type(y[0]).__name__", "type(y[...,0]).__name__",
+    "round(float(y[0]),1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OF_SCALARS)
+def test_what_is_a_scalar_to_numpy(form: str):
+    """A view of one element is an array of rank 0, an element is a scalar: their squares of bools differ, and their types."""
+    f = eval(f"lambda x, s, y, z: {form}", {"np": np})
+    arguments = np.array([True, False]), np.array(True), np.array([1.5, 2.5]), np.array(2.5)
+    found, want = tj.jit(f)(*arguments), f(*arguments)
+    assert type(found) is type(want)
+    assert (np.asarray(found).dtype, found) == (np.asarray(want).dtype, want)

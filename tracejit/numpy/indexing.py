@@ -392,7 +392,7 @@ def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
     """A value; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
     if isinstance(value, np.generic):
         return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
-    scalar = isinstance(value, Tracer) and not value.shape and not value.is_array and not value.aval.weak
+    scalar = isinstance(value, Tracer) and value.is_scalar and not value.aval.weak
     if scalar and value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype):
         check_number(value, dtype)
     return value

@@ -41,7 +41,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 def isscalar(element: Any) -> bool:
     """Whether something is a number, Python's or NumPy's, and no array."""
-    return not element.shape and not element.is_array if isinstance(element, Tracer) else np.isscalar(element)
+    return element.is_scalar if isinstance(element, Tracer) else np.isscalar(element)
 
 
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:

@@ -330,7 +330,9 @@ def flip(m: Any, axis: Any = None) -> Any:
     rank = aval(x).ndim
     axes = tuple(range(rank)) if axis is None else axis_list(axis, rank)
     if not rank and isinstance(x, Tracer):  # indexed by (), which gives a number
-        return current_interpreter().fresh(x)
+        made = current_interpreter().fresh(x)
+        made.is_array = False
+        return made
     return reversed_along(x, axes)
 
 

@@ -328,7 +328,7 @@ def _power_of_number(x: Any, y: Tracer) -> Any:
 def _power_operator(x: Any, y: Any) -> Any:
     """x ** y, with a few short ways more than np.power has."""
     have = aval(as_array(x))
-    of_bools = have.dtype.kind == "b" and (bool(have.shape) or getattr(x, "is_array", isinstance(x, np.ndarray)))
+    of_bools = have.dtype.kind == "b" and not (x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.generic))
     if of_bools and isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "i":
         y.ask()  # of an array of bools a square is an int8, another power an int64; of a scalar both are
     return square(x) if of_bools and type(y) is int and y == 2 else _power(x, y, roots=True)

@@ -216,7 +216,7 @@ def type_of(x: Any) -> type:
         return int if isinstance(x, Dim) else type(x)
     if x.aval.weak and not x.shape:
         return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
-    return np.ndarray if x.shape or x.is_array else x.dtype.type
+    return x.dtype.type if x.is_scalar else np.ndarray
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:

@@ -86,6 +86,11 @@ class Tracer:
     def aval(self) -> ShapedArray:
         return self._aval
 
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a number, and not an array of rank 0 or a view of one element (`x[..., 0]`)."""
+        return not self._aval.shape and not self.is_array and self.root is None
+
     def weaken(self) -> None:
         """Make it stand for a Python number."""
         self._aval = ShapedArray(self._aval.shape, self._aval.dtype, True)
@@ -387,7 +392,7 @@ class Tracer:
         self._refuse("pickling", "return the array and pickle it outside")
 
     def __hash__(self) -> int:
-        if self._aval.shape or self.is_array:
+        if not self.is_scalar:
             raise TracerError("a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location())
         known = self._number()
         if known is not None:
@@ -618,7 +623,7 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
 
 def _is_no_number(x: Tracer, other: Any) -> bool:
     """Whether a number is compared with what is none, like None or text: they are different, as Python says."""
-    return not x.shape and not x.is_array and (other is None or isinstance(other, (str, bytes, dict, set, frozenset, type)))
+    return x.is_scalar and (other is None or isinstance(other, (str, bytes, dict, set, frozenset, type)))
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -679,7 +684,7 @@ def _reflected(name: str) -> Callable[..., Any]:
 
 def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
-        if not self.aval.shape and self.root is None and not self.is_array:
+        if self.is_scalar:
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
         result = OPERATORS[name](self, other)
         if len(np.shape(result)) > self.ndim:
