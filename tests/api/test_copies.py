@@ -381,3 +381,26 @@ def test_what_is_a_scalar_to_numpy(form: str):
     found, want = tj.jit(f)(*arguments), f(*arguments)
     assert type(found) is type(want)
     assert (np.asarray(found).dtype, found) == (np.asarray(want).dtype, want)
+
+
+def test_a_view_that_a_loop_reads_first_after_a_write():
+    """Its value belongs to the trace around the loop, not to the body that asks for it."""
+
+    def f(x: Any, y: Any) -> Any:
+        t = x[2:5]
+        t -= y[1]
+        for _ in tj.range(3):
+            u = np.asfortranarray(t)
+            x[0] += u[0]
+        return t, tj.lax.fori_loop(0, 3, lambda i, c: c, t), t + 0
+
+    for x in (np.arange(6.0), np.arange(12.0)[::2], np.arange(6.0)[::-1]):
+        plain, traced = np.array(x)[::1].copy(), x.copy()
+        strided = np.repeat(traced, 2)[::2]
+        t = plain[2:5]
+        t -= 1
+        for _ in range(3):
+            plain[0] += t[0]
+        for got in tj.jit(f)(strided, np.ones(3)):
+            np.testing.assert_array_equal(got, t)
+        np.testing.assert_array_equal(strided, plain)

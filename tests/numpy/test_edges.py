@@ -224,3 +224,16 @@ if __name__ == "__main__":
 def test_running_sums_of_negative_zeros(dtype: str):
     for x in (np.array([-0.0, -0.0, 1, -1, -0.0], dtype), np.array([-0.0] * 40, dtype), np.array([0.0, -0.0], dtype)):
         assert np.signbit(tj.jit(np.cumsum)(x)).tolist() == np.signbit(np.cumsum(x)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_roots_of_scalars_are_powers_and_of_arrays_square_roots(dtype: str):
+    for value in (-np.inf, np.inf, -0.0, 0.0, np.nan, -2.0, 2.0, 65504.0):
+        x, s = np.array([value, 1], dtype), np.array(value, dtype)
+        for form in ("x**0.5", "x[0]**0.5", "x[..., 0]**0.5", "s**0.5", "s[()]**0.5", "(s + 0)**0.5", "x[0]**n", "x**n", "(s + 0)**n"):
+            f = eval(f"lambda x, s, n: {form}")
+            with np.errstate(all="ignore"):
+                want, found = np.asarray(f(x, s, 0.5)), np.asarray(tj.jit(f)(x, s, 0.5))
+            np.testing.assert_allclose(found, want, rtol=2 * np.finfo(dtype).eps)
+            number = ~np.isnan(want)
+            assert (np.signbit(found) & number).tolist() == (np.signbit(want) & number).tolist(), form

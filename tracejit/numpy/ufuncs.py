@@ -331,7 +331,12 @@ def _power_operator(x: Any, y: Any) -> Any:
     of_bools = have.dtype.kind == "b" and not (x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.generic))
     if of_bools and isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "i":
         y.ask()  # of an array of bools a square is an int8, another power an int64; of a scalar both are
-    return square(x) if of_bools and type(y) is int and y == 2 else _power(x, y, roots=True)
+    if of_bools and type(y) is int and y == 2:
+        return square(x)
+    scalar = x.is_scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
+    if scalar and type(y) is float and y == 0.5 and have.dtype in (np.float32, np.float64):
+        return where(equal(x, -np.inf), np.inf, add(sqrt(x), 0.0))  # as C's pow has it; of arrays it is the square root
+    return _power(x, y, roots=not scalar)
 
 
 def _ask_for_sign(x: Any, y: Any) -> None:

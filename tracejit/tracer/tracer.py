@@ -74,12 +74,13 @@ class Tracer:
         base = root
         while base.root is not None:
             base = base.root
-        if base.interpreter is not self.interpreter:  # what a loop body has written into an outer array, its version does not tell
-            with use_interpreter(self.interpreter):
-                return OPERATORS["read_view"](root, self.index)._value
-        if root.version != self._version:
-            self._value = OPERATORS["read_view"](root, self.index)._value
-            self._version = root.version
+        outer = base.interpreter is not self.interpreter  # what a loop body has written into an outer array, its version does not tell
+        if outer or root.version != self._version:
+            with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
+                now = OPERATORS["read_view"](root, self.index)._value
+            if outer:
+                return now
+            self._value, self._version = now, root.version
         return self._value
 
     @property
