@@ -334,7 +334,7 @@ def _power_operator(x: Any, y: Any) -> Any:
     if of_bools and type(y) is int and y == 2:
         return square(x)
     scalar = x.is_scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
-    if scalar and type(y) is float and y == 0.5 and have.dtype in (np.float32, np.float64):
+    if scalar and type(y) is float and y == 0.5 and (have.dtype == np.float32 or have.dtype == np.float64):
         return where(equal(x, -np.inf), np.inf, add(sqrt(x), 0.0))  # as C's pow has it; of arrays it is the square root
     return _power(x, y, roots=not scalar)
 
