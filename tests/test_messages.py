@@ -426,3 +426,11 @@ def test_the_type_of_a_traced_array_is_what_it_stands_for():
         )  # fmt: skip
 
     assert tj.jit(f)(X, 3) == f(X, 3)
+
+
+@pytest.mark.parametrize("call", ["np.ldexp(x, -1, dtype='f8')", "np.conj(x, subok=False)", "np.clip(x, 0, 1, foo=2)", "x.sum(foo=2)"])
+def test_arguments_that_a_function_does_not_take(call: str):
+    error = failure(eval(f"lambda x: {call}"), np.ones(3))
+    assert error.message.startswith("in traced code ")
+    assert "got an unexpected keyword argument" in error.message
+    assert error.location is not None

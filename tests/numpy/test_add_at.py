@@ -1,9 +1,12 @@
 """np.add.at in traced functions: repeated indices count each time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import UnsupportedError
 
 
 def counted(x, index, value):
@@ -47,3 +50,16 @@ def test_places_out_of_range_in_a_short_loop_that_is_written_out():
                 if -6 <= place < 6:
                     want[:, row, place] += 0.5
         np.testing.assert_array_equal(f(x, np.array(starts)), want)
+
+
+def test_with_a_mask_one_number_is_added():
+    def f(x: Any, m: Any, v: Any) -> Any:
+        np.add.at(x, m, v)
+        return x
+
+    mask = np.array([True, False, True])
+    for v in (2.0, np.ones(1), np.array(3.0)):
+        np.testing.assert_array_equal(tj.jit(f)(np.zeros(3), mask, v), f(np.zeros(3), mask, v))
+    for v in (np.ones(3), np.ones(4), np.ones(2)):  # NumPy takes the last, two for two, and raises for the others
+        with pytest.raises(UnsupportedError, match="takes one number"):
+            tj.jit(f)(np.zeros(3), mask, v)

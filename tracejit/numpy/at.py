@@ -104,6 +104,13 @@ class IndexedAt:
         x, dtype = self.array, self.array.dtype
         mask = single_mask(self.index, aval(x))
         if mask is not None:
+            have = aval(as_array(values))
+            if have.ndim and have.size != 1:
+                raise UnsupportedError(
+                    f"with a mask {name} takes one number: how many an array would need depends on the mask; use np.where(mask, y, x)",
+                    location=user_location(),
+                )
+            values = reshape(values, ()) if have.ndim else values
             wide = reshape(mask, (*aval(mask).shape, *[1] * (aval(x).ndim - aval(mask).ndim)))
             return u.where(wide, to_dtype(combine(x, values), dtype), x)
         found = classify(x, self.index, self.checked)

@@ -104,10 +104,19 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = None
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = None,
+    correction: Any = None,
 ) -> Any:
     """The variance of what is not NaN (where a mask holds); NaN where no more than `ddof` numbers are."""
     x, gone = _without(a, 0)
+    ddof = correction if correction is not None else ddof
     if gone is None:
         return r.var(x, axis, dtype, None, ddof, keepdims, where=where)
     if where is not None and where is not True:
@@ -125,10 +134,10 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = None
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
 ) -> Any:
     """The standard deviation of what is not NaN (where a mask holds)."""
-    return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where))
+    return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
 
 
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))

@@ -462,7 +462,12 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         args, kwargs, out = _without_out(function, args, kwargs)
         if out is not None:
             return _write_out(out, function(*args, **kwargs), function)
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself: arguments that it does not take
+            raise UnsupportedError(f"in traced code {error}", location=user_location()) from None
+        raise
     if function in AS_IS:
         return result
     if isinstance(result, Tracer):
