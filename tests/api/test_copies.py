@@ -1,5 +1,6 @@
 """A copy is an array of its own wherever it is made: in loops, branches, under transformations, by functions that have nothing to do."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -404,3 +405,51 @@ def test_a_view_that_a_loop_reads_first_after_a_write():
         for got in tj.jit(f)(strided, np.ones(3)):
             np.testing.assert_array_equal(got, t)
         np.testing.assert_array_equal(strided, plain)
+
+
+PLACES = [
+    "np.array(1)", "j", "(np.array(1), slice(None))", "(j, slice(1, None))", "(slice(None), j)", "np.asarray(j)", "np.asarray(n)",
+    "(Ellipsis, j)", "(j, Ellipsis)", "(j, 0)", "n", "np.argmax(x[0]) - 2", "j.reshape(())", "j[()]", "j + 0", "(None, j)", "k[0]",
+    "k[..., 0]", "np.int64(1)", "j.copy()", "(j, j)", "(j, [0, 1])",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_index_that_is_an_array_of_rank_0_copies(place: str):
+    """An integer, or a NumPy scalar, gives a view; an array of rank 0 a copy."""
+    for statements in ("w = x[I]; w *= 2; return x", "w = x[I]; x += 100; return w", "x[I] *= 2; return x", "x[I] = 5; return x"):
+        names: dict[str, Any] = {"np": np}
+        exec(f"def f(x, j, n, k):\n    I = {place}\n    {statements}", names)
+        results: list[Any] = []
+        for f in (names["f"], tj.jit(names["f"])):
+            x = np.arange(12.0).reshape(3, 4)
+            results.append((np.array(f(x, np.array(1), 1, np.array([1, 2]))), x))
+        np.testing.assert_array_equal(results[1][0], results[0][0])
+        np.testing.assert_array_equal(results[1][1], results[0][1])
+
+
+EXTREMA = [
+    "max(x[0], x[1])", "min(x[0], x[1])", "max(x)", "max([x[0], 3.0])", "min(max(x[0], 0), 5)", "functools.reduce(max, [x[0], x[1]])",
+    "max(n, 1)", "max(x.max(), x.min())",
+    "x.reshape(x.shape, copy=True)", "np.reshape(x, (3,), copy=True)", "x[::-1].reshape(3, copy=True)",
+    "np.array(x, copy=None)", "np.asarray(x, copy=False)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", EXTREMA)
+def test_numbers_of_max_and_copies_of_reshape(form: str):
+    names: dict[str, Any] = {"np": np, "functools": functools}
+    exec(f"def f(x, n):\n    s = {form}\n    t = s\n    s += 1\n    return t * 1, s * 1", names)
+    for make in (lambda: np.array([1.0, 2.0, 4.0]), lambda: np.arange(12.0)[::4] + 1):
+        plain, traced = make(), make()
+        for got, want in zip(tj.jit(names["f"])(traced, 2.5), names["f"](plain, 2.5), strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(traced, plain)
+
+
+@pytest.mark.parametrize("form", ["np.array(x, 'f4', copy=False)", "np.asarray(x, 'i2', copy=False)", "np.array([x], copy=False)"])
+def test_copies_that_are_forbidden(form: str):
+    f = eval(f"lambda x: {form}")
+    for g in (f, tj.jit(f)):
+        with pytest.raises(ValueError, match="copy"):
+            g(np.ones(3))

@@ -142,3 +142,21 @@ def test_rules_of_conversion(call: str, options: str):
         for one in ("f2", "f4", "f8", "i1", "i4", "u1"):
             for other in ("f4", "i4", "u1"):
                 agrees(call.format(options), np.array([1, 2, 3]).astype(one), np.array([3, 1, 2]).astype(other))
+
+
+SUMS = [
+    "np.sum(x, out=z)", "x.prod(out=z)", "np.mean(x, out=z)", "np.sum(x, None, None, z)", "np.nansum(x, out=z)", "np.add.reduce(x, out=z)",
+    "np.multiply.reduce(x, out=z)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", SUMS)
+def test_sums_are_computed_in_the_dtype_of_out(call: str):
+    f = eval(f"lambda x, z: ({call}, z)[1]")
+    for dtype, out in (("i1", "f8"), ("u1", "f8"), ("f2", "f8"), ("f4", "f8"), ("i8", "f8"), ("?", "f8"), ("f8", "f4"), ("i1", "f4")):
+        x = np.full(40, 100).astype(dtype)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(tj.jit(f)(x, np.zeros((), out)), f(x, np.zeros((), out)), rtol=1e-6)
+    running = eval("lambda x, z: (np.cumprod(x, out=z), np.cumsum(x, 0, None, z), z)")
+    for got, want in zip(tj.jit(running)(x, np.zeros(40)), running(x, np.zeros(40)), strict=True):
+        np.testing.assert_allclose(got, want)

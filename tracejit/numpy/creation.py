@@ -128,7 +128,7 @@ def array(
 ) -> Any:
     """A new array from an array, a number, or nested sequences of them, traced ones included."""
     _refuse_like(like, order)
-    return _converted(object, dtype, ndmin, order, copy is True)
+    return _uncopied(copy, object, _converted(object, dtype, ndmin, order, copy is True))
 
 
 def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name: str = "array") -> Any:
@@ -152,7 +152,14 @@ def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
     """An array from an array, a number, or nested sequences of them; the same one if nothing changes."""
     _refuse_like(like, order)
-    return _converted(a, dtype, 0, order, copy is True, "asarray")
+    return _uncopied(copy, a, _converted(a, dtype, 0, order, copy is True, "asarray"))
+
+
+def _uncopied(copy: Any, given: Any, made: Any) -> Any:
+    """Raises: ShapeError (a ValueError) where copy=False asks for the array itself and it is another."""
+    if copy is False and made is not given:
+        raise reject("an array cannot be made without a copy here, as copy=False asks; leave copy= away")
+    return made
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:

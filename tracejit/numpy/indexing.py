@@ -28,7 +28,7 @@ from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfB
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
@@ -208,9 +208,17 @@ def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
     if not isinstance(found, BasicIndex):
         return _gather(x, found, checked)
     view = read_view(x, found)
-    if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
-        return view
+    parts = index if isinstance(index, tuple) else (index,)
+    if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
+        return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
+
+
+def _is_rank_0_array(part: Any) -> bool:
+    """Whether a part of an index is an array of rank 0: NumPy reads where it says as where an integer does, and copies."""
+    if isinstance(part, Tracer):
+        return not part.shape and not part.is_scalar and part.dtype.kind in "iu"
+    return isinstance(part, np.ndarray) and not part.ndim and part.dtype.kind in "iu"
 
 
 def read_view(x: Any, index: Any) -> Any:

@@ -13,7 +13,7 @@ from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
@@ -140,6 +140,7 @@ def nanstd(
     return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
 
 
+IN_DTYPE_OF_OUT.update((nansum, nanprod, nancumsum, nancumprod, nanmean))
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))
 LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
 for _name in __all__:

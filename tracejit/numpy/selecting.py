@@ -259,7 +259,7 @@ def fix(x: Any, out: Any = None) -> Any:
 
 def real(val: Any) -> Any:
     """The real part: arrays here are real."""
-    return array_of(val)
+    return val if _is_number(val) else array_of(val)
 
 
 def imag(val: Any) -> Any:

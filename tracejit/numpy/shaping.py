@@ -46,6 +46,9 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     return np.array(x)
 
 
+new_copy = copy
+
+
 def as_rank_0_array(x: Any) -> Any:
     """x, which if it is a traced number becomes an array of rank 0, which `+=` changes."""
     if not isinstance(x, Tracer) or x.shape or x.is_array or x.root is not None:
@@ -116,10 +119,14 @@ def _wanted(size: Extent, have: Shape, shape: Sequence[Any]) -> Shape:
 
 
 def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None = None) -> Any:
-    """The same elements, in C order, under another shape; one extent may be -1.
+    """The same elements, in C order, under another shape; one extent may be -1.  copy: whether to copy in any case.
 
-    Raises: ShapeError if the number of elements differs.
+    Raises: ShapeError if the number of elements differs; UnsupportedError for copy=False.
     """
+    if copy is False:
+        raise unsupported("reshape with copy=False is not supported in traced code: it asks whether the strides allow a view")
+    if copy:
+        return new_copy(reshape(a, shape, order), "C")
     check_order(order)
     if shape is None:
         raise reject("reshape needs a shape")
@@ -134,7 +141,7 @@ def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None
 
 
 def _reshape_method(a: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
-    return reshape(a, shape[0] if len(shape) == 1 else shape, order)
+    return reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def ravel(a: Any, order: Any = "C") -> Any:

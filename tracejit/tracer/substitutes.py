@@ -235,7 +235,10 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
             return original(items)
         found = functools.reduce(lambda best, x: np.where(better(x, best), x, best), items)
         ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
-        return found.as_python_number() if ours and isinstance(found, Tracer) else found
+        if not isinstance(found, Tracer):
+            return found
+        found.is_array = False  # one of the numbers, though np.where gives an array
+        return found.as_python_number() if ours else found
 
     return functools.update_wrapper(call, original)
 

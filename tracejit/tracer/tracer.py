@@ -27,7 +27,10 @@ from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 
-__all__ = ["FUNCTIONS", "METHODS", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS", "Tracer", "handed_out", "is_number"]
+__all__ = [
+    "FUNCTIONS", "IN_DTYPE_OF_OUT", "METHODS", "NOT_INTO_SMALL", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS",
+    "Tracer", "handed_out", "is_number",
+]  # fmt: skip
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
@@ -230,6 +233,8 @@ class Tracer:
         if out is None:
             return handed_out(function, *inputs, **kwargs)
         where = kwargs.pop("where", True)
+        if method in ("reduce", "accumulate") and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
+            kwargs.update(_computed_in(out, inputs[0]))
         result = function(*inputs, **kwargs)
         return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting=casting)
 
@@ -461,6 +466,14 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if "out" in kwargs or len(args) > 1:
         args, kwargs, out = _without_out(function, args, kwargs)
         if out is not None:
+            if function in NOT_INTO_SMALL and isinstance(out, Tracer) and out.dtype.kind in "iu" and out.dtype.itemsize < 8:
+                raise UnsupportedError(
+                    f"a mean into out= of {out.dtype} is not supported: the sum would overflow on the way; convert the result",
+                    location=user_location(),
+                )
+            if function in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None and all(x is None for x in args[2:3]):  # the third is dtype
+                kwargs = {**kwargs, **_computed_in(out, next(iter(args), None))}
+                args = args[:2]
             return _write_out(out, function(*args, **kwargs), function)
     try:
         result = function(*args, **kwargs)
@@ -557,8 +570,20 @@ def _without_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 SPREADING: set[Any] = set()
 """Functions of NumPy's that are ufuncs inside: their out= may be larger than the result, which is then repeated."""
+IN_DTYPE_OF_OUT: set[Any] = set()
+"""Sums and products, (a, axis, dtype, ...), which compute in the dtype of out=."""
+NOT_INTO_SMALL: set[Any] = set()
+"""Means, whose sums NumPy keeps in out=."""
 OUT_CASTING: dict[Any, str] = {}
 """By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"); "equiv": not at all."""
+
+
+def _computed_in(out: Any, x: Any) -> dict[str, Any]:
+    """dtype= for a sum that goes into out=."""
+    have = getattr(x, "dtype", None)
+    if not isinstance(out, Tracer) or have is None or out.dtype.kind not in "iuf" or not np.can_cast(have, out.dtype, "same_kind"):
+        return {}
+    return {"dtype": out.dtype}
 
 
 def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
