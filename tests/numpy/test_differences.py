@@ -106,3 +106,13 @@ def test_nothing_lies_beyond_the_ends(name: str, mode: str):
                 k[m // 2] = special
                 with np.errstate(all="ignore"):
                     np.testing.assert_array_equal(jitted(x, k), f(x, k))
+
+
+def test_gradients_have_the_dtype_of_the_function():
+    for dtype in ("f4", "f2", "f8", "i4"):
+        for coordinates in (np.array([0, 1, 3]), np.array([0, 1, 3.0])):
+            f = lambda x, c: np.gradient(x, c)  # noqa: E731
+            x = np.array([1, 2, 4]).astype(dtype)
+            want, found = f(x, coordinates), tj.jit(f)(x, coordinates)
+            assert found.dtype == want.dtype
+            np.testing.assert_allclose(found, want, rtol=1e-3)

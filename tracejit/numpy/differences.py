@@ -113,7 +113,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     steps: Sequence[Any] = [1.0] * len(axes) if not varargs else (varargs * len(axes) if len(varargs) == 1 else varargs)
     if len(varargs) == 1 and aval(as_array(varargs[0])).ndim and len(axes) > 1:
         raise TypeError("np.gradient: coordinates are given for each axis")
-    out = tuple([_slope(x, k, as_array(h), edge_order) for k, h in zip(axes, steps, strict=True)])
+    # In the dtype of f, whatever that of the coordinates is.
+    out = tuple([to_dtype(_slope(x, k, as_array(h), edge_order), aval(x).dtype) for k, h in zip(axes, steps, strict=True)])
     return out[0] if len(axes) == 1 else out
 
 
