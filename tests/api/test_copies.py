@@ -453,3 +453,15 @@ def test_copies_that_are_forbidden(form: str):
     for g in (f, tj.jit(f)):
         with pytest.raises(ValueError, match="copy"):
             g(np.ones(3))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reps", [1, (1, 1), 2, (1, 2)])
+def test_tiles_lie_in_memory_as_numpys(order: str, reps: Any):
+    def f(x: Any) -> Any:
+        t = np.tile(x, reps)
+        t.reshape(-1)[2:5] = -1
+        t.T.ravel()[:3] = -2
+        return t
+
+    np.testing.assert_array_equal(tj.jit(f)(ORDERS[order]()), f(ORDERS[order]()))

@@ -17,7 +17,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout, in_c_order
+from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, Tracer
 
 __all__ = [
@@ -418,11 +418,18 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     return _join([part(x, k, 0, at), new, part(x, k, at, n - at)], k)
 
 
+def _layout_of_tiled(arrays: Sequence[Any], result: Tracer, x: Any, reps: Any) -> Layout:
+    """Once in every direction is a copy, as np.array makes it; else NumPy repeats, which gives C order."""
+    if any(n != 1 for n in items_of(reps)):
+        return None
+    return like(x, result.shape, result.dtype) if aval(array_of(x)).ndim == result.ndim else UNKNOWN
+
+
 METHODS["repeat"] = repeat
 for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
                   hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-LAYOUTS.update({repeat: in_c_order, tile: in_c_order, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
+LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))
 if hasattr(np, "unstack"):
