@@ -46,7 +46,7 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     return np.array(x)
 
 
-new_copy = copy
+new_copy = copy  # for functions whose parameter is called `copy`, as NumPy's is
 
 
 def as_rank_0_array(x: Any) -> Any:
