@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.ir.builder import fold_constants
 from tracejit.ir.kernel import Const, Value
 from tracejit.ir.ranges import IndexRanges
+from tracejit.ir.scalar import DTYPES, EXACT, OPS
 from tracejit.ir.types import Dim
 
 COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
@@ -71,3 +73,45 @@ def test_an_index_of_a_loop_is_not_clamped():
     np.testing.assert_allclose(f(x), total(x))
     text = f.lower(x).text("scheduled")
     assert not any(f"{name} " in text for name in ("select", "lt", "min", "max")), text
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("bool", 0, 1), ("i8", -128, 127), ("u8", 0, 255), ("i32", -(2**31), 2**31 - 1)])
+def test_a_narrow_integer_lies_within_its_dtype(dtype: str, low: int, high: int):
+    ranges, wide = IndexRanges(), Value("i64")
+    ranges.computed(wide, "convert", (Value(dtype),))
+    assert ranges.fold("lt", (wide, Const(low, "i64"))) == Const(False, "bool")
+    assert ranges.fold("gt", (wide, Const(high, "i64"))) == Const(False, "bool")
+    assert ranges.fold("gt", (wide, Const(low, "i64"))) is None
+    assert ranges.fold("eq", (wide, Const(high + 1, "i64"))) == Const(False, "bool")
+
+
+FLOATS_ONLY = {"div", "fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign"}
+INTEGERS_ONLY = {"idiv", "irem", "shl", "shr", "lshr", "and", "or", "xor", "not"}
+DEFINED = [
+    (name, dtype)
+    for name in sorted(EXACT)
+    for dtype in sorted(DTYPES)
+    if dtype[0] in ("f" if name in FLOATS_ONLY else "iu" if name in INTEGERS_ONLY else "iuf")
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), DEFINED)
+def test_operations_on_constants_fold_to_their_values(name: str, dtype: str):
+    numbers = [3.5, -2.25, -0.0, float("inf")] if dtype[0] == "f" else [3, 1, 0, 7]
+    result = "bool" if OPS[name].result == "bool" else "i16" if OPS[name].result == "out" else dtype
+    for n, x in enumerate(numbers):
+        args = tuple(Const(v, dtype) for v in [x, numbers[n - 1], numbers[n - 2]][: OPS[name].arity])
+        if name == "select":
+            args = (Const(n % 2 == 0, "bool"), *args[1:])
+        arrays = [np.array([a.value], DTYPES[a.dtype]) for a in args]
+        want = OPS[name].impl(DTYPES[result], *arrays)[0]
+        got = fold_constants(name, args, result)
+        assert got is not None
+        assert got.dtype == result
+        assert np.array(got.value, DTYPES[result]).tobytes() == np.array(want, DTYPES[result]).tobytes() or want != want
+
+
+def test_what_is_no_number_does_not_fold():
+    assert fold_constants("exp", (Const(1.0, "f64"),), "f64") is None
+    assert fold_constants("add", (Const(1.0, "f64"), Value("f64")), "f64") is None
+    assert fold_constants("idiv", (Const(Dim.symbol("n"), "i64"), Const(2, "i64")), "i64") is None

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir.kernel import Const, For, If, Lambda, Op, Operand, Read, Value, While, index_const
-from tracejit.ir.scalar import OPS
+from tracejit.ir.scalar import DTYPES, EXACT, OPS
 from tracejit.ir.types import Dim
 from tracejit.support.errors import UserError
 
-__all__ = ["ScalarRecorder", "fold_index", "make_lambda"]
+__all__ = ["ScalarRecorder", "fold_constants", "fold_index", "make_lambda"]
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
@@ -36,6 +36,17 @@ def fold_index(name: str, args: tuple[Operand, ...]) -> Operand | None:
         if a.value == 1 and name == "mul":
             return b
     return None
+
+
+def fold_constants(name: str, args: tuple[Operand, ...], dtype: str) -> Const | None:
+    """What an exact operation on numbers gives; None where an operand is not one."""
+    for a in args:
+        if type(a) is not Const or isinstance(a.value, Dim):
+            return None
+    if name not in EXACT:
+        return None
+    numbers = [DTYPES[a.dtype].type(a.value) for a in args]  # type: ignore[union-attr]
+    return Const(OPS[name].impl(DTYPES[dtype], *numbers).item(), dtype)
 
 
 class ScalarRecorder:

@@ -107,7 +107,7 @@ def greatest(a: Range, b: Range) -> Range:
 
 
 class IndexRanges:
-    """Ranges of loop indices and of what is computed from them by constants.
+    """Ranges of loop indices, of what is computed from them by constants, and of what was a narrower integer.
 
     folded: how often `fold` found something: then other operations may be dead.
     """
@@ -123,7 +123,11 @@ class IndexRanges:
 
     def computed(self, out: Value, name: str, args: tuple[Operand, ...]) -> None:
         """Note that `out = name(*args)`."""
-        if name not in ("add", "sub") or out.dtype != "i64":
+        if out.dtype != "i64":
+            return
+        if name == "convert" and args[0].dtype in _NARROW:
+            self._known[out] = _NARROW[args[0].dtype]
+        if name not in ("add", "sub"):
             return
         a, b = self._of(args[0]), self._of(args[1])
         if a is not None and b is not None:
@@ -168,5 +172,11 @@ class IndexRanges:
     def _of(self, x: Operand) -> tuple[Extent, Extent] | None:
         return (x.value, x.value) if isinstance(x, Const) else self._known.get(x)
 
+
+_NARROW: dict[str, tuple[Extent, Extent]] = {"bool": (0, 1)}
+for _bits in (8, 16, 32):
+    _NARROW[f"i{_bits}"] = -(2 ** (_bits - 1)), 2 ** (_bits - 1) - 1
+    _NARROW[f"u{_bits}"] = 0, 2**_bits - 1
+"""The values of the dtypes that i64 holds."""
 
 _FOLDED = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "min", "max", "and", "or", "select"})

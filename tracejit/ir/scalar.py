@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.support.nodes import value
 
 __all__ = [
-    "BITS", "DTYPES", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte",
+    "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte",
     "poison_value",
 ]  # fmt: skip
 
@@ -241,6 +241,8 @@ for _name, _fn in (
 _op("select", 3, lambda dtype, c, x, y: np.where(c, x, y))
 _op("convert", 1, _convert, result="out")
 _op("bitcast", 1, _bitcast, result="out", cost=0)
+EXACT = frozenset(OPS) - {"bitcast"}
+"""Operations whose answer for constants is the same wherever it is computed.  (The bits of a NaN are not.)"""
 
 for _name, _fn, _cost in (
     ("exp", np.exp, 12), ("exp2", np.exp2, 12), ("expm1", np.expm1, 18), ("log", np.log, 16), ("log2", np.log2, 16),

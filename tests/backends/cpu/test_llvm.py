@@ -204,3 +204,17 @@ def test_vectors_of_the_natural_width_stay_whole():
 def test_the_assembly_of_an_object_is_refused():
     with pytest.raises(CompileError, match="neither IR nor assembly is kept"):
         llvm.load_object(llvm.load(ADD.format(1)).object).assembly()
+
+
+def test_a_comparison_that_no_bool_decides_is_not_left_to_llvm():
+    """LLVM 22 ends the process where it finds two equal constants behind such a comparison, one through a select, and spreads both."""
+    text = (
+        "import numpy as np, tracejit as tj\n"
+        "@tj.jit\n"
+        "def f(x):\n"
+        "    y = np.ones(5, 'f4') + (x < -129)\n"
+        "    return y, np.fmax(0, y)\n"
+        "print(*f(np.array(True)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[1. 1. 1. 1. 1.] [1. 1. 1. 1. 1.]"

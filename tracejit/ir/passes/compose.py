@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from tracejit.ir.builder import fold_index
+from tracejit.ir.builder import fold_constants, fold_index
 from tracejit.ir.forms import Form, Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Literal, Var
 from tracejit.ir.kernel import (
@@ -241,7 +241,7 @@ class Composer:
         return target
 
     def op(self, scope: Scope, name: str, args: tuple[Operand, ...], dtype: str) -> Operand:
-        folded = fold_index(name, args) or self.ranges.fold(name, args)
+        folded = fold_index(name, args) or self.ranges.fold(name, args) or fold_constants(name, args, dtype)
         if folded is not None:
             return folded
         target = self.place(args, scope)
