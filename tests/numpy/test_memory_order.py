@@ -42,6 +42,7 @@ STATEMENTS = [
     "y = x[[0, 2]]; y.ravel()[0] = 99", "y = x[:, [0, 1]].T; y.ravel()[0] = 99", "y = np.sqrt(x).T; y.reshape(-1)[1] = 5",
     "y = x * x.T[0, 0]; y.ravel()[1] = 5", "y = x + x[0]; y.ravel()[1] = 5", "y = np.where(x > 3, x, 0); y.ravel()[2] = 5",
     "y = np.einsum('ij->ji', x); y[0] = 5", "y = np.einsum('ii->i', x[:3, :3]); y[:] = 5", "y = np.einsum('ij->ij', x); y[0] = 5",
+    "y = np.broadcast_to(x[:1], (3, 4)).ravel('K')", "y = np.broadcast_to(x[:, :1], (3, 4)).T.flatten('K')",
     "y = x.ravel('K'); y[1] = 5", "y = x.ravel('F'); y[1] = 5", "y = x.ravel('A'); y[1] = 5", "y = x.flatten('K'); y[1] = 5",
     "y = x.flatten('F'); y[1] = 5", "y = x.reshape(6, 2, order='F'); y[0] = 5", "y = x.reshape(4, 3, order='A'); y[0] = 5",
     "y = np.full_like(x, 2); y.ravel()[0] = 5", "y = np.array(x, order='F'); y.ravel()[0] = 5", "y = np.asarray(x, order='C'); y[0] = 5",

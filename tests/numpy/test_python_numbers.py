@@ -57,6 +57,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, t: a + t, "sub": lambda a, t: t - a, "mul": lambda a, t: a * t, "div": lambda a, t: a / t,
     "floordiv": lambda a, t: a // t, "and": lambda a, t: a & t, "shift": lambda a, t: a << t,
+    "insert": lambda a, t: np.insert(a, 1, t), "putmask": lambda a, t: np.putmask(a, a == 3, t),
     "minimum": np.minimum, "maximum": lambda a, t: np.maximum(t, a), "clip": lambda a, t: np.clip(a, 0, t),
     "clip from": lambda a, t: np.clip(a, t, 300), "method": lambda a, t: a.clip(max=t), "where": lambda a, t: np.where(a > 1, a, t),
     "select": lambda a, t: np.select([a > 1], [a], t), "assign": assign, "fill": lambda a, t: a.fill(t), "in place": add_in_place,
@@ -408,3 +409,41 @@ def test_integers_in_slices_and_comparisons(statement: str):
         plain, traced = np.arange(6.0), np.arange(6.0)
         np.testing.assert_array_equal(jitted(traced, n), names["f"](plain, n))
         np.testing.assert_array_equal(traced, plain)
+
+
+TO_INTEGERS: dict[str, Callable[[Any], Any]] = {
+    "int": lambda t: int(t), "round": lambda t: round(t), "floor": lambda t: math.floor(t), "ceil": lambda t: math.ceil(t),
+    "trunc": lambda t: math.trunc(t), "compared": lambda t: int(t) > 5,
+    "of a sum": lambda t: int(np.sum(np.array([1.0, 2.0]) * t)), "index": lambda t: np.arange(3) + int(t),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TO_INTEGERS)
+def test_a_float_that_is_no_integer_of_64_bits_is_no_integer(name: str):
+    f, g = TO_INTEGERS[name], tj.jit(TO_INTEGERS[name])
+    for t in (2.5, -0.5, 1e15, -7.0):
+        np.testing.assert_array_equal(g(t), f(t))
+    for t in (9.3e18, -1e300, math.inf, -math.inf, math.nan):
+        with pytest.raises(NumberOutOfBounds, match="int64"):
+            g(t)
+
+
+@pytest.mark.parametrize("initial", [np.float32(-np.inf), np.uint64(2**64 - 1), np.float16(2.5), np.int8(7)])
+def test_an_initial_number_fits_as_one_of_pythons(initial: Any):
+    for function in (np.sum, np.max):
+        for dtype in ("i8", "i4", "f4"):
+            x = np.arange(4).astype(dtype)
+            assert outcome(lambda a, function=function: function(a, initial=initial), x) == outcome(
+                tj.jit(lambda a, function=function: function(a, initial=initial)), x
+            )
+
+
+def test_putmask_casts_arrays_by_the_rule_safe_and_wraps_scalars():
+    for value in (np.float64(2.5), np.array(2.5), 2.5, np.array([2.5]), [2.5], 300, np.int64(300), np.array(300)):
+        for dtype in ("i8", "u1"):
+
+            def f(a: Any, value: Any = value) -> Any:
+                np.putmask(a, a > 2, value)
+
+            x = np.arange(5).astype(dtype)
+            assert outcome(f, x) == outcome(tj.jit(f), x), value

@@ -408,7 +408,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     at = n + place if place < 0 else place
     if at < 0 or at > n:
         raise reject(f"np.insert: place {place} is out of bounds for an axis of extent {n}")
-    new = to_dtype(array_of(values), aval(x).dtype)
+    new = FUNCTIONS[np.array](values, aval(x).dtype)
     rank = len(have)
     got = aval(new).shape
     new = p.reshape(new, (*(1,) * (rank - len(got)), *got))

@@ -126,6 +126,7 @@ def _reached(name: str, x: Range, y: Range) -> Range:
 
 
 OPERATORS["check_growth"] = check_growth
+OPERATORS["check_number"] = check_number
 
 
 def _fail(outside: Any, number: Any, about: Any) -> None:

@@ -82,6 +82,8 @@ def _reduction(
     ) -> Any:
         x = as_array(a)
         have = aval(x)
+        if isinstance(initial, np.generic):
+            initial = initial.item()  # as checked as a number of Python's
         if name in ("sum", "prod") and dtype is not None and np.dtype(dtype).kind == "b":
             truth = any if name == "sum" else all
             found = truth(x, axis, keepdims=keepdims is True, where=where)

@@ -367,9 +367,10 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write the elements of values, repeated along a's, into a where the mask holds."""
     if not isinstance(a, Tracer):
         raise unsupported("np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a constant")
-    value = FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else as_array(values)
+    number = weak_kind(values) is not None or isinstance(values, np.generic) or (isinstance(values, Tracer) and values.is_scalar)
+    value = FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else values if number else as_array(values)
     test = as_array(mask)
-    if aval(value).ndim and not np.can_cast(aval(value).dtype, a.dtype):
+    if not number and not np.can_cast(aval(value).dtype, a.dtype):
         raise DtypeError(f"np.putmask: {aval(value)} cannot be cast to {a.dtype} by the rule 'safe'", location=user_location())
     size = aval(test).size
     if not same_shape((size,), (a.size,)) and size != a.size:

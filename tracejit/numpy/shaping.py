@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
-from tracejit.numpy.strides import is_contiguous, is_one, known_strides, like, outer_first
+from tracejit.numpy.strides import as_iterated, is_contiguous, is_one, known_strides, like
 from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import weak_kind
@@ -93,7 +93,7 @@ def _along_memory(x: Any) -> Any:
     strides = known_strides(x)
     if strides is None:
         raise _order_unknown("K")
-    return transposed(x, outer_first(strides))
+    return transposed(x, as_iterated(x.shape, strides))
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, or
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = [
-    "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "is_one", "known_strides", "laid_out_by", "layout_of", "like",
-    "like_first", "outer_first", "reshaped_strides", "sliced_strides", "strides_of",
+    "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "is_one", "known_strides", "laid_out_by", "layout_of",
+    "like", "like_first", "outer_first", "reshaped_strides", "sliced_strides", "strides_of",
 ]  # fmt: skip
 
 
@@ -197,6 +197,11 @@ def laid_out_by(rows: Sequence[Sequence[Extent]], result: Tracer) -> Layout:
         return laid_out(result.shape, result.itemsize, [axis for axis in order if axis < rank])
     except DimDependent as error:
         return Open(error)
+
+
+def as_iterated(shape: Shape, strides: Strides) -> list[int]:
+    """Axes from the outermost to the innermost, as an iterator over one array in the order of memory walks: those of stride 0 stay."""
+    return _agreed([[0 if is_one(n) else s for n, s in zip(shape, strides, strict=True)]], len(shape))
 
 
 def _agreed(rows: Sequence[Sequence[Extent]], rank: int) -> list[int]:

@@ -196,6 +196,8 @@ def _python_number(x: Tracer, kind: Any) -> Any:
         x = METHODS["reshape"](x, ())
     if x.aval.weak and x.dtype == dtype:
         return x
+    if kind is int and x.dtype.kind in "fu":
+        OPERATORS["check_number"](x, dtype)  # Python's integers have no end, and NaN and infinity are none
     y = METHODS["astype"](x, dtype)
     return y.as_python_number() if isinstance(y, Tracer) else y
 

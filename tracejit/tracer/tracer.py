@@ -345,6 +345,8 @@ class Tracer:
             return self._rounded(ndigits)
         rounded = FUNCTIONS[np.round](self, ndigits or 0)
         if ndigits is None:
+            if rounded.dtype.kind in "fu":
+                OPERATORS["check_number"](rounded, np.dtype(np.int64))
             rounded = METHODS["astype"](rounded, np.int64)
         return rounded.as_python_number() if isinstance(rounded, Tracer) and ndigits is None else rounded
 
