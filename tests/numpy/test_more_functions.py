@@ -289,3 +289,10 @@ def test_masks_of_what_is_not_nan(agree: Any):
 def test_one_axis_where_one_is_meant(call: str):
     with pytest.raises(TypeError, match="one axis is expected"):
         tj.jit(eval(f"lambda x: np.{call}"))(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("x", [np.array(True), np.array(3, "i2"), np.array(2.5, "f4"), np.array([True, False])])
+def test_the_imaginary_part_of_an_array_of_rank_0_is_one(x: Any):
+    for f in (lambda a: np.imag(a) ** 2, lambda a: a.imag**2, lambda a: a[()].imag ** 2, lambda a: np.imag(a) + np.int8(1)):
+        want, got = f(x), tj.jit(f)(x)
+        assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())

@@ -265,7 +265,9 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     """The imaginary part: zeros of the same dtype."""
     have = aval(array_of(val))
-    return as_rank_0_array(spread(have.dtype.type(0), have.shape))
+    if have.shape or _is_number(val) or (isinstance(val, Tracer) and val.is_scalar):
+        return spread(have.dtype.type(0), have.shape)
+    return FUNCTIONS[np.zeros]((), have.dtype)  # of an array of rank 0, another
 
 
 def conjugate(x: Any, out: Any = None) -> Any:
