@@ -24,10 +24,13 @@ __all__ = [
     "affine",
     "aval_of",
     "evaluate",
+    "is_empty",
+    "is_one",
     "prod",
     "same_extent",
     "same_shape",
     "solved",
+    "spreads",
     "surely_at_most",
 ]
 
@@ -430,6 +433,30 @@ def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
         None if None in lows else min(cast("list[int]", lows)),
         None if None in highs else max(cast("list[int]", highs)),
     )
+
+
+def is_one(n: Extent) -> bool:
+    """Whether an extent is 1, where that decides what an operation means: a half or a difference of extents may be.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return n == 1
+
+
+def spreads(n: Extent, m: Extent) -> bool:
+    """Whether NumPy broadcasts an axis of extent n to m: they are equal, or n is 1.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return (isinstance(n, int) and n == 1) or same_extent(n, m) or n == m or is_one(n)
+
+
+def is_empty(n: Extent) -> bool:
+    """Whether an extent is 0, where that decides what an operation means.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return n == 0
 
 
 def least_extent(symbol: str) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one, same_extent, same_shape
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind
@@ -59,17 +60,18 @@ def spread(xs: list[Any]) -> list[Any]:
     shapes = [aval(x).shape for x in xs]
     if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):
         return xs
-    shape = tuple([next((n for n in extents if not _is_one(n)), 1) for extents in zip(*[s for s in shapes if s], strict=True)])
+    shape = tuple([_common(extents) for extents in zip(*[s for s in shapes if s], strict=True)])
     return [_repeated(x, s, shape) if s and not same_shape(s, shape) else x for x, s in zip(xs, shapes, strict=True)]
 
 
-def _is_one(n: Extent) -> bool:
-    """Whether an extent is 1; a symbolic one is at least 2."""
-    return isinstance(n, int) and n == 1
+def _common(extents: Sequence[Extent]) -> Extent:
+    """The extent that all have, or else the first that is not 1."""
+    first = extents[0]
+    return first if all(same_extent(n, first) for n in extents) else next((n for n in extents if not is_one(n)), 1)
 
 
 def _repeated(x: Any, have: Shape, shape: Shape) -> Any:
-    if any(not _is_one(n) and not same_extent(n, m) for n, m in zip(have, shape, strict=True)):
+    if any(not same_extent(n, m) and not is_one(n) for n, m in zip(have, shape, strict=True)):
         return x  # the primitive refuses it
     return broadcast_in_dim(x, shape, tuple(range(len(shape))))
 

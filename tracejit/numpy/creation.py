@@ -312,7 +312,7 @@ def linspace(
     def along(x: Any) -> Any:
         return p.broadcast_in_dim(x, shape, lead)
 
-    if isinstance(gaps, int) and gaps <= 0:
+    if gaps <= 0:
         step = u.multiply(delta, np.nan)
         y = u.add(u.multiply(k, along(delta)), along(a))
     else:

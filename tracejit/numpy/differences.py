@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import LARGE, Dim, Extent
+from tracejit.ir.types import LARGE, Dim, Extent, is_empty
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, known, reject
 from tracejit.numpy.creation import zeros_like
@@ -201,7 +201,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         else:
             steps = diff(coordinates, axis=axis)
     n = aval(values).shape[k]
-    if is_zero(n):
+    if is_empty(n):
         late, early = values, values
     else:
         late, early = part(values, k, 1, n - 1), part(values, k, 0, n - 1)
@@ -227,7 +227,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
     correction = u.where(u.less(u.absolute(step), limit), 0, u.subtract(wrapped, step))
     total = r.cumsum(correction, axis=k)
     n = aval(x).shape[k]
-    if is_zero(n):
+    if is_empty(n):
         return to_dtype(x, dtype)
     first = to_dtype(part(x, k, 0, 1), dtype)
     return concatenate([first, to_dtype(u.add(part(x, k, 1, n - 1), total), dtype)], k)
@@ -297,7 +297,7 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
         z = p.reshape(z, (1,)) if aval(z).ndim == 0 else z
         if aval(z).ndim != 1:
             raise reject(f"np.{name} takes vectors; an operand has rank {aval(z).ndim}")
-        if is_zero(aval(z).shape[0]):
+        if is_empty(aval(z).shape[0]):
             raise reject(f"np.{name}: a vector is empty")
         out.append(to_dtype(z, dtype))
     return out[0], out[1]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Extent
+from tracejit.ir.types import Extent, is_one, spreads
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_extent
 from tracejit.numpy.linear import alike, diagonal, diagonal_view
@@ -162,13 +162,12 @@ def _extents(terms: Sequence[_Term]) -> dict[Any, Extent]:
         for a, n in zip(t.labels, aval(t.value).shape, strict=True):
             if not same_extent(own.setdefault(a, n), n) and own[a] != n:  # a diagonal is of a square: nothing is spread
                 raise reject(f"np.einsum: label {a!r} stands for extents {own[a]} and {n} of one operand")
-            before = found.get(a, 1)
-            if same_extent(before, n) or _is_one(n):
-                found.setdefault(a, n)
-            elif _is_one(before) or before == n:
-                found[a] = n
-            else:
+            before = found.setdefault(a, n)
+            if spreads(n, before):
+                continue
+            if not is_one(before):
                 raise reject(f"np.einsum: label {a!r} stands for extents {before} and {n}")
+            found[a] = n
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
@@ -513,7 +513,7 @@ def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: di
 def _fit(value: Any, shape: Shape) -> Any:
     have = aval(value).shape
     extra = len(have) - len(shape)
-    if extra > 0 and all(isinstance(n, int) and n == 1 for n in have[:extra]):
+    if extra > 0 and all(map(is_one, have[:extra])):
         value = reshape(value, have[extra:])
     try:
         return broadcast_to(value, shape)
@@ -581,7 +581,7 @@ def _masked(x: Any, mask: Any, value: Any) -> Any:
     have = aval(x)
     rest = have.ndim - aval(mask).ndim
     shape = aval(value).shape
-    if len(shape) > rest and not all(isinstance(n, int) and n == 1 for n in shape[: len(shape) - rest]):
+    if len(shape) > rest and not all(map(is_one, shape[: len(shape) - rest])):
         if isinstance(mask, np.ndarray):
             return scattered(x, [*[_Array(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
         raise UnsupportedError(

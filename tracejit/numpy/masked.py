@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.ir.types import same_shape
+from tracejit.ir.types import is_one, same_shape
 from tracejit.numpy import reductions, selecting, ufuncs as u
 from tracejit.numpy.axes import is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype
@@ -232,7 +232,7 @@ def _beside(selection: Selection, x: Any) -> Any:
     if len(shape) <= rest:
         return x
     place = len(shape) - rest - 1
-    if len(shape) > selection.ndim or not (isinstance(shape[place], int) and shape[place] == 1):
+    if len(shape) > selection.ndim or not is_one(shape[place]):
         raise ShapeError(
             f"an array of shape {shape} is computed with x[mask], or assigned to it, which has as many elements as the mask has True: how "
             "many that is is not known while tracing; select from an array of x's shape by the same mask (y[mask]), or use "
@@ -259,7 +259,7 @@ def assigned(x: Any, mask: Any, at: int, value: Any) -> Any:
     elif weak_kind(value) is None:
         shape = aval(value).shape
         extra = len(shape) - place.ndim
-        if extra > 0 and all(isinstance(n, int) and n == 1 for n in shape[:extra]):
+        if extra > 0 and all(map(is_one, shape[:extra])):
             value = reshape(value, shape[extra:])
         value = _beside(place, value)
     found = u.where(_wide(mask, rest), to_dtype(value, aval(x).dtype), x)

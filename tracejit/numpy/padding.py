@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Extent
+from tracejit.ir.types import Extent, is_empty, is_one
 from tracejit.numpy import creation, reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
 from tracejit.numpy.joining import part
@@ -50,7 +50,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     for k, (before, after) in enumerate(widths):
         if is_zero(before) and is_zero(after):
             continue
-        if is_zero(aval(x).shape[k]):
+        if is_empty(aval(x).shape[k]):
             raise reject(f"np.pad cannot extend the empty axis {k} in mode {mode!r}; modes 'constant' and 'empty' can")
         x = _extended(x, k, before, after, mode, kwargs)
     return x
@@ -141,7 +141,7 @@ def _periodic(x: Any, k: int, count: Extent, mode: str, left: bool) -> Any:
     n = aval(x).shape[k]
     if is_zero(count):
         return part(x, k, 0, 0)
-    if isinstance(n, int) and n == 1:
+    if is_one(n):
         return _stretched(x, k, count)
     skip = 1 if mode == "reflect" else 0
     unit = n - skip

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.ranges import within
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, same_extent, same_shape
+from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one, same_extent, same_shape, spreads
 from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape
@@ -143,13 +143,15 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
         extent: Extent = 1
         for s in shapes:
             k = axis - (rank - len(s))
-            if k < 0 or same_extent(s[k], extent) or (isinstance(s[k], int) and s[k] == 1):
+            if k < 0 or same_extent(s[k], extent):
                 continue
             if isinstance(extent, int) and extent == 1:
                 extent = s[k]
-            elif s[k] != extent:
-                for n in (s[k], extent):
-                    int(n)  # of a symbolic extent: one of both may be 1, and then they do, so the trace begins again with their values
+            elif spreads(s[k], extent):
+                continue
+            elif is_one(extent):
+                extent = s[k]
+            else:
                 raise ShapeError(
                     f"shapes {' and '.join(map(str, shapes))} cannot be broadcast: axis {axis - rank} is {extent} and {s[k]}",
                     location=user_location(),

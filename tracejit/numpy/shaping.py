@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, prod
+from tracejit.ir.types import Extent, Shape, is_one, prod, spreads
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
-from tracejit.numpy.strides import as_iterated, is_contiguous, is_one, known_strides, like
+from tracejit.numpy.strides import as_iterated, is_contiguous, known_strides, like
 from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, weak_kind
@@ -189,7 +189,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     x = array_of(a)
     have = aval(x).shape
     if axis is None:
-        axes = tuple([d for d, n in enumerate(have) if isinstance(n, int) and n == 1])
+        axes = tuple([d for d, n in enumerate(have) if is_one(n)])
     else:
         axes = axis_list(axis, len(have))
         for d in axes:
@@ -231,7 +231,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     want = tuple([as_extent(n) for n in items_of(shape)])
     x = array_of(array)
     have = aval(x).shape
-    if len(have) > len(want) or any(not _spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
+    if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
         raise reject(f"an array of shape {have} cannot be broadcast to {want}")
     return view(x, _Spread(want))
 
@@ -249,10 +249,6 @@ class _Spread(Reading):
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         kept = [0 if is_one(n) else s for n, s in zip(shape, strides, strict=True)]
         return (*(0,) * (len(self.shape) - len(kept)), *kept)
-
-
-def _spreads(n: Extent, m: Extent) -> bool:
-    return same_extent(n, m) or (isinstance(n, int) and n == 1) or n == m
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:

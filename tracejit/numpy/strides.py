@@ -12,21 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import DimDependent, Extent, Shape, same_extent
+from tracejit.ir.types import DimDependent, Extent, Shape, is_one, same_extent
 from tracejit.numpy.promotion import aval
 from tracejit.support.dtypes import canonical
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = [
-    "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "is_one", "known_strides", "laid_out_by", "layout_of",
+    "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "known_strides", "laid_out_by", "layout_of",
     "like", "like_first", "outer_first", "reshaped_strides", "sliced_strides", "strides_of",
 ]  # fmt: skip
-
-
-def is_one(n: Extent) -> bool:
-    """Whether an extent is 1 (a symbolic one is at least 2)."""
-    return isinstance(n, int) and n == 1
 
 
 def strides_of(x: Any) -> Strides | Open | Any:
@@ -65,6 +60,11 @@ def layout_of(x: Any, without: int | None = None) -> Layout:
         return Open(error)
 
 
+def _is_unit(n: Extent) -> bool:
+    """Whether an extent is 1 for all sizes; of one that may be, `is_one` asks where nothing else tells how elements lie."""
+    return isinstance(n, int) and n == 1
+
+
 def known_strides(x: Any) -> Strides | None:
     """The strides; None if they cannot be known.  Raises what starts the trace again where that helps."""
     found = strides_of(x)
@@ -75,9 +75,9 @@ def known_strides(x: Any) -> Strides | None:
 
 def sliced_strides(index: Any, strides: Strides) -> Strides:
     """Strides of a basic slice: those of axes of extent 1 do not matter."""
-    wide = [s * k for s, k, n in zip(strides, index.step, index.size, strict=True) if not is_one(n)]
+    wide = [s * k for s, k, n in zip(strides, index.step, index.size, strict=True) if not _is_unit(n)]
     rest = iter(wide)
-    return tuple([0 if is_one(n) else next(rest) for n in index.shape])
+    return tuple([0 if _is_unit(n) else next(rest) for n in index.shape])
 
 
 # -- contiguity and reshapes ---------------------------------------------------------------------------------------------------------------
@@ -88,9 +88,11 @@ def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C
     step: Extent = itemsize
     pairs = list(zip(shape, strides, strict=True))
     for n, s in reversed(pairs) if order == "C" else pairs:
-        if is_one(n):
+        if _is_unit(n):
             continue
         if not same_extent(s, step) and s != step:
+            if is_one(n):
+                continue
             return False
         step = step * n
     return True
@@ -100,11 +102,11 @@ def reshaped_strides(shape: Shape, strides: Strides, want: Shape) -> Strides | N
     """Strides under another shape if no element has to move, else None."""
     if any(isinstance(n, int) and n == 0 for n in shape):
         return c_strides(want, 1)
-    old = [(n, s) for n, s in zip(shape, strides, strict=True) if not is_one(n)]
+    old = [(n, s) for n, s in zip(shape, strides, strict=True) if not _is_unit(n)]
     if all(same_extent(a[1], b[0] * b[1]) for a, b in pairwise(old)):
         unit = old[-1][1] if old else 1
         return tuple([unit * s for s in c_strides(want, 1)])
-    return _by_groups(old, want)
+    return _by_groups([(n, s) for n, s in old if not is_one(n)], want)
 
 
 def _by_groups(old: Sequence[tuple[Extent, Extent]], want: Shape) -> Strides | None:
@@ -167,7 +169,9 @@ def _size(stride: Extent) -> Extent:
 
 
 def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
-    wide = [axis for axis in order if not is_one(shape[axis])]
+    wide = [axis for axis in order if not _is_unit(shape[axis])]
+    if wide != sorted(wide):
+        wide = [axis for axis in wide if not is_one(shape[axis])]
     return None if wide == sorted(wide) else ordered_strides(shape, itemsize, order)
 
 
@@ -181,7 +185,7 @@ def in_order_of_operands(arrays: Sequence[Any], result: Tracer, *operands: Any, 
         found = strides_of(x)
         if not isinstance(found, tuple):
             return found
-        own: list[Extent] = [0 if is_one(n) else s for n, s in zip(aval(x).shape, found, strict=True)]
+        own: list[Extent] = [0 if _is_unit(n) else s for n, s in zip(aval(x).shape, found, strict=True)]
         if len(own) > rank:
             return UNKNOWN
         rows.append([0] * (rank - len(own)) + own)
@@ -202,7 +206,7 @@ def laid_out_by(rows: Sequence[Sequence[Extent]], result: Tracer) -> Layout:
 
 def as_iterated(shape: Shape, strides: Strides) -> list[int]:
     """Axes from the outermost to the innermost, as an iterator over one array in the order of memory walks: those of stride 0 stay."""
-    return _agreed([[0 if is_one(n) else s for n, s in zip(shape, strides, strict=True)]], len(shape))
+    return _agreed([[0 if _is_unit(n) else s for n, s in zip(shape, strides, strict=True)]], len(shape))
 
 
 def _agreed(rows: Sequence[Sequence[Extent]], rank: int) -> list[int]:
@@ -249,7 +253,7 @@ def in_order_of_kept_axes(arrays: Sequence[Any], result: Tracer, x: Any, axis: A
     over = range(rank) if axis is None else [int(k) % rank for k in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     kept = [d for d in range(rank) if d not in over]
     places = {d: d if result.ndim == rank else kept.index(d) for d in kept}
-    steps = [0 if is_one(n) else s for n, s in zip(aval(x).shape, strides, strict=True)]
+    steps = [0 if _is_unit(n) else s for n, s in zip(aval(x).shape, strides, strict=True)]
     try:
         order = [places[d] for d in _agreed([steps], rank) if d in places]
         gone = [d for d in range(result.ndim) if d not in order]

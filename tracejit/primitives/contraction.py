@@ -12,7 +12,7 @@ from tracejit.ir.forms import Contract, Form, FormBuilder, Operand
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_float
-from tracejit.ir.types import ShapedArray
+from tracejit.ir.types import ShapedArray, is_empty
 from tracejit.primitives.reduction import wider
 from tracejit.primitives.shape import transpose
 from tracejit.support.errors import DtypeError, ShapeError
@@ -50,6 +50,8 @@ class DotGeneral(Primitive):
             for i, j in zip(a, b, strict=True):
                 if x.shape[i] != y.shape[j]:
                     raise ShapeError(f"[{self.name}] {what} axes differ: axis {i} of {x} is {x.shape[i]}, axis {j} of {y} is {y.shape[j]}")
+        for d in self.contract[0]:
+            is_empty(x.shape[d])  # symbolic ones are to be surely not: kernels of products add to what the first part of a sum has stored
         fx, fy = self._free((x.ndim, y.ndim))
         return ShapedArray((*[x.shape[d] for d in self.batch_axes[0]], *[x.shape[d] for d in fx], *[y.shape[d] for d in fy]), x.dtype)
 

@@ -12,7 +12,7 @@ from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
-from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.ir.types import Extent, Shape, ShapedArray, is_empty
 from tracejit.primitives.elementwise import Eq, convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
@@ -67,7 +67,7 @@ class _Reduction(Primitive):
         (x,) = avals
         if len(set(self.axes)) != len(self.axes) or any(not 0 <= a < x.ndim for a in self.axes):
             raise ShapeError(f"[{self.name}] axes {self.axes} are not axes of {x}")
-        if not self.empty_ok and any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in self.axes):
+        if not self.empty_ok and any(is_empty(x.shape[a]) for a in self.axes):
             raise ShapeError(f"[{self.name}] zero-size array {x} has no identity for this reduction")
         return x.with_shape(_kept(x.shape, self.axes)).strong()
 
@@ -238,7 +238,7 @@ class _Arg(Primitive):
         (x,) = avals
         if not 0 <= self.axis < x.ndim:
             raise ShapeError(f"[{self.name}] {self.axis} is not an axis of {x}")
-        if isinstance(x.shape[self.axis], int) and x.shape[self.axis] == 0:
+        if is_empty(x.shape[self.axis]):
             raise ShapeError(f"[{self.name}] an empty axis of {x} has no extremum")
         return ShapedArray(_kept(x.shape, (self.axis,)), np.int64)
 
@@ -432,7 +432,7 @@ def _shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
     from tracejit.primitives.shape import pad, slice_array
 
     shape = shape_of(x)
-    if isinstance(shape[axis], int) and shape[axis] == 0:
+    if is_empty(shape[axis]):
         return x
     inner = tuple(n - 1 if d == axis else n for d, n in enumerate(shape))
     start, before, after = ([0] * len(shape) for _ in range(3))
