@@ -142,10 +142,18 @@ class Expressions:
         self.pool = [Node(n, ALL[0], _code("0"), {}, 0, v) for n, v in self.arguments.items() if isinstance(v, np.ndarray)]
         self.environment = {"np": np, **{n: self.arguments[n] for n in SCALARS}}
 
-    def draw(self) -> Node | None:
+    def derive(self, templates: list[Template], count: int) -> None:
+        """Put expressions made by these templates among the operands."""
+        with np.errstate(all="ignore"):
+            for _ in range(count):
+                node = self.draw(templates)
+                if node is not None and node.error is None:
+                    self.pool.append(node)
+
+    def draw(self, templates: list[Template] = ALL) -> Node | None:
         """One expression, None if NumPy refuses it and no one would write it."""
         r = self.random
-        template = r.choice(ALL)
+        template = r.choice(templates)
         operands: dict[str, Node] = {}
         texts: dict[str, str] = {}
         shape: dict[str, Any] = {}

@@ -14,6 +14,7 @@ import numpy as np
 import tracejit as tj
 from tests.generators.expressions import SCALARS, Expressions, Node, again, spelled, values, wrong
 from tests.generators.harness import Tally, loaded, outcome, refused
+from tests.generators.templates import Template
 from tracejit.support.nodes import record
 
 __all__ = ["Sequence", "laid_out", "sequence", "verdict"]
@@ -21,6 +22,18 @@ __all__ = ["Sequence", "laid_out", "sequence", "verdict"]
 SMALL = [0, 1, 2, 3, 4, 5, 7, 8, 9]
 LARGE = [15, 16, 17, 31, 33, 64, 65, 100]
 ORDERS = ["C", "C", "C", "C", "F", "reversed", "strided", "offset", "unaligned", "repeated", "read-only"]
+
+
+DERIVED = [
+    Template("part", text, ">")
+    for text in (
+        "{a}[:{a}.shape[0] // 2]", "{a}[{a}.shape[0] // 2:]",
+        "{a}[1:-1]", "{a}[1:]", "{a}[:-1]", "{a}[2:]", "{a}[..., :{a}.shape[-1] // 2]",
+        "{a}[..., 1:-1]", "{a}[..., 1:]", "{a}[:, {a}.shape[1] // 3:]", "{a}[:{a}.shape[0] // 3]", "{a}[::2]", "{a}[{a}.shape[0] % 2:]",
+        "{a}[:-1, 1:]", "{a}[:{b}.shape[0]]",
+    )
+]  # fmt: skip
+"""Parts whose extents follow from the arguments': they may be 0 or 1 where those are not."""
 
 
 def shapes(n: int, m: int) -> list[tuple[int, ...]]:
@@ -86,7 +99,10 @@ def sequence(seed: int, count: int = 100, expressions: int = 5) -> Sequence:
     """The sequence of this seed."""
     r = random.Random(seed)
     first = r.choice([(3, 5), (5, 3), (4, 4), (2, 6), (5, 5), (3, 2), (8, 3)])
-    drawn = Expressions(seed, 3 * expressions, shapes(*first), 3).group()
+    drawing = Expressions(seed, 3 * expressions, shapes(*first), 3)
+    if seed % 2:
+        drawing.derive(DERIVED, 24)
+    drawn = drawing.group()
     nodes = [n for n in drawn.nodes if n.error is None and _needs(n)][:expressions]
     dtypes = [drawn.arguments[f"a{k}"].dtype.str[1:] for k in range(len(shapes(1, 1)))]
     sizes = [first]

@@ -68,3 +68,10 @@ def test_products_of_np_linalg():
     of_columns = lambda v, w: np.linalg.cross(v[:, None], w[:, None], axis=0)  # noqa: E731
     for f in (np.linalg.outer, np.linalg.cross, of_columns):
         np.testing.assert_array_equal(tj.jit(f)(v, w), f(v, w))
+
+
+def test_the_greatest_of_no_elements_is_zero():
+    for shape, axis in (((0,), None), ((0, 3), 0), ((0,), 0)):
+        x = np.zeros(shape)
+        want = np.max(np.abs(x), axis, initial=0.0)  # what NumPy gives from 2.3 on; before, it raises
+        np.testing.assert_array_equal(tj.jit(lambda x, axis=axis: np.linalg.norm(x, np.inf, axis=axis))(x), want)

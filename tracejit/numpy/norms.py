@@ -32,7 +32,7 @@ def _vector(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
         return _root(r.sum(u.multiply(x, x), axis=axis, keepdims=keepdims))
     size = u.absolute(x)
     if order == np.inf:
-        return r.max(size, axis=axis, keepdims=keepdims)
+        return r.max(size, axis=axis, keepdims=keepdims, initial=0)
     if order == -np.inf:
         return r.min(size, axis=axis, keepdims=keepdims)
     if order == 0:
