@@ -237,3 +237,71 @@ def test_roots_of_scalars_are_powers_and_of_arrays_square_roots(dtype: str):
             np.testing.assert_allclose(found, want, rtol=2 * np.finfo(dtype).eps)
             number = ~np.isnan(want)
             assert (np.signbit(found) & number).tolist() == (np.signbit(want) & number).tolist(), form
+
+
+MASKS = [None, 1, 0, [1, 0, 1], np.int64(1), np.bool_(False), [True, False, True], np.array([True, False, True]), True]
+
+
+@pytest.mark.parametrize("where", MASKS)
+def test_where_is_what_numpy_takes_it_for(where: Any):
+    x = np.arange(1.0, 4)
+    for f in (
+        lambda a: a.sum(where=where),
+        lambda a: np.any(a, where=where),
+        lambda a: np.add(a, 1, out=a.copy(), where=where),
+        lambda a: np.nansum(a, where=where),
+        lambda a: np.max(a, where=where, initial=-1),
+    ):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("where", [np.array([1, 0, 1]), np.array(1)])
+def test_where_of_an_array_of_integers_is_refused_as_by_numpy(where: Any):
+    x = np.arange(1.0, 4)
+    for f in (lambda a: a.sum(where=where), lambda a: np.any(a, where=where), lambda a: np.mean(a, where=where)):
+        with pytest.raises(TypeError):
+            f(x)
+        with pytest.raises(TypeError, match="where=mask != 0"):
+            tj.jit(f)(x)
+
+
+@pytest.mark.parametrize("k", [3, 3.0, True])
+def test_a_number_is_no_dtype(k: Any):
+    x = np.arange(3.0)
+    for f in (lambda x, k: np.zeros(2, k), lambda x, k: np.full(2, 1, k), lambda x, k: x.astype(k), lambda x, k: x.sum(dtype=k)):
+        with pytest.raises(TypeError):
+            f(x, k)
+        with pytest.raises(TypeError, match="is not a dtype"):
+            tj.jit(f)(x, k)
+
+
+def test_integers_without_elements_have_negative_powers():
+    def f(x: Any) -> Any:
+        return (x * 2) ** -1
+
+    assert tj.jit(f)(np.zeros(0, int)).dtype == f(np.zeros(0, int)).dtype
+    with pytest.raises(ValueError, match="negative integer powers"):
+        tj.jit(f)(np.ones(1, int))
+
+
+def test_extents_of_which_one_may_be_1_are_broadcast():
+    f = tj.jit(lambda x: x[1:] + x[2:])
+    for n in (2, 3, 2, 3):
+        np.testing.assert_array_equal(f(np.ones(n)), np.ones(n)[1:] + np.ones(n)[2:])
+    with pytest.raises(ValueError, match="is 4 and 3"):
+        f(np.ones(5))
+    g = tj.jit(lambda x, y: x[:-1] + y, dynamic_shapes=True)
+    for n, m in ((2, 0), (5, 4), (2, 1), (2, 3)):
+        np.testing.assert_array_equal(g(np.ones(n), np.ones(m)), np.ones(n)[:-1] + np.ones(m))
+
+
+def test_outer_products_of_rows_and_columns_in_a_loop_do_not_ask_for_the_memory_order():
+    def f(a: Any, loop: Any) -> Any:
+        m = np.hstack([a, a])
+        for i in loop(3):
+            m[i] /= m[i, i]
+            m -= np.outer(m[:, 0], m[i])
+        return m
+
+    for a in (np.eye(3) + 1, np.asfortranarray(np.arange(9.0).reshape(3, 3) + np.eye(3))):
+        np.testing.assert_allclose(tj.jit(lambda a: f(a, tj.range))(a), f(a, range), rtol=1e-12)

@@ -160,3 +160,21 @@ def test_sums_are_computed_in_the_dtype_of_out(call: str):
     running = eval("lambda x, z: (np.cumprod(x, out=z), np.cumsum(x, 0, None, z), z)")
     for got, want in zip(tj.jit(running)(x, np.zeros(40)), running(x, np.zeros(40)), strict=True):
         np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f4", "f8"])
+@pytest.mark.parametrize("of", ["f4", "f8"])
+def test_einsum_casts_into_out_by_the_rule_safe(of: str, dtype: str):
+    a = np.arange(4.0).reshape(2, 2).astype(of)
+
+    def f(a: Any) -> Any:
+        out = np.zeros((2, 2), dtype)
+        np.einsum("ij,jk->ik", a, a, out=out)
+        return out
+
+    if np.can_cast(of, dtype):
+        np.testing.assert_array_equal(tj.jit(f)(a), f(a))
+        return
+    for function in (f, tj.jit(f)):
+        with pytest.raises(TypeError):
+            function(a)

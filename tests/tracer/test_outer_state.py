@@ -549,6 +549,55 @@ def test_descriptors_of_the_user_are_followed(monkeypatch: pytest.MonkeyPatch):
     assert scales.value == 6.0
 
 
+class Setting:
+    """A descriptor that holds its value itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self.value * 2
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self.value = value
+
+
+class Settings(Setting):
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return super().__get__(instance, owner) + instance.shift
+
+
+def test_what_a_descriptor_reads_of_itself_is_followed():
+    class Model:
+        rate = Setting(3.0)
+        more = Settings(1.0)
+        shift = 0.5
+
+    model = Model()
+    f = tj.jit(lambda x: x * model.rate + model.more)
+    held = vars(Model)["more"]
+    np.testing.assert_array_equal(f(X), X * 6 + 2.5)
+    model.rate = 10.0
+    np.testing.assert_array_equal(f(X), X * 20 + 2.5)
+    held.value = 2.0
+    np.testing.assert_array_equal(f(X), X * 20 + 4.5)
+    model.shift = 1.0
+    np.testing.assert_array_equal(f(X), X * 20 + 5)
+    model.rate = X * 2
+    np.testing.assert_array_equal(f(X), X * X * 4 + 5)
+    model.rate[0] = 7.0
+    np.testing.assert_array_equal(f(X), X * (2 * model.rate) / 2 + 5)
+
+
+def test_classes_of_code_that_runs_under_no_name_are_the_users():
+    scope: dict[str, Any] = {}
+    exec("class Box:\n    def __init__(self): self.v = 3\nbox = Box()\ndef f(x): return x * box.v", scope)
+    f = tj.jit(scope["f"])
+    np.testing.assert_array_equal(f(X), X * 3)
+    scope["box"].v = 5
+    np.testing.assert_array_equal(f(X), X * 5)
+
+
 def test_functions_that_are_stored_are_the_users():
     registry: dict[str, Any] = {}
 

@@ -270,7 +270,7 @@ def _symbolic_range(first: Any, stop: Any, step: Any, dtype: Any) -> Any:
     span = (stop - first if step > 0 else first - stop) + (builtins.abs(step) - 1)
     count: Extent = span // int(builtins.abs(step))
     count = 0 if count < 0 else count
-    dtype = default_int() if dtype is None else np.dtype(dtype)
+    dtype = default_int() if dtype is None else canonical(dtype)
     x = c.iota((count,), 0, dtype)
     x = x if step == 1 else u.multiply(x, int(step))
     return x if isinstance(first, (int, np.integer)) and first == 0 else u.add(x, to_dtype(as_array(first), dtype))
@@ -381,10 +381,10 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = as_shape(dimensions)
     rank = len(shape)
     if sparse:
-        return tuple([c.iota(tuple([n if k == d else 1 for k, n in enumerate(shape)]), d, np.dtype(dtype)) for d in range(rank)])
+        return tuple([c.iota(tuple([n if k == d else 1 for k, n in enumerate(shape)]), d, canonical(dtype)) for d in range(rank)])
     if rank == 0:
         return zeros((0,), dtype)
-    return p.concatenate([p.reshape(c.iota(shape, d, np.dtype(dtype)), (1, *shape)) for d in range(rank)], 0)
+    return p.concatenate([p.reshape(c.iota(shape, d, canonical(dtype)), (1, *shape)) for d in range(rank)], 0)
 
 
 # -- triangles and diagonals ------------------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     """Ones on and below diagonal k, zeros above."""
     _refuse_like(like)
     rows = as_extent(N)
-    return to_dtype(_below(rows, rows if M is None else as_extent(M), _diagonal_number(k)), np.dtype(dtype))
+    return to_dtype(_below(rows, rows if M is None else as_extent(M), _diagonal_number(k)), canonical(dtype))
 
 
 def _triangle(m: Any, k: Any, below: bool) -> Any:

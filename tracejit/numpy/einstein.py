@@ -20,7 +20,7 @@ from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.support.nodes import value
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
-from tracejit.tracer.tracer import FUNCTIONS, Tracer
+from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING, Tracer
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -274,4 +274,5 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
 
 
 AS_IS.add(einsum)
+OUT_CASTING[einsum] = "safe"
 FUNCTIONS.update({np.einsum: einsum, np.einsum_path: einsum_path})

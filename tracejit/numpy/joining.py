@@ -13,7 +13,7 @@ from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
 from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
 from tracejit.primitives import shape as p
-from tracejit.support.dtypes import result_type
+from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
@@ -57,7 +57,7 @@ def _alike(arrays: Sequence[Any], dtype: Any, casting: Any) -> list[Any]:
     if dtype is None:
         target, _ = result_type(*[(a.dtype, a.weak) for a in avals])
     else:
-        target = np.dtype(dtype)
+        target = canonical(dtype)
         for a in avals:
             if not np.can_cast(a.dtype, target, casting):
                 raise DtypeError(f"{a} cannot be cast to {target} by the rule {casting!r}", location=user_location())

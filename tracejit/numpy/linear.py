@@ -11,12 +11,12 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, same_extent, static_int
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to as spread, to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis
 from tracejit.numpy.views import Reading, view
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
-from tracejit.support.dtypes import result_type
+from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import node
 from tracejit.support.source import user_location
@@ -31,7 +31,7 @@ __all__ = [
 def alike(*operands: Any, dtype: Any = None) -> list[Any]:
     """Operands of one dtype: the promoted one, or `dtype`."""
     xs = [array_of(x) for x in operands]
-    target = np.dtype(dtype) if dtype is not None else result_type(*[(aval(x).dtype, aval(x).weak) for x in xs])[0]
+    target = canonical(dtype) if dtype is not None else result_type(*[(aval(x).dtype, aval(x).weak) for x in xs])[0]
     return [to_dtype(x, target) for x in xs]
 
 
@@ -155,14 +155,14 @@ def vdot(a: Any, b: Any, /) -> Any:
     x, y = alike(a, b)
     if not same_extent(aval(x).size, aval(y).size) and aval(x).size != aval(y).size:
         raise reject(f"np.vdot: shapes {aval(x).shape} and {aval(y).shape} differ in size")
-    return dot_general(ravel(x), ravel(y), ((0,), (0,)))
+    return dot_general(p.reshape(x, (aval(x).size,)), p.reshape(y, (aval(y).size,)), ((0,), (0,)))
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Products of every element of a with every element of b."""
     x, y = alike(a, b)
     n, m = aval(x).size, aval(y).size
-    return u.multiply(p.broadcast_in_dim(ravel(x), (n, m), (0,)), p.broadcast_in_dim(ravel(y), (n, m), (1,)))
+    return u.multiply(p.broadcast_in_dim(p.reshape(x, (n,)), (n, m), (0,)), p.broadcast_in_dim(p.reshape(y, (m,)), (n, m), (1,)))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:

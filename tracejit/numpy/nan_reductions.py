@@ -9,9 +9,10 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.number_checks import check_all_nan
-from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes
+from tracejit.support.dtypes import canonical
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING
 
@@ -89,15 +90,16 @@ def _place(find: Callable[..., Any], a: Any, worst: float, axis: Any, keepdims: 
     return find(x, axis, keepdims=keepdims)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """The mean of what is not NaN (where a mask holds)."""
     x, gone = _without(a, 0)
     if gone is None:
         return r.mean(x, axis, dtype, keepdims=keepdims, where=where)
-    if where is not None and where is not True:
-        gone = u.logical_or(gone, u.logical_not(where))
-        x = u.where(where, x, 0)
-    result = aval(x).dtype if dtype is None else np.dtype(dtype)
+    mask = mask_of(where)
+    if mask is not None:
+        gone = u.logical_or(gone, u.logical_not(mask))
+        x = u.where(mask, x, 0)
+    result = aval(x).dtype if dtype is None else canonical(dtype)
     wide = np.dtype(np.float32) if result == np.float16 else result
     count = r.sum(u.logical_not(gone), axis, keepdims=keepdims)
     return to_dtype(u.divide(r.sum(x, axis, wide, keepdims=keepdims), to_dtype(count, wide)), result)
@@ -111,7 +113,7 @@ def nanvar(
     ddof: Any = 0,
     keepdims: Any = False,
     *,
-    where: Any = None,
+    where: Any = True,
     correction: Any = None,
 ) -> Any:
     """The variance of what is not NaN (where a mask holds); NaN where no more than `ddof` numbers are."""
@@ -119,10 +121,11 @@ def nanvar(
     ddof = correction if correction is not None else ddof
     if gone is None:
         return r.var(x, axis, dtype, None, ddof, keepdims, where=where)
-    if where is not None and where is not True:
-        gone = u.logical_or(gone, u.logical_not(where))
-        x = u.where(where, x, 0)
-    result = aval(x).dtype if dtype is None else np.dtype(dtype)
+    mask = mask_of(where)
+    if mask is not None:
+        gone = u.logical_or(gone, u.logical_not(mask))
+        x = u.where(mask, x, 0)
+    result = aval(x).dtype if dtype is None else canonical(dtype)
     wide = np.dtype(np.float32) if result == np.float16 else result
     x = to_dtype(x, wide)
     present = u.logical_not(gone)

@@ -121,6 +121,20 @@ def wrapped_to_dtype(x: Any, dtype: Any) -> Any:
     return to_dtype(x, dtype)
 
 
+def mask_of(where: Any) -> Any:
+    """`where=` as booleans; None where it lets everything through.  NumPy takes None for False, and numbers and lists for their truth.
+
+    Raises: DtypeError for an array of another dtype.
+    """
+    if where is True:
+        return None
+    if isinstance(where, np.ndarray) or (isinstance(where, Tracer) and not where.is_scalar):
+        if where.dtype.kind != "b":
+            raise DtypeError(f"where= is an array of {where.dtype}; NumPy takes one of bool: where=mask != 0", location=user_location())
+        return where
+    return to_dtype(as_array(False if where is None else where), np.bool_)
+
+
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """NumPy's broadcast of shapes.  Raises ShapeError naming the axis."""
     rank = max((len(s) for s in shapes), default=0)
@@ -134,6 +148,8 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
             if isinstance(extent, int) and extent == 1:
                 extent = s[k]
             elif s[k] != extent:
+                for n in (s[k], extent):
+                    int(n)  # of a symbolic extent: one of both may be 1, and then they do, so the trace begins again with their values
                 raise ShapeError(
                     f"shapes {' and '.join(map(str, shapes))} cannot be broadcast: axis {axis - rank} is {extent} and {s[k]}",
                     location=user_location(),
@@ -171,6 +187,7 @@ def promote(*operands: Any, to: Any = None, keep_scalars: bool = True, convert_w
 
 
 OPERATORS["to_dtype"] = to_dtype
+OPERATORS["mask_of"] = mask_of
 
 
 def broadcast(xs: Sequence[Any], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Any]:

@@ -11,12 +11,12 @@ import numpy as np
 
 from tracejit.ir.types import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import reshape, transpose
-from tracejit.support.dtypes import result_type
+from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
@@ -78,23 +78,24 @@ def _reduction(
     identity: Any,
 ) -> Callable[..., Any]:
     def function(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = None
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
     ) -> Any:
         x = as_array(a)
         have = aval(x)
         if isinstance(initial, np.generic):
             initial = initial.item()  # as checked as a number of Python's
-        if name in ("sum", "prod") and dtype is not None and np.dtype(dtype).kind == "b":
+        if name in ("sum", "prod") and dtype is not None and canonical(dtype).kind == "b":
             truth = any if name == "sum" else all
             found = truth(x, axis, keepdims=keepdims is True, where=where)
             return found if initial is None else combine(found, np.bool_(initial))
-        x = to_dtype(x, np.dtype(dtype) if dtype is not None else widen(have.dtype))
+        x = to_dtype(x, canonical(dtype) if dtype is not None else widen(have.dtype))
         axes = _folded_axes(axis, have.ndim)
-        if where is not None and where is not True:
+        mask = mask_of(where)
+        if mask is not None:
             if identity is None and initial is None:
                 raise UnsupportedError(f"np.{name} with where= needs initial=", location=user_location())
             neutral = identity if identity is not None else to_dtype(initial, aval(x).dtype)
-            x = u.where(broadcast_to(as_array(where), have.shape), x, neutral)
+            x = u.where(broadcast_to(mask, have.shape), x, neutral)
         empty = builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes)
         if empty and identity is None and initial is not None:
             kept = tuple(n for d, n in enumerate(have.shape) if d not in axes)
@@ -113,7 +114,7 @@ def _reduction(
 def _extreme(name: str, run: Callable[[Any, tuple[int, ...]], Any], combine: Callable[..., Any]) -> Callable[..., Any]:
     fold = _reduction(name, run, _same, combine, None)
 
-    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = None) -> Any:
+    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
         return fold(a, axis, None, out, keepdims, initial, where)
 
     function.__name__ = function.__qualname__ = name
@@ -138,19 +139,21 @@ max = amax = _extreme("max", p.reduce_max, u.maximum)
 min = amin = _extreme("min", p.reduce_min, u.minimum)
 
 
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """Whether all elements are nonzero."""
     x = u.logical_not(u.logical_not(a))
-    if where is not None:
-        x = u.logical_or(x, u.logical_not(where))
+    mask = mask_of(where)
+    if mask is not None:
+        x = u.logical_or(x, u.logical_not(mask))
     return _truth_fold(x, axis, keepdims, p.reduce_min, True)
 
 
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """Whether an element is nonzero."""
     x = u.logical_not(u.logical_not(a))
-    if where is not None:
-        x = u.logical_and(x, where)
+    mask = mask_of(where)
+    if mask is not None:
+        x = u.logical_and(x, mask)
     return _truth_fold(x, axis, keepdims, p.reduce_max, False)
 
 
@@ -172,16 +175,17 @@ def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Any:
     return extent_value(n, dtype)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = None) -> Any:
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """The arithmetic mean over `axis`; float16 is summed in float32."""
     _of_integers("mean", dtype)
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = np.dtype(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
-    if where is not None:
-        mask = broadcast_to(as_array(where), have.shape)
+    mask = mask_of(where)
+    if mask is not None:
+        mask = broadcast_to(mask, have.shape)
         total, count = sum(x, axis, wide, keepdims=keepdims, where=mask), sum(mask, axis, wide, keepdims=keepdims)
         return to_dtype(u.divide(total, count), result)
     total = sum(x, axis, wide, keepdims=keepdims)
@@ -196,7 +200,7 @@ def var(
     ddof: Any = 0,
     keepdims: Any = False,
     *,
-    where: Any = None,
+    where: Any = True,
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
@@ -205,12 +209,13 @@ def var(
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = np.dtype(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
     x = to_dtype(x, wide)
     ddof = correction if correction is not None else ddof
-    if where is not None and where is not True:
-        mask = broadcast_to(as_array(where), have.shape)
+    mask = mask_of(where)
+    if mask is not None:
+        mask = broadcast_to(mask, have.shape)
         number = sum(mask, axes, wide, keepdims=True)
         center = u.divide(sum(x, axes, wide, keepdims=True, where=mask), number) if mean is None else mean
         gap = u.where(mask, u.subtract(x, center), wide.type(0))
@@ -224,9 +229,9 @@ def var(
 
 def _of_integers(name: str, dtype: Any) -> None:
     """Raises: UnsupportedError for a mean in integers, which NumPy rounds on the way."""
-    if dtype is not None and np.dtype(dtype).kind in "iub":
+    if dtype is not None and canonical(dtype).kind in "iub":
         raise UnsupportedError(
-            f"np.{name} with dtype={np.dtype(dtype)} is not supported: it would round on the way; convert the result",
+            f"np.{name} with dtype={canonical(dtype)} is not supported: it would round on the way; convert the result",
             location=user_location(),
         )
 
@@ -261,7 +266,7 @@ argmin = _arg(p.ArgMin)
 def _cumulative(name: str) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = as_array(a)
-        want = np.dtype(dtype) if dtype is not None else _sum_dtype(aval(x).dtype)
+        want = canonical(dtype) if dtype is not None else _sum_dtype(aval(x).dtype)
         truth = want.kind == "b"  # whether there was a nonzero element, or none that was zero
         x = to_dtype(u.not_equal(x, 0), np.int64) if truth else to_dtype(x, want)
         if axis is None or aval(x).ndim == 0:
@@ -392,7 +397,7 @@ def _running(name: str) -> Callable[..., Any]:
     """maximum.accumulate and minimum.accumulate: no change of dtype."""
 
     def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-        x = as_array(a) if dtype is None else to_dtype(as_array(a), np.dtype(dtype))
+        x = as_array(a) if dtype is None else to_dtype(as_array(a), canonical(dtype))
         k = _one_axis(axis, aval(x).ndim)
         return p.cumulative(name, x, k)
 

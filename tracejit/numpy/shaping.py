@@ -13,7 +13,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast
 from tracejit.numpy.strides import as_iterated, is_contiguous, is_one, known_strides, like
 from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
 from tracejit.primitives import shape as p
-from tracejit.support.dtypes import weak_kind
+from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.nodes import node
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, Strides
@@ -397,9 +397,9 @@ def _view_method(a: Any, dtype: Any = None, type: Any = None) -> Any:
 
     Raises: UnsupportedError for one of another dtype, which reads the elements' bits.
     """
-    if type is not None or dtype in (None, np.ndarray) or np.dtype(dtype) == a.dtype:
+    if type is not None or dtype in (None, np.ndarray) or canonical(dtype) == a.dtype:
         return reshaped(a, a.shape)
-    want = np.dtype(dtype)
+    want = canonical(dtype)
     raise unsupported(f"x.view({want}) of an array of {a.dtype} is not supported in traced code; x.astype({want}) converts")
 
 

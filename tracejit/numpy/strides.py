@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.ir.types import DimDependent, Extent, Shape, same_extent
 from tracejit.numpy.promotion import aval
+from tracejit.support.dtypes import canonical
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
@@ -130,7 +131,7 @@ def _by_groups(old: Sequence[tuple[Extent, Extent]], want: Shape) -> Strides | N
 # -- results -------------------------------------------------------------------------------------------------------------------------------
 def like(x: Any, shape: Shape, dtype: Any, order: Any = "K") -> Layout:
     """The layout of a new array as `copy`, `astype`, `array` and `zeros_like` make it from x, by `order`."""
-    itemsize = np.dtype(dtype).itemsize
+    itemsize = canonical(dtype).itemsize
     if order == "C" or len(shape) < 2:
         return None
     if order == "F":

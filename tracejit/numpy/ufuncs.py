@@ -13,7 +13,7 @@ from tracejit.ir.types import surely_at_most
 from tracejit.numpy.number_checks import check_exponent
 from tracejit.numpy.promotion import as_array, aval, broadcast, promote, to_dtype, wrapped_to_dtype
 from tracejit.primitives import elementwise as p
-from tracejit.support.dtypes import weak_kind
+from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
@@ -79,7 +79,7 @@ def _refuse_conversions(name: str, dtype: Any, *xs: Any) -> None:
         return
     for have in [aval(as_array(x)) for x in xs]:
         if not np.can_cast(_LEAST.get(have.dtype.kind, have.dtype) if have.weak else have.dtype, dtype, "same_kind"):
-            raise DtypeError(f"np.{name} with dtype={np.dtype(dtype)} does not convert {have}; convert it first", location=user_location())
+            raise DtypeError(f"np.{name} with dtype={canonical(dtype)} does not convert {have}; convert it first", location=user_location())
 
 
 def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
@@ -310,7 +310,7 @@ def _power(x: Any, y: Any, roots: bool) -> Any:
             return simple
     a, b = promote(x, y, to=_number)
     _ask_for_sign(x, y)
-    if aval(a).dtype.kind == "i":
+    if aval(a).dtype.kind == "i" and not any(isinstance(n, int) and n == 0 for n in aval(a).shape):
         check_exponent(b)
     return bind(p.Power(), a, b)
 

@@ -22,6 +22,8 @@ def canonical(dtype: Any) -> np.dtype[Any]:
         known = _KNOWN.get(dtype)  # pyright: ignore[reportUnknownArgumentType]
         if known is not None:
             return known
+    if hasattr(dtype, "aval"):  # NumPy would take the dtype that a traced value has
+        raise DtypeError(f"{dtype!r} stands for a value, and is not a dtype; a shape is one argument, np.zeros((2, n))")
     try:
         found = np.dtype(dtype)
     except TypeError as error:

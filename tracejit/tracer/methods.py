@@ -65,6 +65,10 @@ class Attributes(Protocol):
         """What stands for what an object's `__getattr__` gives, or its own `__getattribute__`."""
         ...
 
+    def descriptor(self, held: Any) -> None:
+        """A class of the user's has a descriptor of the user's: what its `__get__` reads of it counts."""
+        ...
+
     def function(self, function: FunctionType) -> Callable[..., Any]:
         """The redirected function."""
         ...
@@ -209,6 +213,10 @@ class ClassPatches:
             if base not in self._classes and is_users_type(base):
                 with _lock:
                     self._classes[base] = self._patch(base)
+                for held in list(vars(base).values()):
+                    if hasattr(type(held), "__get__") and is_users_type(type(held)):
+                        self.attributes.descriptor(held)
+                        self.add(type(held))
 
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1

@@ -76,15 +76,13 @@ def module_of(kind: type) -> str:
 
 
 def _is_users_class(kind: type) -> bool:
-    if (
-        isinstance(kind, EnumMeta)
-        or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE
-        or module_of(kind) in ("builtins", "__builtin__")
-    ):
+    if isinstance(kind, EnumMeta) or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE:
         return False
     functions = [x for x in vars(kind).values() if type(x) is FunctionType]
     if functions:
         return any(is_users_function(f) for f in functions)
+    if module_of(kind) in ("builtins", "__builtin__"):
+        return False
     module = sys.modules.get(module_of(kind))
     return module is None or is_users_module(module)  # no module: one made at run time
 

@@ -37,7 +37,7 @@ from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for, type_of
-from tracejit.tracer.tracer import OPERATORS, Tracer, is_number
+from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 
@@ -416,6 +416,11 @@ class _Attributes:
             trace.reads.reach(object.__getattribute__(owner, "__dict__"))
         return _substitution.held(value)
 
+    def descriptor(self, held: Any) -> None:
+        trace = _trace.get()
+        if trace is not None:
+            trace.reads.reach(held)
+
     def function(self, function: FunctionType) -> Callable[..., Any]:
         return _substitution.value(function)
 
@@ -542,14 +547,22 @@ class _Environment(MutableMapping[str, str]):
 
 def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
     _note_lookup(owner, name)
-    if default and isinstance(owner, Tracer) and is_number(owner) and not hasattr(type_of(owner), name):
+    if default and isinstance(owner, Tracer) and not _stands_for_one_with(owner, name):
         return default[0]  # a number of Python's has no shape
     return getattr(owner, name, *default)
 
 
 def _has_attribute(owner: Any, name: str) -> bool:
     _note_lookup(owner, name)
-    return hasattr(type_of(owner) if isinstance(owner, Tracer) and is_number(owner) else owner, name)
+    return _stands_for_one_with(owner, name) if isinstance(owner, Tracer) else hasattr(owner, name)
+
+
+def _stands_for_one_with(x: Tracer, name: str) -> bool:
+    """Whether what a traced value stands for has an attribute; a method of arrays that is not supported it has not."""
+    kind = type_of(x)
+    if kind is np.ndarray:
+        return hasattr(np.empty(0) if name.startswith("__") else x, name)
+    return hasattr(kind(0), name)
 
 
 def _note_lookup(owner: Any, name: str) -> None:

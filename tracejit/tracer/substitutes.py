@@ -221,6 +221,9 @@ def type_of(x: Any) -> type:
     return x.dtype.type if x.is_scalar else np.ndarray
 
 
+OPERATORS["type_of"] = type_of
+
+
 def _type(*args: Any, **kwargs: Any) -> Any:
     """type, for which a traced array is what it stands for."""
     return type_of(args[0]) if len(args) == 1 and not kwargs else type(*args, **kwargs)

@@ -7,6 +7,7 @@ through it.  What an operator or a NumPy function does is looked up in tables th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, cast
 
@@ -169,6 +170,11 @@ class Tracer:
     def __delitem__(self, index: Any) -> NoReturn:
         raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
 
+    @property  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+        """For the function that is traced, as in `case np.ndarray():`, the class of what it stands for."""
+        return OPERATORS["type_of"](self) if _is_asked_by_the_user() else Tracer
+
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
             return self._of_number(name)
@@ -236,7 +242,8 @@ class Tracer:
         if method in ("reduce", "accumulate") and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
             kwargs.update(_computed_in(out, inputs[0]))
         result = function(*inputs, **kwargs)
-        return _write_out(out, result if where is True else FUNCTIONS[np.where](where, result, out), casting=casting)
+        mask = OPERATORS["mask_of"](where)
+        return _write_out(out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
@@ -642,6 +649,11 @@ _OF_NUMBERS = frozenset({
 })  # fmt: skip
 """Attributes of Python's numbers that mean something else, or nothing, for arrays."""
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
+
+
+def _is_asked_by_the_user() -> bool:
+    """Whether it is a traced function that called the function which calls this: its globals are a namespace, not a dict."""
+    return type(sys._getframe(2).f_globals) is not dict  # pyright: ignore[reportPrivateUsage]
 
 
 def is_number(x: Tracer) -> bool:
