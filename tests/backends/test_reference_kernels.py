@@ -13,7 +13,7 @@ from tracejit.backends.reference import interpreter
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.ir.check import check_kernel
 from tracejit.ir.text import parse_kernel
-from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.errors import InternalError
 
 
 @pytest.fixture(autouse=True, params=[200, interpreter._LANES], ids=["few_lanes", "many_lanes"])
@@ -23,10 +23,10 @@ def _lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, reco
     record_backend("reference")
 
 
-def run(text: str, dims: dict[str, int] | None = None, symbols: Any = None, **arrays: Any) -> None:
+def run(text: str, dims: dict[str, int] | None = None, **arrays: Any) -> None:
     kernel = parse_kernel(textwrap.dedent(text))
     check_kernel(kernel)
-    run_kernel(kernel, arrays, dims or {}, symbols=symbols)
+    run_kernel(kernel, arrays, dims or {})
 
 
 def numbers(*shape: int, dtype: str = "f4", seed: int = 0) -> np.ndarray[Any, Any]:
@@ -562,27 +562,6 @@ def test_branches_give_each_lane_its_own_result():
     np.testing.assert_array_equal(y, np.where(x < 0, np.sqrt(np.abs(x)), 2 * x))
     run(text, {"n": 4}, x=-np.ones(4), y=y[:4])
     assert (y[:4] == 1).all()
-
-
-def test_calls_find_symbols_and_scalar_operations():
-    text = """
-    kernel calls(x: f64[n] C, y: f64[n] C out, z: f64[n] C out) dims(n) {
-      for %i in 0..n {
-        %v = load x[%i]
-        %a: f64, %b: f64 = call sincos(%v)
-        %t: f64 = call tan(%a)
-        store y[%i] = %t
-        store z[%i] = %b
-      }
-    }
-    """
-    x = numbers(10, dtype="f8")
-    y, z = np.zeros_like(x), np.zeros_like(x)
-    run(text, {"n": 10}, {"sincos": lambda v: (np.sin(v), np.cos(v))}, x=x, y=y, z=z)
-    np.testing.assert_array_equal(y, np.tan(np.sin(x)))
-    np.testing.assert_array_equal(z, np.cos(x))
-    with pytest.raises(UnsupportedError, match="does not know the function 'sincos'"):
-        run(text, {"n": 10}, x=x, y=y, z=z)
 
 
 def test_arguments_that_do_not_fit_are_refused():

@@ -21,8 +21,8 @@ from pathlib import Path
 from tracejit.autotune.place import database_path
 from tracejit.autotune.space import SPACE_VERSION
 from tracejit.backends.base import Target
-from tracejit.backends.rewrite import with_buffers
 from tracejit.ir.kernel import Kernel
+from tracejit.ir.rewrite import replace_buffers
 from tracejit.ir.schedule import Schedule, parse_schedule
 from tracejit.support.digest import fingerprint
 from tracejit.support.errors import ScheduleError, UserError
@@ -74,7 +74,8 @@ def kernel_key(kernel: Kernel, target: Target) -> str:
     """The key of a kernel before it is scheduled: equal for kernels that differ only in their names and places in the source."""
     names = {b: evolve(b, name=f"b{n}") for n, b in enumerate(kernel.buffers)}
     outputs = frozenset(names[b].name for b in kernel.buffers if b.name in kernel.outputs)
-    plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=with_buffers(kernel.body, names), notes=())
+    body = replace_buffers(kernel.body, names)
+    plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=body, notes=())
     text = "\n".join([str(plain), target.name, str(target.vector_bits), target.device, target.driver, str(SPACE_VERSION), NUMERICS])
     return fingerprint(text)
 

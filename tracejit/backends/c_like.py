@@ -20,7 +20,6 @@ from tracejit.ir.kernel import (
     Atomic,
     Barrier,
     Buffer,
-    Call,
     Const,
     For,
     If,
@@ -206,8 +205,6 @@ class _Writer(Emitter):
                 self.line(self.spell((key,), f"&{self.address(s.buffer, s.index)}", self.operand(s.value)) + ";")
             case Barrier():
                 self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
-            case Call():
-                self.call(s)
             case _:
                 raise InternalError(f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}")
 
@@ -229,13 +226,6 @@ class _Writer(Emitter):
         except UnsupportedError as error:
             error.at(s.location)
             raise
-
-    def call(self, s: Call) -> None:
-        args = [self.operand(a) for a in s.args]
-        text = self.spell((s.symbol,), *args)
-        if len(s.outs) > 1:
-            raise UnsupportedError(f"{self.dialect.name} calls return one value; {s.symbol} has {len(s.outs)}")
-        self.line(f"const {self.declare(s.outs[0])} = {text};" if s.outs else f"{text};")
 
     def carries(self, params: Sequence[Value], inits: Sequence[Operand], results: Sequence[Value]) -> None:
         """Variables that live through a loop; a result is its variable after the loop."""

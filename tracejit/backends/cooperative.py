@@ -12,7 +12,6 @@ from typing import Any
 from attrs import define, field
 
 from tracejit.backends.nest import GridSchedule, constant_bounds, flatten, flatten_reduction, nest_of, scans, trip_count
-from tracejit.backends.rewrite import inline, with_buffers
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.kernel import (
     SERIAL,
@@ -32,6 +31,7 @@ from tracejit.ir.kernel import (
     walk,
 )
 from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, prod
 from tracejit.support.nodes import evolve
@@ -167,7 +167,7 @@ def group_body(body: tuple[Any, ...], schedule: GridSchedule) -> tuple[Any, ...]
     for alloc in [s for s in body if isinstance(s, Alloc)]:
         if not fits(alloc.buffer, schedule.shared_bytes):
             return None
-        body = with_buffers(body, {alloc.buffer: team.array(alloc.buffer)})
+        body = replace_buffers(body, {alloc.buffer: team.array(alloc.buffer)})
     for s in body:
         if not _place(s, team, schedule):
             return None

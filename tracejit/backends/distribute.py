@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.backends.nest import nest_of, repeatable
-from tracejit.backends.rewrite import with_fresh_values, with_nested
 from tracejit.ir.kernel import Atomic, Buffer, For, Load, Op, Store, Value, operands_of, results_of, walk
 from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.rewrite import fresh_statement, map_blocks
 from tracejit.ir.scalar import is_integer
 from tracejit.support.nodes import evolve
 
@@ -30,7 +30,7 @@ def distribute(loop: Any) -> tuple[Any, ...]:
     plain = all(isinstance(s, Store) or (isinstance(s, For) and not s.params) for s in parts)
     if not splits or not plain or not independent(loop, loop.index):
         return (loop,)
-    return tuple(with_fresh_values(evolve(loop, body=_needed(loop.body, part))) for part in parts)
+    return tuple(fresh_statement(evolve(loop, body=_needed(loop.body, part)), {}) for part in parts)
 
 
 def _needed(body: Sequence[Any], part: Any) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
         for n, s in enumerate(block):
             update = _update(block, n, uses, touched, dtypes) if isinstance(s, Store) else None
             if update is None:
-                out.append(with_nested(s, run))
+                out.append(map_blocks(s, run))
                 continue
             load, op, atomic = update
             gone |= {load, op}

@@ -31,7 +31,6 @@ from tracejit.backends.nest import (
     trip_count,
     without_prefixes,
 )  # fmt: skip
-from tracejit.backends.rewrite import inline, with_buffers
 from tracejit.backends.shares import split_scan, splits
 from tracejit.ir.kernel import (
     Alloc,
@@ -49,6 +48,7 @@ from tracejit.ir.kernel import (
     walk,
 )  # fmt: skip
 from tracejit.ir.passes.independence import accesses, defined_in, linear
+from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.ir.types import Dim, Extent, evaluate, prod
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import evolve, value
@@ -196,14 +196,14 @@ class _Binder:
     def _globals_for_top_arrays(self, body: tuple[Any, ...]) -> tuple[Any, ...]:
         """Arrays of the top level are seen by several device kernels, or by all work-items of one."""
         arrays = [s.buffer for s in body if isinstance(s, Alloc)]
-        return with_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
+        return replace_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
 
     def _globals_for_large_arrays(
         self, body: tuple[Any, ...], index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
     ) -> tuple[Any, ...]:
         """Private arrays that are too large, or of symbolic size, become slices of a temporary, one an iteration."""
         large = [s.buffer for s in walk(body) if isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes)]
-        return with_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
+        return replace_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
 
     # Scalars between device kernels
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from tracejit.backends.rewrite import inline, with_nested
 from tracejit.ir.builder import ScalarRecorder
-from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, For, Lambda, Load, Op, Operand, Prefix, Value, index_const, walk
+from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, For, Lambda, Load, Op, Operand, Prefix, Value, index_const, results_of, walk
 from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.ir.scalar import OPS, is_float
 from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import ScheduleError
@@ -96,7 +96,7 @@ def nest_of(root: For) -> Nest:
     known = {root.index}
     written = accesses((root,)).writes
     while (inner := _inner_loop(loops[-1], known, written)) is not None:
-        known |= {s.out for s in block[:-1]} | {inner.index}
+        known |= {v for s in block[:-1] for v in results_of(s)} | {inner.index}
         loops.append(inner)
         block = (*block[:-1], *inner.body)
     free: list[For] = []
@@ -117,7 +117,7 @@ def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For
         return None
     if not all(repeatable(s, written) for s in before) or sum(_cost(s) for s in before) > _CHEAP:
         return None
-    outside = known | {s.out for s in before}
+    outside = known | {v for s in before for v in results_of(s)}
     return None if inner.lower in outside or inner.upper in outside else inner
 
 
@@ -208,7 +208,7 @@ def without_prefixes(body: tuple[Any, ...]) -> tuple[Any, ...]:
     """Scans as recurrences: each prefix is the combiner applied to the carries."""
 
     def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_recurrence(with_nested(s, run)) for s in block)
+        return tuple(_recurrence(map_blocks(s, run)) for s in block)
 
     return run(body)
 
@@ -238,7 +238,7 @@ def fold_in_blocks(body: tuple[Any, ...], size: int) -> tuple[Any, ...]:
     """
 
     def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_blocked(with_nested(s, run), size) for s in block)
+        return tuple(_blocked(map_blocks(s, run), size) for s in block)
 
     return run(body)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.backends.nest import constant_bounds
-from tracejit.backends.rewrite import inline, with_fresh_values
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Store, Value, index_const
 from tracejit.ir.passes.independence import accesses, independent
+from tracejit.ir.rewrite import fresh_statement, inline
 from tracejit.ir.types import Extent
 from tracejit.support.nodes import evolve
 
@@ -40,7 +40,7 @@ def _fold_shares(scan: For, partials: Sequence[Buffer], count: Extent) -> For:
     assert scan.combine is not None
     shares = partials[0].shape[0]
     t, r, start, stop = _share(scan, count, shares)
-    clone = with_fresh_values(scan)
+    clone = fresh_statement(scan, {})
     body: list[Any] = []
     yields: tuple[Operand, ...] = ()
     for s in clone.body:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracejit.backends.rewrite import with_buffers
 from tracejit.backends.runner import mentions
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Store, Value, While, blocks
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.rewrite import replace_buffers
 from tracejit.ir.types import same_shape
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import evolve
@@ -106,7 +106,7 @@ def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) ->
     if not _element_by_element(kernel, old_parameter, new_parameter):
         return None
     kept = [(b, a) for b, a in pairs if a is not result]
-    body = with_buffers(kernel.body, {new_parameter: old_parameter})
+    body = replace_buffers(kernel.body, {new_parameter: old_parameter})
     outputs = (kernel.outputs - {new_parameter.name}) | {old_parameter.name}
     changed = evolve(kernel, buffers=tuple(b for b, _ in kept), outputs=outputs, body=body)
     return evolve(launch, kernel=changed, arguments=tuple(a for _, a in kept))

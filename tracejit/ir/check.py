@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir import kernel as k
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
+from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
 from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
@@ -225,10 +225,7 @@ class _KernelChecker:
         for statement in block:
             self.current = statement
             self.location = getattr(statement, "location", None) or self.location
-            check = _CHECKS.get(cast("Any", type(statement)))
-            if check is None:
-                self.fail(f"{type(statement).__name__} is not a statement of a kernel")
-            check(self, statement)
+            _CHECKS.get(type(statement), _KernelChecker.any_other)(self, statement)
             before += k.results_of(statement)
         self.current = owner
         self.uses(last, what)
@@ -317,9 +314,17 @@ class _KernelChecker:
         if self.pure:
             self.fail("a combiner works on scalars only")
 
-    def call(self, s: k.Call) -> None:
-        self.uses(s.args, f"call {s.symbol}: operand")
-        self.define(*s.outs)
+    def any_other(self, s: Statement) -> None:
+        """By what the fields are declared to be."""
+        if type(s) not in k.STATEMENTS or isinstance(s, k.Read):  # forms read
+            self.fail(f"{type(s).__name__} is not a statement of a kernel")
+        for name, x in as_dict(s).items():
+            if isinstance(x, Buffer) and id(x) not in self.buffers:
+                self.fail(f"{name}: buffer {x.name} is neither a parameter nor allocated here")
+        self.uses(k.operands_of(s), f"{type(s).__name__}: operand")
+        for block in k.blocks(s):
+            self.block(block, k.bound_in(s))
+        self.define(*k.results_of(s))
 
     def prefix(self, s: k.Prefix) -> None:
         loop = self.loops[-1] if self.loops else None
@@ -424,6 +429,6 @@ def _list(operands: Sequence[Operand]) -> str:
 
 _CHECKS: dict[type, Any] = {
     k.Op: _KernelChecker.op, k.Load: _KernelChecker.load, k.Store: _KernelChecker.store, k.Atomic: _KernelChecker.atomic,
-    k.Alloc: _KernelChecker.alloc, k.Barrier: _KernelChecker.barrier, k.Call: _KernelChecker.call, k.For: _KernelChecker.loop,
+    k.Alloc: _KernelChecker.alloc, k.Barrier: _KernelChecker.barrier, k.For: _KernelChecker.loop,
     k.While: _KernelChecker.while_, k.If: _KernelChecker.if_, k.Prefix: _KernelChecker.prefix,
 }  # fmt: skip

@@ -8,29 +8,36 @@
               | for index in lower..upper axis carry(params = inits) { block; yield } -> results   [combine]
               | while carry(params = inits) test { block } do { block; yield } -> results
               | if condition { block; yield } else { block; yield } -> results
-              | atomic op buffer[index] value | barrier | out = call symbol(args)
+              | atomic op buffer[index] value | barrier
               | outs = prefix(elements)             the running fold of the enclosing scan loop, this iteration included
     operand   = value | constant (a number, or a polynomial of dims)
 
 `for` with `combine` is a reduction: iterations may be partitioned over lanes, threads or blocks, each part starting from the
 identity `inits`, and joined by `combine`.  A `for` whose body has a `prefix` is a scan: its `combine` says how, its params enter
 only there, its yields are the prefix's outs.  `for` without `combine` and with carries is a recurrence.  Indices are i64.
+
+A statement is a class that says of each field what it is to data flow: `used`, `defined`, `bound`, `nested`, `yielded`; any other field is
+data of the statement's own.  `operands_of`, `results_of`, `blocks`, `walk` below, the copies of `ir.rewrite`, the verifier and, where a
+statement has a `syntax` (and says by `like` which field its results have their dtypes from), printer and parser follow from that: a new
+statement is a class here and an entry in `Statement`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.types import Dim, Extent
-from tracejit.support.nodes import evolve, field, node, value
+from tracejit.support.nodes import evolve, field, fields_of, node, value
 from tracejit.support.source import Location
 
 __all__ = [
-    "Alloc", "Atomic", "Axis", "Barrier", "Block", "Buffer", "Call", "Const", "For", "If", "Kernel", "Lambda", "Load", "Op",
-    "Operand", "PARALLEL", "Prefix", "Read", "SERIAL", "Statement", "Store", "Value", "While", "blocks", "const", "index_const",
-    "operands_of", "results_of", "walk",
+    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "For", "If",
+    "index_const", "Kernel", "Lambda", "Load", "nested", "Op", "Operand", "operands_of", "PARALLEL", "Prefix", "Read", "results_of",
+    "Role", "ROLES", "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "used", "Value", "walk", "While",
+    "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -117,7 +124,119 @@ class Axis:
 SERIAL = Axis()
 PARALLEL = Axis("parallel")
 
-Block: TypeAlias = "tuple[Statement, ...]"
+Role: TypeAlias = Literal["used", "bound", "nested", "yielded", "defined"]
+ROLES: tuple[Role, ...] = ("used", "bound", "nested", "yielded", "defined")
+"""What a field can be to data flow, in the order in which a statement comes to it.
+
+used: operands read before anything else.  bound: values that the nested blocks see.  nested: a block.  yielded: operands read at the end of
+a nested block, whose values they see.  defined: values that the statements after this one see.
+"""
+T = TypeVar("T")
+
+
+def used(**options: Any) -> Any:
+    """A field: operands that the statement reads."""
+    return field(metadata={"role": "used"}, **options)
+
+
+def bound(**options: Any) -> Any:
+    """A field: values that the statement's blocks see and nothing else does."""
+    return field(metadata={"role": "bound"}, **options)
+
+
+def nested(**options: Any) -> Any:
+    """A field: a block."""
+    return field(metadata={"role": "nested"}, **options)
+
+
+def yielded(**options: Any) -> Any:
+    """A field: operands read at the end of a block."""
+    return field(metadata={"role": "yielded"}, **options)
+
+
+def defined(**options: Any) -> Any:
+    """A field: values that the statement defines for those after it."""
+    return field(metadata={"role": "defined"}, **options)
+
+
+STATEMENTS: list[type] = []
+"""The classes of statements, in the order of their definition."""
+_ROLES: dict[type, dict[str, tuple[Role, bool]]] = {}
+_OPERANDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+_RESULTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+_BOUND: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+_BLOCKS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, used, bound, nested, yielded, defined))
+def statement(cls: type[T]) -> type[T]:
+    """A class of statements: a node whose fields say what they are to data flow."""
+    made = node(cls)
+    roles: dict[str, tuple[Role, bool]] = {}
+    for f in fields_of(made):
+        if role := f.metadata.get("role"):
+            roles[f.name] = role, role != "nested" and cls.__annotations__[f.name].startswith("tuple[")
+    _ROLES[made] = roles
+    _OPERANDS[made] = _gatherer(roles, "used", "yielded")
+    _RESULTS[made] = _gatherer(roles, "defined")
+    _BOUND[made] = _gatherer(roles, "bound")
+    if any(role == "nested" for role, _ in roles.values()):
+        _BLOCKS[made] = _gatherer(roles, "nested")
+    STATEMENTS.append(made)
+    return made
+
+
+def _gatherer(roles: dict[str, tuple[Role, bool]], *wanted: Role) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that gives what a statement has in the fields of these roles."""
+    fields = [(attrgetter(name), many) for name, (role, many) in roles.items() if role in wanted]
+    match fields:
+        case []:
+            return lambda _: ()
+        case [(get, True)]:
+            return get
+        case [(get, False)]:
+            return lambda s: (get(s),)
+        case _ if not any(many for _, many in fields):
+            return attrgetter(*[name for name, (role, _) in roles.items() if role in wanted])
+        case _:
+            return lambda s: tuple([x for get, many in fields for x in (get(s) if many else (get(s),))])
+
+
+def roles_of(kind: type) -> dict[str, tuple[Role, bool]]:
+    """The fields of a class of statements that take part in data flow: role, and whether the field holds several."""
+    return _ROLES[kind]
+
+
+def blocks(s: Statement) -> tuple[Block, ...]:
+    """The nested blocks of a statement, in order."""
+    found = _BLOCKS.get(type(s))
+    return () if found is None else found(s)
+
+
+def results_of(s: Statement) -> tuple[Value, ...]:
+    """The values a statement defines for the statements after it."""
+    return _RESULTS[type(s)](s)
+
+
+def bound_in(s: Statement) -> tuple[Value, ...]:
+    """The values that only the nested blocks of a statement see."""
+    return _BOUND[type(s)](s)
+
+
+def operands_of(s: Statement) -> tuple[Operand, ...]:
+    """The operands a statement reads itself (not those of its nested blocks, but their yields)."""
+    return _OPERANDS[type(s)](s)
+
+
+def walk(body: Block) -> Iterator[Statement]:
+    """Every statement of a block, nested ones after their parent, without recursion."""
+    stack: list[Statement] = list(reversed(body))
+    while stack:
+        s = stack.pop()
+        yield s
+        if (nested_in := _BLOCKS.get(type(s))) is not None:
+            for block in reversed(nested_in(s)):
+                stack.extend(reversed(block))
 
 
 @node
@@ -125,136 +244,144 @@ class Lambda:
     """Index variables (or scalars) to scalars: the body of a form, a combiner, an expanded function."""
 
     params: tuple[Value, ...]
-    body: tuple[Any, ...]
+    body: Block
     results: tuple[Operand, ...]
 
 
-@node
+@statement
 class Op:
     """One scalar operation of `ir.scalar`."""
 
-    out: Value
+    out: Value = defined()
     op: str
-    args: tuple[Operand, ...]
+    args: tuple[Operand, ...] = used()
     location: Location | None = None
 
 
-@node
+@statement
 class Read:
     """Inside a form only: element `index` of operand number `operand`."""
 
-    out: Value
+    syntax: ClassVar = "read {operand}[{index}]"
+
+    out: Value = defined()
     operand: int
-    index: tuple[Operand, ...]
+    index: tuple[Operand, ...] = used()
 
 
-@node
+@statement
 class Load:
     """Element `index` of `buffer`."""
 
-    out: Value
+    syntax: ClassVar = "load {buffer}[{index}]"
+    like: ClassVar = "buffer"
+
+    out: Value = defined()
     buffer: Buffer
-    index: tuple[Operand, ...]
+    index: tuple[Operand, ...] = used()
 
 
-@node
+@statement
 class Store:
     """Write `value` to element `index` of `buffer`."""
 
+    syntax: ClassVar = "store {buffer}[{index}] = {value}"
+
     buffer: Buffer
-    index: tuple[Operand, ...]
-    value: Operand
+    index: tuple[Operand, ...] = used()
+    value: Operand = used()
 
 
-@node
+@statement
 class Alloc:
     """A buffer of the kernel's own, from here to the end of the block."""
 
+    syntax: ClassVar = "alloc {buffer:declared}"
+
     buffer: Buffer
 
 
-@node
+@statement
 class For:
     """`index` from `lower` up to `upper`, not included.  `params` are carried: first `inits`, then `yields`; `results` are the last ones.
 
     combine: how the results of parts of the range are joined; a loop with carries and without it runs in order.
     """
 
-    index: Value
-    lower: Operand
-    upper: Operand
-    body: tuple[Any, ...]
+    index: Value = bound()
+    lower: Operand = used()
+    upper: Operand = used()
+    body: Block = nested()
     axis: Axis = SERIAL
-    params: tuple[Value, ...] = ()
-    inits: tuple[Operand, ...] = ()
-    yields: tuple[Operand, ...] = ()
-    results: tuple[Value, ...] = ()
+    params: tuple[Value, ...] = bound(default=())
+    inits: tuple[Operand, ...] = used(default=())
+    yields: tuple[Operand, ...] = yielded(default=())
+    results: tuple[Value, ...] = defined(default=())
     combine: Lambda | None = None
     step: int = 1
 
 
-@node
+@statement
 class While:
     """Computes `condition` and, while `test` holds, `body`.  Both see `params`: first `inits`, then `yields`."""
 
-    params: tuple[Value, ...]
-    inits: tuple[Operand, ...]
-    condition: tuple[Any, ...]
-    test: Operand
-    body: tuple[Any, ...]
-    yields: tuple[Operand, ...]
-    results: tuple[Value, ...]
+    params: tuple[Value, ...] = bound()
+    inits: tuple[Operand, ...] = used()
+    condition: Block = nested()
+    test: Operand = yielded()
+    body: Block = nested()
+    yields: tuple[Operand, ...] = yielded()
+    results: tuple[Value, ...] = defined()
     unroll: int = 1
 
 
-@node
+@statement
 class If:
     """One of two blocks; `results` are what it yields."""
 
-    condition: Operand
-    then: tuple[Any, ...]
-    orelse: tuple[Any, ...] = ()
-    then_yields: tuple[Operand, ...] = ()
-    else_yields: tuple[Operand, ...] = ()
-    results: tuple[Value, ...] = ()
+    condition: Operand = used()
+    then: Block = nested()
+    orelse: Block = nested(default=())
+    then_yields: tuple[Operand, ...] = yielded(default=())
+    else_yields: tuple[Operand, ...] = yielded(default=())
+    results: tuple[Value, ...] = defined(default=())
 
 
-@node
+@statement
 class Atomic:
     """`buffer[index] = op(buffer[index], value)`, undivided among parallel iterations."""
 
+    syntax: ClassVar = "atomic {op} {buffer}[{index}] {value}"
+
     op: str
     buffer: Buffer
-    index: tuple[Operand, ...]
-    value: Operand
+    index: tuple[Operand, ...] = used()
+    value: Operand = used()
 
 
-@node
+@statement
 class Barrier:
     """Waits for all invocations of `scope`, and makes their writes seen."""
+
+    syntax: ClassVar = "barrier {scope}"
 
     scope: str = "block"
 
 
-@node
-class Call:
-    """A function of the target or of a library on scalars; `symbol` is looked up in the target's intrinsics."""
-
-    outs: tuple[Value, ...]
-    symbol: str
-    args: tuple[Operand, ...]
-
-
-@node
+@statement
 class Prefix:
     """`outs = combine(params, elements)` of the enclosing scan loop; over lanes or chunks each gets the fold up to its own iteration."""
 
-    outs: tuple[Value, ...]
-    params: tuple[Value, ...]
-    elements: tuple[Operand, ...]
+    syntax: ClassVar = "prefix({params}) {elements}"
+    like: ClassVar = "params"
+
+    outs: tuple[Value, ...] = defined()
+    params: tuple[Value, ...] = used()
+    elements: tuple[Operand, ...] = used()
 
 
-Statement: TypeAlias = Op | Read | Load | Store | Alloc | For | While | If | Atomic | Barrier | Call | Prefix
+Statement: TypeAlias = Op | Read | Load | Store | Alloc | For | While | If | Atomic | Barrier | Prefix
+Block: TypeAlias = tuple[Statement, ...]
 
 
 @node
@@ -264,72 +391,14 @@ class Kernel:
     name: str
     buffers: tuple[Buffer, ...]
     outputs: frozenset[str]
-    body: tuple[Any, ...]
+    body: Block
     dims: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def with_body(self, body: tuple[Any, ...]) -> Kernel:
+    def with_body(self, body: Block) -> Kernel:
         return evolve(self, body=body)
 
     def __str__(self) -> str:
         from tracejit.ir.text import print_kernel
 
         return print_kernel(self)
-
-
-def blocks(statement: Any) -> tuple[tuple[Any, ...], ...]:
-    """The nested blocks of a statement, in order."""
-    match statement:
-        case For():
-            return (statement.body,)
-        case While():
-            return (statement.condition, statement.body)
-        case If():
-            return (statement.then, statement.orelse)
-        case _:
-            return ()
-
-
-def walk(body: tuple[Any, ...]) -> Iterator[Any]:
-    """Every statement of a block, nested ones after their parent, without recursion."""
-    stack: list[Any] = list(reversed(body))
-    while stack:
-        statement = stack.pop()
-        yield statement
-        if isinstance(statement, (For, While, If)):  # few are
-            for block in reversed(blocks(statement)):
-                stack.extend(reversed(block))
-
-
-def results_of(statement: Any) -> tuple[Value, ...]:
-    """The values a statement defines for the statements after it."""
-    match statement:
-        case Op() | Load() | Read():
-            return (statement.out,)
-        case For() | While() | If():
-            return statement.results
-        case Call() | Prefix():
-            return statement.outs
-        case _:
-            return ()
-
-
-def operands_of(statement: Any) -> tuple[Operand, ...]:
-    """The operands a statement reads itself (not those of its nested blocks, but their yields)."""
-    match statement:
-        case Op() | Call():
-            return statement.args
-        case Prefix():
-            return (*statement.params, *statement.elements)
-        case Load() | Read():
-            return statement.index
-        case Store() | Atomic():
-            return (*statement.index, statement.value)
-        case For():
-            return (statement.lower, statement.upper, *statement.inits, *statement.yields)
-        case While():
-            return (*statement.inits, statement.test, *statement.yields)
-        case If():
-            return (statement.condition, *statement.then_yields, *statement.else_yields)
-        case _:
-            return ()

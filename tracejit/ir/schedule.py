@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tracejit.ir.conflicts import conflicts
-from tracejit.ir.kernel import Axis, Const, For, If, Kernel, Op, Operand, Prefix, Value, While, blocks, index_const
+from tracejit.ir.kernel import Axis, Block, Const, For, If, Kernel, Op, Operand, Prefix, Value, While, blocks, index_const
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
+from tracejit.ir.rewrite import inline
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve, value
 
@@ -308,9 +309,9 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the wal
         inner_vector = vector or inner_axis.kind == "vector"
         inner = evolve(inner, body=rewrite(s.body, inner_vector, True), results=results)
         joined: tuple[Operand, ...] = ()
-        tail: list[Any] = []
+        tail: Block = ()
         if s.combine is not None:
-            joined, tail = inline_lambda(s.combine, (*params, *results))
+            tail, joined = inline(s.combine, (*params, *results))
         count = _blocks(s, size)
         outer = For(block, index_const(0), count[1], (*head, inner, *tail), outer_axis, params, s.inits, joined, s.results, s.combine)
         legal(outer, outer_axis, f"{name}.o", vector, parallel, s)
@@ -338,17 +339,6 @@ def _blocks(s: For, size: int) -> tuple[list[Any], Operand]:
     if not (isinstance(s.lower, Const) and isinstance(s.upper, Const)):
         raise ScheduleError("split: the bounds of the loop are computed; split loops have constant or symbolic bounds")
     return [], index_const((s.upper.value - s.lower.value + (size - 1)) // size)
-
-
-def inline_lambda(lam: Any, args: tuple[Operand, ...]) -> tuple[tuple[Operand, ...], list[Any]]:
-    """(results, statements) of a straight-line lambda over new values."""
-    env: dict[Any, Operand] = dict(zip(lam.params, args, strict=True))
-    out: list[Any] = []
-    for s in lam.body:
-        fresh = Value(s.out.dtype)
-        out.append(Op(fresh, s.op, tuple(env.get(a, a) if isinstance(a, Value) else a for a in s.args)))
-        env[s.out] = fresh
-    return tuple(env.get(r, r) if isinstance(r, Value) else r for r in lam.results), out
 
 
 def legal(s: For, axis: Axis, name: str, vector: bool, parallel: bool, whole: For | None = None) -> None:

@@ -10,10 +10,10 @@ classes, and the functions below take those of attrs. Modules that a first call 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from reprlib import recursive_repr
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, TypeVar, dataclass_transform
 
 from tracejit.support.errors import Restart
@@ -28,14 +28,22 @@ T = TypeVar("T")
 class Field:
     """What is known of one field: `name` and `alias`, its argument of `__init__`, from the annotation, the rest from `field`."""
 
-    __slots__ = ("alias", "converter", "default", "factory", "init", "name")
+    __slots__ = ("alias", "converter", "default", "factory", "init", "metadata", "name")
 
-    def __init__(self, default: Any, factory: Callable[[], Any] | None, converter: Callable[[Any], Any] | None, init: bool) -> None:
+    def __init__(
+        self,
+        default: Any,
+        factory: Callable[[], Any] | None = None,
+        converter: Callable[[Any], Any] | None = None,
+        init: bool = True,
+        metadata: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self.name = self.alias = ""
         self.default = default
         self.factory = factory
         self.converter = converter
         self.init = init
+        self.metadata = metadata
 
 
 def field(
@@ -44,12 +52,13 @@ def field(
     factory: Callable[[], Any] | None = None,
     converter: Callable[[Any], Any] | None = None,
     init: bool = True,
+    metadata: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """A field with a default, with one made anew for each instance, or with a function that its arguments pass through.
 
-    init: False for a field that only `factory` sets.
+    init: False for a field that only `factory` sets.  metadata: what else a class wants to say of it.
     """
-    return Field(default, factory, converter, init)
+    return Field(default, factory, converter, init, metadata)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
@@ -128,7 +137,7 @@ def _own_fields(cls: type) -> dict[str, Field]:
     for name, annotation in cls.__annotations__.items():
         if not str(annotation).startswith(("ClassVar", "typing.ClassVar")):
             default = cls.__dict__.get(name, _NOTHING)
-            found[name] = f = default if type(default) is Field else Field(default, None, None, init=True)
+            found[name] = f = default if type(default) is Field else Field(default)
             f.name, f.alias = name, name.lstrip("_")
     return found
 

@@ -22,7 +22,6 @@ from tracejit.ir.kernel import (
     Alloc,
     Atomic,
     Buffer,
-    Call,
     Const,
     For,
     If,
@@ -373,13 +372,8 @@ class FunctionEmitter(Emit):
                 self.alloc(s.buffer)
             elif kind is Atomic:
                 self.atomic(s)
-            elif kind is Call:
-                self.call_symbol(s)
             else:
                 raise InternalError(f"the cpu backend has no {kind.__name__}")
-
-    def call_symbol(self, s: Call) -> None:
-        raise UnsupportedError(f"the cpu backend knows no intrinsic {s.symbol!r}")
 
     # -- memory -------------------------------------------------------------------------------------------------------------------
     def alloc(self, b: Buffer) -> None:

@@ -8,7 +8,7 @@ write, run one iteration after the other, still in step over the loops around th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Va
 from tracejit.ir.scalar import DTYPES, OPS
 from tracejit.ir.text.kernel import extent_of, show_statement
 from tracejit.ir.types import Dim, evaluate
-from tracejit.support.errors import InternalError, UnsupportedError, UserError
+from tracejit.support.errors import InternalError, UserError
 
 __all__ = ["run_kernel"]
 
@@ -30,24 +30,22 @@ _ELEMENTS = 1 << 24  # values and private memory held at a time, in elements
 
 
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
-Symbols: TypeAlias = Mapping[str, Callable[..., Any]]
 
 
-def run_kernel(kernel: Kernel, arrays: Arrays, dims: Mapping[str, int], *, symbols: Symbols | None = None) -> None:
+def run_kernel(kernel: Kernel, arrays: Arrays, dims: Mapping[str, int]) -> None:
     """Run `kernel` on `arrays` (by buffer name, any strides), writing its outputs in place.
 
-    dims: the values of the symbolic extents.  symbols: functions of arrays for `call` statements; scalar operations are known.
+    dims: the values of the symbolic extents.
     Raises: InternalError for an access out of bounds, for two parallel iterations that store to one place, for arguments that
     do not fit; UnsupportedError for an unknown symbol.
     """
-    _Machine(kernel, arrays, dims, symbols or {}).run()
+    _Machine(kernel, arrays, dims).run()
 
 
 class _Machine:
-    def __init__(self, kernel: Kernel, arrays: Arrays, dims: Mapping[str, int], symbols: Symbols) -> None:
+    def __init__(self, kernel: Kernel, arrays: Arrays, dims: Mapping[str, int]) -> None:
         self.kernel = kernel
         self.dims = dims
-        self.symbols = symbols
         self.own = intrinsics_of("reference")
         self.env: dict[Value, Any] = {}
         self.lanes: Lanes = Lanes()
@@ -63,7 +61,7 @@ class _Machine:
         self.places = self._places()
         self.run_of: dict[type, Callable[[Any], None]] = {
             k.Op: self._op, k.Load: self._load, k.Store: self._store, k.Alloc: self._alloc, k.For: self._for, k.While: self._while,
-            k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier, k.Call: self._call, k.Prefix: self._prefix,
+            k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier, k.Prefix: self._prefix,
         }  # fmt: skip
 
     def _argument(self, buffer: Buffer, arrays: Arrays) -> np.ndarray[Any, Any]:
@@ -160,18 +158,6 @@ class _Machine:
 
     def _barrier(self, s: k.Barrier) -> None:
         """Lanes run in step: each statement is a barrier already."""
-
-    def _call(self, s: k.Call) -> None:
-        args = self._values(s.args)
-        if s.symbol in self.symbols:
-            found = self.symbols[s.symbol](*args)
-        elif s.symbol in OPS and len(s.outs) == 1:
-            found = OPS[s.symbol].impl(DTYPES[s.outs[0].dtype], *args)
-        else:
-            raise UnsupportedError(f"the reference backend does not know the function {s.symbol!r}; pass it in `symbols`")
-        outs = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
-        for value, out in zip(s.outs, outs, strict=True):
-            self.env[value] = np.asarray(out, DTYPES[value.dtype])
 
     def _apply(self, function: Lambda, args: Sequence[Any]) -> list[Any]:
         """The results of a combiner on arrays of the current lanes."""

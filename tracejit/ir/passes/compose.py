@@ -41,8 +41,8 @@ from tracejit.ir.kernel import (
     walk,
 )
 from tracejit.ir.passes.dead import remove_dead
-from tracejit.ir.passes.merge_loops import fresh_lambda
 from tracejit.ir.ranges import IndexRanges
+from tracejit.ir.rewrite import fresh_lambda
 from tracejit.ir.scalar import OPS, kernel_dtype
 from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.errors import InternalError

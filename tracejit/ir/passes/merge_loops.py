@@ -12,7 +12,6 @@ from tracejit.ir.kernel import (
     Atomic,
     Barrier,
     For,
-    If,
     Kernel,
     Lambda,
     Load,
@@ -21,15 +20,14 @@ from tracejit.ir.kernel import (
     Prefix,
     Store,
     Value,
-    While,
-    blocks,
     operands_of,
     results_of,
     walk,
 )
+from tracejit.ir.rewrite import fresh_lambda, map_blocks, replace, substitute
 from tracejit.support.nodes import evolve
 
-__all__ = ["fresh_lambda", "merge_loops"]
+__all__ = ["merge_loops"]
 
 
 def merge_loops(kernel: Kernel) -> Kernel:
@@ -40,22 +38,10 @@ def merge_loops(kernel: Kernel) -> Kernel:
 def _block(body: tuple[Any, ...]) -> tuple[Any, ...]:
     loops = sum(1 for s in body if isinstance(s, For))
     if loops:
-        body = tuple(_inside(s) for s in body)
+        body = tuple([map_blocks(s, _block) for s in body])
     if loops > 1:
         body = _merge(body)
     return body
-
-
-def _inside(s: Any) -> Any:
-    match s:
-        case For():
-            return evolve(s, body=_block(s.body))
-        case While():
-            return evolve(s, condition=_block(s.condition), body=_block(s.body))
-        case If():
-            return evolve(s, then=_block(s.then), orelse=_block(s.orelse))
-        case _:
-            return s
 
 
 def _used(s: Any) -> set[Any]:
@@ -156,7 +142,7 @@ def _join(a: For, b: For) -> For:
                 continue
         body.append(s)
     combine = _pair(a.combine, b.combine)
-    yields = (*a.yields, *(rename.get(y, y) if isinstance(y, Value) else y for y in b.yields))
+    yields = (*a.yields, *[replace(y, rename) for y in b.yields])
     return _block_again(
         evolve(
             a,
@@ -184,48 +170,3 @@ def _pair(a: Lambda | None, b: Lambda | None) -> Lambda | None:
         b = fresh_lambda(b)
         params = (*a.params[:n], *b.params[:m], *a.params[n:], *b.params[m:])
     return Lambda(params, (*a.body, *b.body), (*a.results, *b.results))
-
-
-def fresh_lambda(lam: Lambda) -> Lambda:
-    """The same lambda over new values (one form's combiner may occur twice)."""
-    rename: dict[Value, Operand] = {p: Value(p.dtype) for p in lam.params}
-    body: list[Any] = []
-    for s in lam.body:
-        new = Value(s.out.dtype)
-        body.append(Op(new, s.op, tuple(rename.get(a, a) if isinstance(a, Value) else a for a in s.args)))
-        rename[s.out] = new
-    results = tuple(rename.get(r, r) if isinstance(r, Value) else r for r in lam.results)
-    return Lambda(tuple(rename[p] for p in lam.params), tuple(body), results)  # type: ignore[arg-type]
-
-
-def substitute(s: Any, rename: dict[Value, Operand]) -> Any:
-    """A statement with operands replaced, nested blocks included."""
-
-    def r(x: Any) -> Any:
-        return rename.get(x, x) if isinstance(x, Value) else x
-
-    def many(xs: Any) -> Any:
-        return tuple(r(x) for x in xs)
-
-    match s:
-        case Op():
-            return evolve(s, args=many(s.args))
-        case Load():
-            return evolve(s, index=many(s.index))
-        case Store() | Atomic():
-            return evolve(s, index=many(s.index), value=r(s.value))
-        case Prefix():
-            return evolve(s, params=many(s.params), elements=many(s.elements))
-        case For():
-            inner = tuple(substitute(x, rename) for x in s.body)
-            return evolve(s, lower=r(s.lower), upper=r(s.upper), inits=many(s.inits), yields=many(s.yields), body=inner)
-        case While():
-            condition, body = (tuple(substitute(x, rename) for x in block) for block in (s.condition, s.body))
-            return evolve(s, inits=many(s.inits), condition=condition, test=r(s.test), body=body, yields=many(s.yields))
-        case If():
-            then, orelse = (tuple(substitute(x, rename) for x in block) for block in blocks(s))
-            return evolve(
-                s, condition=r(s.condition), then=then, orelse=orelse, then_yields=many(s.then_yields), else_yields=many(s.else_yields)
-            )
-        case _:
-            return s

@@ -6,104 +6,22 @@ few elements each.  Privatized, a block of columns has its accumulators in local
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ir.kernel import Alloc, Axis, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, blocks, index_const
-from tracejit.support.nodes import evolve
+from tracejit.ir.kernel import Alloc, Axis, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, index_const
+from tracejit.ir.rewrite import fresh_copy, replace
 
-__all__ = ["can_privatize", "clone", "privatize"]
-
-
-def clone(statements: Sequence[Any], rename: dict[Value, Operand]) -> tuple[Any, ...]:
-    """The statements with new values for all they define; `rename` maps what comes from outside and collects the new values."""
-
-    def get(x: Any) -> Any:
-        return rename.get(x, x) if isinstance(x, Value) else x
-
-    def many(xs: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(get(x) for x in xs)
-
-    def fresh(vs: Sequence[Value]) -> tuple[Value, ...]:
-        made = tuple(Value(v.dtype) for v in vs)
-        rename.update(zip(vs, made, strict=True))
-        return made
-
-    out: list[Any] = []
-    for s in statements:
-        match s:
-            case Op():
-                args = many(s.args)
-                out.append(evolve(s, args=args, out=fresh((s.out,))[0]))
-            case Load():
-                index = many(s.index)
-                out.append(evolve(s, index=index, out=fresh((s.out,))[0]))
-            case Store():
-                out.append(evolve(s, index=many(s.index), value=get(s.value)))
-            case Prefix():
-                params, elements = many(s.params), many(s.elements)
-                out.append(evolve(s, params=params, elements=elements, outs=fresh(s.outs)))
-            case For():
-                lower, upper, inits = get(s.lower), get(s.upper), many(s.inits)
-                (index,), params = fresh((s.index,)), fresh(s.params)
-                body = clone(s.body, rename)
-                out.append(
-                    evolve(
-                        s,
-                        index=index,
-                        lower=lower,
-                        upper=upper,
-                        inits=inits,
-                        params=params,
-                        body=body,
-                        yields=many(s.yields),
-                        results=fresh(s.results),
-                    )
-                )
-            case While():
-                inits, params = many(s.inits), fresh(s.params)
-                condition = clone(s.condition, rename)
-                test = get(s.test)
-                body = clone(s.body, rename)
-                out.append(
-                    evolve(
-                        s,
-                        inits=inits,
-                        params=params,
-                        condition=condition,
-                        test=test,
-                        body=body,
-                        yields=many(s.yields),
-                        results=fresh(s.results),
-                    )
-                )
-            case If():
-                condition = get(s.condition)
-                then, orelse = (clone(b, rename) for b in blocks(s))
-                yields = many(s.then_yields), many(s.else_yields)
-                out.append(
-                    evolve(
-                        s,
-                        condition=condition,
-                        then=then,
-                        orelse=orelse,
-                        then_yields=yields[0],
-                        else_yields=yields[1],
-                        results=fresh(s.results),
-                    )
-                )
-            case _:
-                out.append(s)
-    return tuple(out)
+__all__ = ["can_privatize", "privatize"]
 
 
-def _parts(loop: For) -> tuple[tuple[Any, ...], For, tuple[Any, ...]] | None:
+def _parts(loop: For) -> tuple[Block, For, Block] | None:
     """(statements before, the reduction, statements after) of a loop that holds exactly one reduction and scalar statements."""
-    inner = [n for n, s in enumerate(loop.body) if not isinstance(s, (Op, Load, Store))]
-    if len(inner) != 1 or not isinstance(loop.body[inner[0]], For):
-        return None
-    at = inner[0]
-    return loop.body[:at], loop.body[at], loop.body[at + 1 :]
+    inner = [(n, s) for n, s in enumerate(loop.body) if not isinstance(s, (Op, Load, Store))]
+    match inner:
+        case [(at, For() as reduction)]:
+            return loop.body[:at], reduction, loop.body[at + 1 :]
+        case _:
+            return None
 
 
 def can_privatize(loop: For) -> bool:
@@ -146,25 +64,25 @@ def privatize(loop: For, block: int, outer: Axis, inner: Axis) -> For:
 
     def fold(index: Value, place: Value) -> list[Any]:
         rename: dict[Value, Operand] = {loop.index: index, reduction.index: row}
-        out = list(clone(before, rename))
+        out = list(fresh_copy(before, rename))
         for p, b in zip(reduction.params, accumulators, strict=True):
             held = Value(p.dtype)
             out.append(Load(held, b, (place,)))
             rename[p] = held
-        out += clone(reduction.body, rename)
+        out += fresh_copy(reduction.body, rename)
         out += [
-            Store(b, (place,), rename.get(y, y) if isinstance(y, Value) else y) for b, y in zip(accumulators, reduction.yields, strict=True)
+            Store(b, (place,), replace(y, rename)) for b, y in zip(accumulators, reduction.yields, strict=True)
         ]
         return out
 
     def finish(index: Value, place: Value) -> list[Any]:
         rename: dict[Value, Operand] = {loop.index: index}
-        out = list(clone(before, rename))
+        out = list(fresh_copy(before, rename))
         for r, b in zip(reduction.results, accumulators, strict=True):
             held = Value(r.dtype)
             out.append(Load(held, b, (place,)))
             rename[r] = held
-        return [*out, *clone(after, rename)]
+        return [*out, *fresh_copy(after, rename)]
 
     rows = For(row, reduction.lower, reduction.upper, (columns(fold),))
     count = index_const((loop.upper.value - loop.lower.value + (block - 1)) // block)

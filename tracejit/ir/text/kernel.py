@@ -12,7 +12,6 @@
               | [values "="] "if" operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
               | "barrier" scope
-              | [values "="] "call" symbol "(" operand* ")"
               | values "=" "prefix" "(" operand* ")" operand*                            the carried values of the scan loop, the elements
               | value "=" "read" number "[" operand, ... "]"                           (in forms only)
     axis      = kind | kind "(" width "," factor ")"                                  (nothing: serial)
@@ -22,7 +21,9 @@
     operand   = "%" word | number [":" dtype] | True | False | dim | "(" extent ")"     (numbers and extents are i64 where no dtype follows)
 
 Values live to the end of their block; those of a while's condition are seen in its body too.
-A dtype follows from the operation, the buffer or the initial value; `convert`, `bitcast`, `call` and `read` state it.
+A dtype follows from the operation, the buffer or the initial value; `convert`, `bitcast` and `read` state it.
+
+Statements whose classes have a `syntax` are printed and parsed by it; operations, loops and branches are written out here.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir import kernel as k
-from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Value
+from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.jaxpr import mark_line
+from tracejit.ir.text.syntax import syntax_of
 from tracejit.ir.text.tokens import print_float
 from tracejit.ir.types import Dim
 
@@ -66,11 +68,7 @@ class KernelPrinter:
         self.taken: set[str] = set()
         self.row_of: dict[int, int] = {}
         self.indent = "  "
-        self.print_of: dict[type, Callable[[Any], None]] = {
-            k.Op: self._op, k.Load: self._load, k.Store: self._store, k.Alloc: self._alloc, k.For: self._for, k.While: self._while,
-            k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier, k.Call: self._call, k.Read: self._read,
-            k.Prefix: self._prefix,
-        }  # fmt: skip
+        self.print_of: dict[type, Callable[[Any], None]] = {k.Op: self._op, k.For: self._for, k.While: self._while, k.If: self._if}
 
     def define(self, value: Value, implied: str | None, letter: str = "") -> str:
         number = self.counts.get(letter, 0)
@@ -94,9 +92,6 @@ class KernelPrinter:
             return f"{print_float(value)}:{dtype}"
         return str(int(value)) if dtype == "i64" else f"{int(value)}:{dtype}"
 
-    def index(self, operands: Sequence[Operand]) -> str:
-        return "[" + ", ".join([self.use(o) for o in operands]) + "]"
-
     def declare(self, buffer: Buffer) -> str:
         """`name: dtype[shape] layout space`, the name made unique in this text."""
         name, number = buffer.name, 1
@@ -118,7 +113,7 @@ class KernelPrinter:
         outer, self.indent = self.indent, self.indent + "  "
         for statement in block:
             self.row_of[id(statement)] = len(self.lines)
-            self.print_of[type(statement)](statement)
+            self.print_of.get(type(statement), self._by_syntax)(statement)
         if last:
             self.write(" ".join([word, *map(self.use, last)]))
         self.indent = outer
@@ -140,7 +135,7 @@ class KernelPrinter:
             outer, self.lines, self.indent, kept = self.lines, [], "", self.indent
             for statement in function.body:
                 self.row_of[id(statement)] = len(outer)
-                self._op(statement)
+                self.print_of[k.Op](statement)
             parts, self.lines, self.indent = self.lines, outer, kept
             return f"{head} " + "; ".join([*parts, " ".join(["yield", *map(self.use, function.results)])]) + " }"
         self.write(head)
@@ -155,33 +150,24 @@ class KernelPrinter:
         right = " ".join([s.op, *map(self.use, s.args)])
         self.write(f"{self.define(s.out, inferred_dtype(s.op, s.args))} = {right}")
 
-    def _load(self, s: k.Load) -> None:
-        right = f"load {self.buffer(s.buffer)}{self.index(s.index)}"
-        self.write(f"{self.define(s.out, s.buffer.dtype)} = {right}")
+    def _by_syntax(self, s: Statement) -> None:
+        text = "".join([part if isinstance(part, str) else self._filled(part.what, getattr(s, part.name)) for part in syntax_of(type(s))])
+        like: str | None = getattr(s, "like", None)
+        implied = [] if like is None else [x.dtype for x in _several(getattr(s, like))]
+        self.write(self._defined(k.results_of(s), implied) + text)
 
-    def _read(self, s: k.Read) -> None:
-        right = f"read {s.operand}{self.index(s.index)}"
-        self.write(f"{self.define(s.out, None)} = {right}")
-
-    def _store(self, s: k.Store) -> None:
-        self.write(f"store {self.buffer(s.buffer)}{self.index(s.index)} = {self.use(s.value)}")
-
-    def _alloc(self, s: k.Alloc) -> None:
-        self.write(f"alloc {self.declare(s.buffer)}")
-
-    def _atomic(self, s: k.Atomic) -> None:
-        self.write(f"atomic {s.op} {self.buffer(s.buffer)}{self.index(s.index)} {self.use(s.value)}")
-
-    def _barrier(self, s: k.Barrier) -> None:
-        self.write(f"barrier {s.scope}")
-
-    def _call(self, s: k.Call) -> None:
-        right = f"call {_quoted(s.symbol)}({' '.join(map(self.use, s.args))})"
-        self.write(f"{self._defined(s.outs, ())}{right}")
-
-    def _prefix(self, s: k.Prefix) -> None:
-        right = f"prefix({' '.join(map(self.use, s.params))}) " + " ".join(map(self.use, s.elements))
-        self.write(self._defined(s.outs, [p.dtype for p in s.params]) + right)
+    def _filled(self, what: str, x: Any) -> str:
+        match what:
+            case "operand":
+                return self.use(x)
+            case "operands" | "index":
+                return (", " if what == "index" else " ").join([self.use(o) for o in x])
+            case "buffer":
+                return self.buffer(x)
+            case "declared":
+                return self.declare(x)
+            case _:
+                return str(x)
 
     def _carry(self, params: Sequence[Value], inits: Sequence[Operand]) -> str:
         if not params and not inits:
@@ -232,6 +218,10 @@ class KernelPrinter:
             self.block(s.orelse, s.else_yields)
         self.write("}")
         self._put_results(start, s.results, [y.dtype for y in s.then_yields])
+
+
+def _several(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
 
 
 _RESERVED = frozenset({"True", "False", "inf", "nan"})

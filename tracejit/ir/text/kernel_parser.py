@@ -9,6 +9,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.kernel import inferred_dtype
+from tracejit.ir.text.syntax import statement_of_word, syntax_of, tokens_of
 from tracejit.ir.text.tokens import Tokens, parse_extent
 from tracejit.support.nodes import evolve
 
@@ -138,13 +139,10 @@ class _Parser:
         return tuple(out)
 
     def index(self) -> tuple[Operand, ...]:
-        tokens = self.tokens
-        tokens.expect("[")
         out: list[Operand] = []
-        while not tokens.accept("]"):
+        while self.tokens.peek != "]":
             out.append(self.operand())
-            if not tokens.accept(","):
-                tokens.expect("]")
+            if not self.tokens.accept(","):
                 break
         return tuple(out)
 
@@ -194,47 +192,58 @@ class _Parser:
                 return self.while_(names)
             case "if":
                 return self.if_(names)
-            case "call":
-                return self.call(names)
-            case "prefix":
-                return self.prefix(names)
             case _:
-                return self.one_result(word, names[0]) if len(names) == 1 else self.no_result(word, len(names))
+                kind = statement_of_word(word)
+                return self.operation(word, names) if kind is None else self.by_syntax(kind, names)
 
-    def one_result(self, word: str, name: tuple[str, str | None]) -> Any:
+    def operation(self, word: str, names: list[tuple[str, str | None]]) -> k.Op:
         tokens = self.tokens
-        if word == "load":
-            buffer = self.known_buffer()
-            index = self.index()
-            return k.Load(self.define(name[0], name[1] or buffer.dtype), buffer, index)
-        if word == "read":
-            number, index = tokens.integer(), self.index()
-            return k.Read(self.define(*name), number, index)
+        if not names:
+            tokens.fail(f"there is no statement {word!r}", back=1)
         if word not in OPS:
             tokens.fail(f"there is no scalar operation {word!r}", back=1)
+        if len(names) != 1:
+            tokens.fail(f"{word!r} has not {len(names)} results", back=1)
         args = self.operands("\n", ";", "}", "")
         if len(args) != OPS[word].arity:
             tokens.fail(f"{word} takes {OPS[word].arity} operands, not {len(args)}")
-        return k.Op(self.define(name[0], name[1] or inferred_dtype(word, args)), word, args)
+        return k.Op(self.define(names[0][0], names[0][1] or inferred_dtype(word, args)), word, args)
 
-    def no_result(self, word: str, results: int) -> Any:
-        tokens = self.tokens
-        if results:
-            tokens.fail(f"{word!r} has not {results} results", back=1)
-        match word:
-            case "store":
-                buffer, index = self.known_buffer(), self.index()
-                tokens.expect("=")
-                return k.Store(buffer, index, self.operand())
-            case "alloc":
-                return k.Alloc(self.buffer())
-            case "atomic":
-                op, buffer, index = tokens.name("an operation"), self.known_buffer(), self.index()
-                return k.Atomic(op, buffer, index, self.operand())
-            case "barrier":
-                return k.Barrier(tokens.name("a scope"))
+    def by_syntax(self, kind: type, names: list[tuple[str, str | None]]) -> Any:
+        """A statement as its class says that it is written; what it defines is named already."""
+        word, *parts = syntax_of(kind)
+        defined = [(name, many) for name, (role, many) in k.roles_of(kind).items() if role == "defined"]
+        if (not defined and names) or (defined and not defined[0][1] and len(names) != 1):
+            self.tokens.fail(f"{word!r} has not {len(names)} results", back=1)
+        fields: dict[str, Any] = {}
+        for part in parts:
+            if isinstance(part, str):
+                self.tokens.expect(*tokens_of(part))
+            else:
+                fields[part.name] = self.filled(part.what)
+        like: str | None = getattr(kind, "like", None)
+        for name, many in defined:
+            known = () if like is None else fields[like] if isinstance(fields[like], tuple) else (fields[like],)
+            made = self.results(names, [x.dtype for x in known])
+            fields[name] = made if many else made[0]
+        return kind(**fields)
+
+    def filled(self, what: str) -> Any:
+        match what:
+            case "operand":
+                return self.operand()
+            case "operands":
+                return self.operands(")", "\n", ";", "}", "")
+            case "index":
+                return self.index()
+            case "buffer":
+                return self.known_buffer()
+            case "declared":
+                return self.buffer()
+            case "integer":
+                return self.tokens.integer()
             case _:
-                tokens.fail(f"there is no statement {word!r}", back=1)
+                return self.tokens.name()
 
     def results(self, names: list[tuple[str, str | None]], implied: Sequence[str]) -> tuple[Value, ...]:
         return tuple(self.define(name, dtype or (implied[n] if n < len(implied) else None)) for n, (name, dtype) in enumerate(names))
@@ -339,26 +348,6 @@ class _Parser:
         if self.tokens.accept("else"):
             orelse, else_yields, _ = self.block()
         return k.If(condition, then, orelse, then_yields, else_yields, self.results(names, [y.dtype for y in then_yields]))
-
-    def call(self, names: list[tuple[str, str | None]]) -> k.Call:
-        tokens = self.tokens
-        symbol = self.symbol("a symbol")
-        tokens.expect("(")
-        args = self.operands(")", "\n", "")
-        tokens.expect(")")
-        return k.Call(self.results(names, ()), symbol, args)
-
-    def prefix(self, names: list[tuple[str, str | None]]) -> k.Prefix:
-        tokens = self.tokens
-        tokens.expect("(")
-        params: list[Value] = []
-        while not tokens.accept(")"):
-            operand = self.operand()
-            if not isinstance(operand, Value):
-                tokens.fail("a prefix names the carried values of its loop", back=1)
-            params.append(operand)
-        elements = self.operands("\n", ";", "}", "")
-        return k.Prefix(self.results(names, [p.dtype for p in params]), tuple(params), elements)
 
 
 def parse_kernel(text: str) -> Kernel:
