@@ -1,8 +1,21 @@
 """What the CPU's kernel emitter writes."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pytest
 
 import tracejit as tj
+from tracejit import lax
+from tracejit.backends.cpu import emit
+from tracejit.backends.registry import get_backend
+from tracejit.compiler.pipeline import lower_jaxpr
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.schedule import Schedule, apply, parse_schedule
+from tracejit.support.errors import ScheduleError
 
 
 def test_copies_of_an_index_share_one_broadcast():
@@ -12,3 +25,76 @@ def test_copies_of_an_index_share_one_broadcast():
     assert ", 4)" in loop  # four vectors in flight
     assert lowered.text("code").count("zeroinitializer") == 1
     np.testing.assert_array_equal(f(x), x * np.arange(4096))
+
+
+LOOPS: dict[str, Callable[[Any, Any], Any]] = {
+    "loop in a branch": lambda x, c: lax.cond(c > 0, lambda: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + x[i], x[0]), lambda: x[1]),
+    "branch in a loop": lambda x, c: lax.fori_loop(0, 20, lambda i, s: lax.cond(c > s, lambda: s + x[i], lambda: s - 1.0), c),
+    "branch in a loop in a branch": lambda x, c: lax.cond(
+        c > 0,
+        lambda: lax.fori_loop(
+            0, 20, lambda i, s: lax.cond(s > 1, lambda: s + x[i] * x[i + 1] * np.exp(x[i]), lambda: s * 1.5 + np.sin(x[i])), c
+        ),
+        lambda: x[0],
+    ),
+    "loops in both branches": lambda x, c: lax.cond(
+        c > 0,
+        lambda: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + x[i] * x[i + 1], x[3]),
+        lambda: lax.fori_loop(0, 9, lambda i, s: s - x[i], c),
+    ),
+    "a length that varies": lambda x, c: lax.cond(
+        c > 0, lambda: lax.fori_loop(0, (c * 10).astype(int), lambda i, s: s * 0.5 + x[i], x[0]), lambda: x[1]
+    ),
+    "while": lambda x, c: lax.cond(
+        c > 0,
+        lambda: lax.while_loop(lambda s: s[0] < c * 10, lambda s: (s[0] + 1, s[1] + x[s[0].astype(int)]), (0.0 * c, c))[1],
+        lambda: x[1],
+    ),
+}  # fmt: skip
+
+
+SCHEDULES = ["unroll L0", "unroll L0; unroll L1", "vector L0 4 1", "vector L0 2 2", "vector L0 4 1; unroll L1"]
+
+
+def where_legal(kernel: Kernel, text: str) -> Schedule:
+    """A schedule, or none for a kernel that it does not suit."""
+    for part in (text, text.partition(";")[0]):
+        try:
+            apply(kernel, parse_schedule(part))
+        except ScheduleError:
+            continue
+        return parse_schedule(part)
+    return Schedule()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_whose_copies_or_lanes_go_different_ways(name: str, schedule: str, record_backend: Callable[[str], None]):
+    record_backend("cpu")
+    rng = np.random.default_rng(0)
+    for n in (4, 16):
+        x, c = rng.random((n, 21)), rng.random(n) - 0.3
+        lowered = tj.jit(tj.vmap(LOOPS[name])).lower(x, c)
+        again = lower_jaxpr(lowered.jaxpr, get_backend("cpu"), ["C", "C"], schedule=lambda kernel: where_legal(kernel, schedule))
+        assert "unroll" in again.text("scheduled") or "vector" in again.text("scheduled")
+        want = [LOOPS[name](a, b) for a, b in zip(x, c, strict=True)]
+        np.testing.assert_allclose(again.compile().run((x, c), {})[0], want, rtol=1e-12)
+
+
+def test_a_trial_puts_all_back_that_an_emitter_changes():
+    emitter = emit.FunctionEmitter(emit.Module(), "f")
+    constant = {"module", "name", "parent", "line", "declare", "backend", "own"}
+    texts = {"entry", "exit", "required", "regions"}
+    assert set(vars(emitter)) == constant | texts | set(emit.PLAIN_STATE) | set(emit.TABLES)
+    before = repr({name: x for name, x in vars(emitter).items() if name not in constant})
+    with emitter.trial():
+        emitter.line("add i64 1, 1")
+        emitter.enter()
+        emitter.put("nothing")
+        emitter.start(emitter.fresh_label("loop"))
+        emitter.nowhere, emitter.width, emitter.polled, emitter.env = "%nowhere", 8, True, {}
+        for text in (emitter.entry, emitter.exit, emitter.required):
+            text.append("kept by nobody")
+        for table in (emitter.captured, emitter.dims, emitter.counts):
+            table["x"] = "y"  # type: ignore[index]
+    assert repr({name: x for name, x in vars(emitter).items() if name not in constant}) == before

@@ -106,29 +106,11 @@ def _settle(
     """Over which axes and lanes each carry varies: the body is written on trial until the answer stays."""
     shapes = [(w.axes, w.lanes or w.stride != 0) for w in inits]
     while True:
-        saved = (
-            e.lines,
-            e.count,
-            e.label,
-            dict(e.env),
-            e.entry,
-            e.exit,
-            dict(e.captured),
-            dict(e.polynomials),
-            dict(e.buffers),
-            dict(e.dims),
-        )
-        outer = [(region, len(region.pre), dict(region.cache)) for region in e.regions]
-        e.lines, e.entry, e.exit = [], list(e.entry), list(e.exit)
-        e.enter()
-        for p, (axes, lanes) in zip(params, shapes, strict=True):
-            e.env[p] = Word(p.dtype, axes, {k: "%trial" for k in copies(axes, e.counts)}, lanes, depth=e.depth())
-        outs = list(body())
-        e.leave()
-        e.lines, e.count, e.label, e.env, e.entry, e.exit, e.captured, e.polynomials, e.buffers, e.dims = saved
-        for region, length, cache in outer:  # the trial may have written splats in front of enclosing regions
-            del region.pre[length:]
-            region.cache = cache
+        with e.trial():
+            e.enter()
+            for p, (axes, lanes) in zip(params, shapes, strict=True):
+                e.env[p] = Word(p.dtype, axes, {k: "%trial" for k in copies(axes, e.counts)}, lanes, depth=e.depth())
+            outs = list(body())
         joined = [(tuple(sorted({*a, *w.axes})), lanes or w.lanes or w.stride != 0) for (a, lanes), w in zip(shapes, outs, strict=True)]
         if joined == shapes:
             return shapes
@@ -768,7 +750,8 @@ def emit_while(e: FunctionEmitter, s: While) -> None:
         varying = tests[0].lanes or bool(tests[0].axes)
         if varying:
             vector = e.width > 1  # the mask is one, also where the test varies over unrolled copies only
-            shapes = [(tuple(sorted({*a, *tests[0].axes})), lanes or vector) for a, lanes in shapes]
+            masked = {*tests[0].axes, *(e.mask.axes if e.mask is not None else ())}
+            shapes = [(tuple(sorted({*a, *masked})), lanes or vector) for a, lanes in shapes]
     else:
         shapes, varying = [((), False) for _ in inits], False
     inits = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(inits, shapes, strict=True)]
@@ -870,7 +853,7 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
     axes = test.axes
     ones = constant(True, "bool", e.width)
     if e.mask is not None:
-        start = widen(e, e.mask, tuple(sorted({*axes, *e.mask.axes})), True)
+        start = widen(e, e.mask, tuple(sorted({*axes, *e.mask.axes})), e.width > 1)
     else:
         start = Word("bool", axes, {k: ones for k in copies(axes, e.counts)}, e.width > 1, depth=e.depth())
     head, done = e.fresh_label("while"), e.fresh_label("done")

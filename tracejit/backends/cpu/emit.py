@@ -10,7 +10,8 @@ so that nothing is used where it does not dominate.  LLVM's code generator hoist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tracejit.backends.cpu.llvm import attributes
@@ -80,8 +81,17 @@ class Module:
         return "\n".join([*self.declarations.values(), *self.functions, ""])
 
 
+PLAIN_STATE = (
+    "axes", "count", "exact", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
+)  # fmt: skip
+TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans")
+
+
 class FunctionEmitter(Emit):
-    """Writes one LLVM function."""
+    """Writes one LLVM function.
+
+    What changes while it does is `entry`, `exit`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial` puts all of it back.
+    """
 
     def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
         super().__init__(self._line, module.declare)
@@ -157,6 +167,31 @@ class FunctionEmitter(Emit):
 
     def leave(self) -> None:
         self.regions.pop()
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """What is written in the block is thrown away: it only shows what would come of it.
+
+        Texts that are written to are cut, tables get their entries back, so that whoever holds one sees it as it was.
+        """
+        plain = {name: getattr(self, name) for name in PLAIN_STATE}
+        texts = [self.entry, self.exit, self.required, *[region.pre for region in self.regions]]
+        lengths = [len(text) for text in texts]
+        tables = [getattr(self, name) for name in TABLES] + [region.cache for region in self.regions]
+        entries = [dict(table) for table in tables]
+        regions = list(self.regions)
+        self.lines = []
+        try:
+            yield
+        finally:
+            for name, value in plain.items():
+                setattr(self, name, value)
+            for text, length in zip(texts, lengths, strict=True):
+                del text[length:]
+            for table, before in zip(tables, entries, strict=True):
+                table.clear()
+                table.update(before)
+            self.regions[:] = regions
 
     # -- operands -----------------------------------------------------------------------------------------------------------
     def word(self, x: Operand) -> Word:
