@@ -220,6 +220,7 @@ class _Fuser:
         self.nodes: dict[int, _Node] = {}
         self.became: dict[int, int] = {}  # a group that was merged: the group it went into
         self.groups_of: list[list[int]] = [[] for _ in equations]
+        self.after: dict[int, int] = {}  # group -> the groups that run after it, as bits
         self.read_by: dict[int, list[int]] = {}
         self.refusals: list[tuple[Var, str]] = []
 
@@ -343,19 +344,26 @@ class _Fuser:
     # -- groups ----------------------------------------------------------------------------------------------------------------------
     def downstream(self, start: int, target: int) -> bool:
         """Whether group `target` runs after `start` because of a chain of stored values."""
-        seen, stack = {start}, [start]
-        while stack:
-            node = self.nodes[stack.pop()]
-            for v in node.outputs:
-                for c in self.consumers.get(v, ()):
-                    for g in self.groups_of[c]:
-                        if g in seen:
-                            continue
-                        if g == target:
-                            return True
-                        seen.add(g)
-                        stack.append(g)
-        return False
+        return bool(self.after[start] >> target & 1)
+
+    def run_after(self, g: int, stored: Sequence[Var]) -> None:
+        """Group g stores these values: the groups that read them run after it, and after all that it runs after."""
+        later = 0
+        for v in stored:
+            for c in self.consumers.get(v, ()):
+                for h in self.groups_of[c]:
+                    if h != g:
+                        later |= self.after[h] | 1 << h
+        self.add_after(g, later)
+
+    def add_after(self, g: int, later: int) -> None:
+        """The groups of a set run after g."""
+        if not later & ~self.after.get(g, 0):
+            return
+        self.after[g] = self.after.get(g, 0) | later
+        for h, known in self.after.items():
+            if known >> g & 1:
+                self.after[h] = known | later
 
     def merge(self, groups: list[int], beside: bool = False) -> list[int]:
         """Join groups over one iteration space that none of the others waits for; with `beside` one of them may scatter."""
@@ -387,6 +395,11 @@ class _Fuser:
             a.operations += b.operations
             for m in b.members:
                 self.groups_of[m] = list(dict.fromkeys(first if x == g else x for x in self.groups_of[m]))
+            later, bits = self.after[first] | self.after.pop(g), 1 << first | 1 << g
+            self.after[first] = later
+            for h, known in self.after.items():
+                if known & bits:
+                    self.after[h] = known | later | bits
             del self.nodes[g]
             self.became[g] = first
         return kept
@@ -470,6 +483,8 @@ class _Fuser:
             places={n: frozenset({tuple((d, 1, 0) for d in range(len(shape.space)))})},
         )
         self.groups_of[n] = [n]
+        self.after[n] = 0
+        self.run_after(n, stored)
 
     def visit(self, n: int) -> None:
         e = self.equations[n]
@@ -494,6 +509,7 @@ class _Fuser:
                 self.join(n, g)
                 self.nodes[g].outputs.append(e.outputs[0])
                 self.groups_of[n] = [g]
+                self.run_after(g, e.outputs)
                 return
         why = next((r for r in reasons.values() if r), "it is a result of the program" if needed else "several kernels read it")
         self.refusals += [(v, why) for v in e.outputs]
