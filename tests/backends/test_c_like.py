@@ -208,11 +208,6 @@ def test_helpers_are_printed_before_what_calls_them():
     assert table.closure(["c"]) == ["a", "b", "c"]
 
 
-def test_an_unknown_symbol_is_refused_by_name():
-    with pytest.raises(UnsupportedError, match="OpenCL C has no spelling of sincos; define one in its intrinsics"):
-        printed("kernel f(out: f32[] C out) { %y: f32 = call sincos(1.0:f32); store out[] = %y }")
-
-
 @pytest.mark.parametrize(
     ("dtype", "capabilities"),
     [("f16", FULL), ("i8", FULL), ("f64", target.Capabilities(int64_atomics=False))],

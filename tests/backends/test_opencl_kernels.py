@@ -570,19 +570,17 @@ def test_an_intrinsic_of_the_user_is_what_the_code_calls(device: OpenCLDevice):
     table = target.intrinsics(device.capabilities)
     table.define_helper("half_it", "static inline float half_it(float x) { return x * 0.5f; }")
     table.define("exp.f32", "half_it({0})", "half_it")
-    table.define("next_one", "nextafter({0}, INFINITY)")
     text = """
-    kernel f(x: f32[5] C, out: f32[5] C out, up: f32[5] C out) {
-      for %i in 0..5 { %v = load x[%i]; %e = exp %v; store out[%i] = %e; %u: f32 = call next_one(%v); store up[%i] = %u }
+    kernel f(x: f32[5] C, out: f32[5] C out) {
+      for %i in 0..5 { %v = load x[%i]; %e = exp %v; store out[%i] = %e }
     }"""
     x = normal(5)
     before, device.intrinsics = device.intrinsics, table
     try:
-        out, up = run(device, text, x=x)
+        out = run(device, text, x=x)
     finally:
         device.intrinsics = before
     assert np.array_equal(out, x * np.float32(0.5))
-    assert np.array_equal(up, np.nextafter(x, np.float32(np.inf)))
 
 
 def test_the_drivers_functions_can_be_chosen(device: OpenCLDevice):

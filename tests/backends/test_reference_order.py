@@ -209,7 +209,7 @@ def test_the_random_kernels_exercise_both_ways_of_running():
     seen = {"in step": 0, "dependent": 0, "recurrence": 0, "scan": 0}
     for seed in range(300):
         kernel = Generator(seed).kernel()
-        machine = interpreter._Machine(kernel, inputs(seed), {}, {})
+        machine = interpreter._Machine(kernel, inputs(seed), {})
         for s in k.walk(kernel.body):
             if not isinstance(s, k.For):
                 continue

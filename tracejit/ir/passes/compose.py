@@ -38,6 +38,7 @@ from tracejit.ir.kernel import (
     While,
     index_const,
     operands_of,
+    results_of,
     walk,
 )
 from tracejit.ir.passes.dead import remove_dead
@@ -771,6 +772,11 @@ class OpenWhile:
     yields: tuple[Operand, ...]
     results: tuple[Value, ...]
     unroll: int
+
+
+def defined_by(s: Any) -> tuple[Value, ...]:
+    """The values that a statement defines; one whose blocks are being written as well."""
+    return s.results if isinstance(s, (OpenLoop, OpenBranch, OpenWhile)) else results_of(s)
 
 
 def _get(env: dict[Value, Operand], x: Operand) -> Operand:

@@ -25,8 +25,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tracejit.ir.jaxpr import Var
-from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Kernel, Load, Op, Operand, Store, Value, index_const, results_of
-from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, finish, parameters_of
+from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Kernel, Load, Op, Operand, Store, Value, index_const
+from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, defined_by, finish, parameters_of
 from tracejit.ir.passes.product import Product, epilogue_cost
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
 from tracejit.ir.schedule import Tile
@@ -70,7 +70,7 @@ def _orientation(group: Group, buffers: dict[Var, Buffer], p: Product, side: int
             steps[s.out] = _moves(s, steps)
         else:
             plain = plain and isinstance(s, Load) and not any(_is_data(a, statements) for a in s.index)
-            steps.update({r: {free: None, k: None} for r in results_of(s)})
+            steps.update({r: {free: None, k: None} for r in defined_by(s)})
     loads = [s for s in statements if isinstance(s, Load) and any(steps.get(a) for a in s.index)]
     votes = [_along(s, steps) for s in loads]
     names = {k: "k", free: "m" if side == 0 else "n", None: "x"}
@@ -84,7 +84,7 @@ _Steps: TypeAlias = "dict[Value, int | None]"
 
 def _is_data(x: Operand, statements: Sequence[Any]) -> bool:
     """Whether an index was loaded or computed from what was."""
-    made = {r: s for s in statements for r in results_of(s)}
+    made = {r: s for s in statements for r in defined_by(s)}
     stack: list[Any] = [x]
     while stack:
         s = made.get(stack.pop())
