@@ -158,3 +158,21 @@ def test_nan_to_num_changes_its_argument_where_it_does_not_copy(form: str, copy:
     np.testing.assert_array_equal(ours, theirs)
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_array_equal(b, a)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x.T[...] = x[::-1]", "y = x.T; y[:] = x[::-1]", "x.swapaxes(0, 1)[...] = x[:, ::-1]",
+        "y = x.reshape(3, 1, 3); y[...] = x[::-1, None]",
+        "y = x[...]; y[...] = x[::-1]", "np.copyto(x.T[1:, :-1], x[:0:-1, 1:])", "x[::-1].T[...] = x", "y = x.T; y += x[::-1]",
+        "x.ravel()[:] = x[::-1, ::-1].ravel()", "x.T[0] = x[2]", "y = x.T[::-1]; y[...] = x[:, ::-1]",
+    ],
+)  # fmt: skip
+def test_a_view_is_written_with_another_view_of_its_array(statement: str):
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    {statement}\n    return x + 0", scope)
+    for order in "CF":
+        mine, theirs = (np.asarray(np.arange(9.0).reshape(3, 3), order=order) for _ in range(2))
+        np.testing.assert_array_equal(tj.jit(scope["f"])(mine), scope["f"](theirs))
+        np.testing.assert_array_equal(mine, theirs)

@@ -432,6 +432,8 @@ def _writes_itself(x: Tracer, index: Any, value: Any) -> bool:
     view = getattr(value, "index", None)
     if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
         return False
+    if isinstance(index, Rearranged):
+        return False
     found = index if isinstance(index, BasicIndex) else classify(x, index)
     if not isinstance(found, BasicIndex) or not found.static:
         return False
