@@ -8,6 +8,7 @@ its level 0, which takes a fifth of the time and is enough where our own code is
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ from tests.generators import expressions, harness, orders, programs, sizes
 from tests.generators.harness import Tally
 from tracejit.backends.cpu import llvm
 
-CHUNKS = {"expressions": 8, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
+CHUNKS = {"expressions": 24, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
 GROUP = 500  # expressions of one function
 HANG = 600  # seconds after which a seed counts as one that never ends
 
@@ -67,6 +68,7 @@ KINDS: dict[str, Callable[[int, Tally], None]] = {"expressions": _expressions, "
 def _chunk(kind: str, first: int, count: int, quick: bool) -> None:
     """What a process does: one line for each seed that it is done with."""
     warnings.simplefilter("ignore")
+    gc.set_threshold(100_000, 20, 20)  # a collection per seed, not hundreds
     if quick:
         engine = llvm._engine()
         engine.machine = engine.quick_machine
