@@ -305,3 +305,10 @@ def test_outer_products_of_rows_and_columns_in_a_loop_do_not_ask_for_the_memory_
 
     for a in (np.eye(3) + 1, np.asfortranarray(np.arange(9.0).reshape(3, 3) + np.eye(3))):
         np.testing.assert_allclose(tj.jit(lambda a: f(a, tj.range))(a), f(a, range), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u8", "i1", "i8", "?"])
+def test_nothing_is_taken_of_nothing(dtype: str):
+    for mode in ("clip", "wrap", "raise"):
+        got = tj.jit(lambda x, i, mode=mode: np.take(x, i, mode=mode))(np.zeros(0), np.zeros(0, dtype))
+        assert (got.shape, got.dtype) == ((0,), np.float64)

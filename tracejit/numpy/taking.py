@@ -39,7 +39,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if aval(places).dtype.kind not in "iub":
         raise DtypeError(f"np.take: {aval(places)} is not an index", location=user_location())
     if mode == "clip":
-        places = clip(places, 0, as_array(n - 1))
+        places = clip(places, 0, 0 if isinstance(n, int) and n == 0 else as_array(n - 1))
     elif mode == "wrap":
         places = u.remainder(to_dtype(places, np.int64), as_array(n))
     elif mode != "raise":
