@@ -115,3 +115,29 @@ def test_what_is_no_number_does_not_fold():
     assert fold_constants("exp", (Const(1.0, "f64"),), "f64") is None
     assert fold_constants("add", (Const(1.0, "f64"), Value("f64")), "f64") is None
     assert fold_constants("idiv", (Const(Dim.symbol("n"), "i64"), Const(2, "i64")), "i64") is None
+
+
+def test_sums_that_may_wrap_around_are_not_known():
+    for name, number in (("add", 2**63 - 1), ("sub", -(2**63)), ("add", -(2**63)), ("sub", 2**63 - 1)):
+        ranges, wide, total = IndexRanges(), Value("i64"), Value("i64")
+        ranges.computed(wide, "convert", (Value("i32"),))
+        ranges.computed(total, name, (wide, Const(number, "i64")))
+        assert ranges.fold("gt", (total, Const(0, "i64"))) is None
+        assert ranges.fold("lt", (total, Const(0, "i64"))) is None
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x.astype("i8") + (2**63 - 1)) > 0,
+        lambda x: (x.astype("i8") - (-(2**63))) < 0,
+        lambda x: np.subtract(np.logical_or(-2, x), -(2**63)),
+        lambda x: np.int64(2**63 - 1) + x.astype("i8") * 1 + np.int64(1) > 0,
+        lambda x: np.arange(3) + np.int64(2**63 - 1) + x.astype("i8")[:1],
+    ],
+)
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4"])
+def test_comparisons_of_what_wraps_around(f: Any, dtype: str):
+    x = np.array([0, 1, 3, 1], dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))

@@ -22,7 +22,8 @@ def fold_index(name: str, args: tuple[Operand, ...]) -> Operand | None:
         return None
     a, b = args
     if isinstance(a, Const) and isinstance(b, Const):
-        return Const(_FOLD[name](a.value, b.value), "i64")
+        value = _FOLD[name](a.value, b.value)
+        return Const(value if isinstance(value, Dim) else (value + 2**63) % 2**64 - 2**63, "i64")  # numbers wrap around
     if isinstance(b, Const) and not isinstance(b.value, Dim):
         if b.value == 0:
             return b if name == "mul" else a

@@ -131,7 +131,9 @@ class IndexRanges:
             return
         a, b = self._of(args[0]), self._of(args[1])
         if a is not None and b is not None:
-            self._known[out] = (a[0] + b[0], a[1] + b[1]) if name == "add" else (a[0] - b[1], a[1] - b[0])
+            low, high = (a[0] + b[0], a[1] + b[1]) if name == "add" else (a[0] - b[1], a[1] - b[0])
+            if all(not isinstance(end, int) or -(2**63) <= end < 2**63 for end in (low, high)):  # else it may wrap around
+                self._known[out] = low, high
 
     def fold(self, name: str, args: tuple[Operand, ...]) -> Operand | None:
         """The operand that `name(*args)` equals for all values in range; None if that is not one for all."""
