@@ -18,7 +18,7 @@ import numpy as np
 import tracejit as tj
 from tests.generators.harness import Tally, differs, loaded, refused
 from tests.generators.templates import ALL, Template
-from tracejit.support.nodes import record
+from tracejit.support.nodes import define
 
 __all__ = ["Expressions", "Group", "Node", "SCALARS", "again", "evaluate", "group", "spelled", "values", "verdicts", "wrong"]
 
@@ -42,7 +42,7 @@ SPECIAL: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-@record
+@define(eq=False)
 class Node:
     """An expression: its text, what it is made of, its value and how far another answer may be from that."""
 
@@ -57,7 +57,7 @@ class Node:
     error: str | None = None
 
 
-@record
+@define(eq=False)
 class Group:
     """Expressions over the same arguments."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.support.errors import BackendError, InternalError, TracejitError
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 
 __all__ = [
     "PLAIN", "Case", "Outcome", "Statement", "Tally", "differs", "loaded", "outcome", "reduced", "refused", "shrink", "source", "verdict",
@@ -86,7 +86,7 @@ def loaded(text: str, tj_: Any = tj) -> dict[str, Any]:
     return names
 
 
-@record
+@define(eq=False)
 class Outcome:
     """What a call came to: its result or the exception, and the arguments after it."""
 
@@ -152,7 +152,7 @@ def _first(g: Any, w: Any, wrong: Any) -> str:
 
 
 # -- programs as trees of statements ----------------------------------------------------------------------------------------------------
-@record
+@define(eq=False)
 class Statement:
     """A line, and for a compound one the lines under it.  `fixed`: the search for a smaller program leaves it."""
 
@@ -206,7 +206,7 @@ def shrink(statements: list[Statement], fails: Callable[[list[Statement]], bool]
 
 
 # -- counting -------------------------------------------------------------------------------------------------------------------------
-@record
+@define(eq=False)
 class Tally:
     """What a run counts.  `refusals`: message to how often; `wrong`: stand-alone programs."""
 
@@ -221,7 +221,7 @@ class Tally:
 
 
 # -- cases ----------------------------------------------------------------------------------------------------------------------------
-@record
+@define(eq=False)
 class Case:
     """A function and how it is called.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tests.generators.harness import Case, Statement
-from tracejit.support.nodes import record
+from tracejit.support.nodes import define
 
 __all__ = ["program"]
 
@@ -119,7 +119,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@record
+@define(eq=False)
 class Name:
     """A variable: its shape, whether its elements are integers, the function that binds it."""
 

@@ -15,7 +15,7 @@ import tracejit as tj
 from tests.generators.expressions import SCALARS, Expressions, Node, again, spelled, values, wrong
 from tests.generators.harness import Tally, loaded, outcome, refused
 from tests.generators.templates import Template
-from tracejit.support.nodes import record
+from tracejit.support.nodes import define
 
 __all__ = ["Sequence", "laid_out", "sequence", "verdict"]
 
@@ -73,7 +73,7 @@ def laid_out(a: Any, order: str) -> Any:
             return np.ascontiguousarray(a)
 
 
-@record
+@define(eq=False)
 class Sequence:
     """A function of a few expressions and the sizes and orders of its calls."""
 

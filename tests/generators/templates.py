@@ -16,13 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 import tracejit as tj
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS
 
 __all__ = ["ALL", "Template", "missing"]
 
 
-@node
+@frozen(eq=False)
 class Template:
     """A call with holes, of a function."""
 

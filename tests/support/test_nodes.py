@@ -11,10 +11,10 @@ import attrs
 import pytest
 
 from tracejit.support.errors import Restart
-from tracejit.support.nodes import as_dict, evolve, field, fields_of, has_fields, node, record, value
+from tracejit.support.nodes import as_dict, define, evolve, field, fields_of, frozen, has_fields
 
 
-@value
+@frozen
 class Point:
     """Two coordinates."""
 
@@ -23,12 +23,12 @@ class Point:
     y: int = field(default=0, converter=int)
 
 
-@value
+@frozen
 class Named(Point):
     name: str = "p"
 
 
-@node
+@frozen(eq=False)
 class Held:
     inner: Any
     _notes: list[str] = field(factory=list)
@@ -38,7 +38,7 @@ class Held:
         return self.inner
 
 
-@record
+@define(eq=False)
 class State:
     steps: int = 0
     links: list[State] = field(factory=list["State"])
@@ -107,7 +107,7 @@ def test_a_changed_copy():
 
 
 def test_a_class_keeps_what_it_defines():
-    @value
+    @frozen
     class Folded:
         text: str
 
@@ -121,7 +121,7 @@ def test_a_class_keeps_what_it_defines():
 
 
 def test_super_means_the_made_class():
-    @node
+    @frozen(eq=False)
     class Twice(Held):
         factor: int = 2
 
@@ -132,11 +132,11 @@ def test_super_means_the_made_class():
 
 
 def test_each_class_has_the_constructor_of_its_own_fields_whichever_is_called_first():
-    @node
+    @frozen(eq=False)
     class Base:
         a: int
 
-    @node
+    @frozen(eq=False)
     class Derived(Base):
         b: int
 
@@ -180,7 +180,7 @@ def test_errors_of_a_comparison_other_than_an_undecided_one_come_through():
 
 
 def test_constructors_are_compiled_when_they_are_first_needed():
-    @node
+    @frozen(eq=False)
     class Late:
         a: int
 

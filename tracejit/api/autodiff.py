@@ -18,7 +18,7 @@ from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
 from tracejit.support.dtypes import short_name, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
@@ -33,7 +33,7 @@ float0 = np.dtype([("float0", np.void, 0)])
 """The dtype of derivatives with respect to integers and booleans: there is nothing in them."""
 
 
-@node
+@frozen(eq=False)
 class _Call:
     """A call whose differentiable leaves are `primals`; the function's last run left its results' structure in `out`."""
 
@@ -308,7 +308,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     return (result, pushforward, c.aux(linear.outputs, own)) if has_aux else (result, pushforward)
 
 
-@node
+@frozen(eq=False)
 class _Like:
     """Something with an abstract value and nothing else."""
 

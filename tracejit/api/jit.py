@@ -36,7 +36,7 @@ from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, so
 from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, TracejitError, TracerError, UnsupportedError, UserError
 from tracejit.support.forks import at_fork
-from tracejit.support.nodes import evolve, field, node, record
+from tracejit.support.nodes import define, evolve, field, frozen
 from tracejit.support.source import Location, frames_of, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.support.weak import WeakMap
@@ -60,7 +60,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@node
+@frozen(eq=False)
 class Specialisation:
     """One compiled version: the signature it serves, its stages, how results are assembled."""
 
@@ -75,12 +75,12 @@ class Specialisation:
     reason: str
 
 
-@node
+@frozen(eq=False)
 class _Constant:
     value: Any
 
 
-@record
+@define(eq=False)
 class _State:
     """What a jitted function remembers; guarded by `lock`."""
 

@@ -16,7 +16,7 @@ from tracejit.ir.types import Dim, ShapedArray, solved
 from tracejit.support.dtypes import canonical
 from tracejit.support.equality import strictly_equal
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
-from tracejit.support.nodes import evolve, node, value
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
@@ -29,7 +29,7 @@ MOST_LEAVES = 2048
 """How many arrays, numbers and other values the arguments of a call may contain, or its results: each has code of its own."""
 
 
-@value
+@frozen
 class ArrayLeaf:
     """A NumPy array (or, with `scalar`, a NumPy scalar), or the one inside a tj.Array (`wrapped`): traced.
 
@@ -48,7 +48,7 @@ class ArrayLeaf:
         return ShapedArray(self.shape, self.dtype)
 
 
-@value
+@frozen
 class NumberLeaf:
     """A Python number: traced, weakly typed."""
 
@@ -59,7 +59,7 @@ class NumberLeaf:
         return ShapedArray((), {"bool": np.bool_, "int": np.int64, "float": np.float64}[self.kind], weak=True)
 
 
-@node
+@frozen(eq=False)
 class StaticLeaf:
     """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits, anything hashable that is no number."""
 
@@ -78,7 +78,7 @@ class StaticLeaf:
 Leaf = ArrayLeaf | NumberLeaf | StaticLeaf
 
 
-@value
+@frozen
 class CallSignature:
     """The key of a specialisation: structure and leaves of (args, kwargs).
 

@@ -11,7 +11,7 @@ from tracejit.api.array import Array, adopt
 from tracejit.api.jit import JitFunction
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, TracerError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
 from tracejit.tracer.interpreter import current_interpreter, eager
@@ -61,7 +61,7 @@ def array_leaf(x: Any, transformation: str, path: str) -> Any:
     return x
 
 
-@node
+@frozen(eq=False)
 class Call:
     """The arguments of one call: the leaves that are transformed, and how the function is called with others in their place.
 

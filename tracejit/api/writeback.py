@@ -16,7 +16,7 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, leaf_paths
 from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.program import Copy, Program
 from tracejit.support.errors import InternalError, TracerError, WriteError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.stage import Staged
 
@@ -26,7 +26,7 @@ _VIEWS = frozenset({"slice", "dynamic_slice", "reshape", "transpose", "broadcast
 _OVERLAP_WORK = 10_000  # steps NumPy may take to find out whether two arrays share an element; beyond it they are taken to
 
 
-@node
+@frozen(eq=False)
 class Writeback:
     """Which traced arguments a version changes.
 

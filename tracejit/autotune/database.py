@@ -26,7 +26,7 @@ from tracejit.ir.rewrite import replace_buffers
 from tracejit.ir.schedule import Schedule, parse_schedule
 from tracejit.support.digest import fingerprint
 from tracejit.support.errors import ScheduleError, UserError
-from tracejit.support.nodes import evolve, node
+from tracejit.support.nodes import evolve, frozen
 
 __all__ = ["Database", "Entry", "current_database", "database_path", "kernel_key", "kernel_summary", "parse_entry"]
 
@@ -35,7 +35,7 @@ NUMERICS = "ieee"
 _LOCK_SECONDS = 5.0  # a lock file older than this was left behind
 
 
-@node
+@frozen(eq=False)
 class Entry:
     """A schedule that beat the default of its kernel.  Times are microseconds a run."""
 

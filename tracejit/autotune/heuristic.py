@@ -18,7 +18,7 @@ from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
 from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 
 __all__ = ["heuristic_schedule"]
 
@@ -32,7 +32,7 @@ UNKNOWN_EXTENT = 1024  # what a symbolic extent is taken for when loops are comp
 FOLD = 128  # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise sums
 
 
-@record
+@define(eq=False)
 class _Nest:
     """One loop with what is known of it."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tracejit.ir.scalar import BITS
 from tracejit.ir.schedule import Tile
-from tracejit.support.nodes import evolve, value
+from tracejit.support.nodes import evolve, frozen
 
 __all__ = ["product_tile", "tiles_near"]
 
@@ -30,7 +30,7 @@ STREAM = 64 << 10  # elements of a matrix that is read once, worth a task
 ROWS = 8  # of such a matrix, read together: more streams than that are not prefetched
 
 
-@value
+@frozen
 class _Facts:
     """What the note of a product says."""
 

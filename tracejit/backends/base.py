@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from tracejit.support.nodes import field, value
+from tracejit.support.nodes import field, frozen
 
 if TYPE_CHECKING:
     from tracejit.ir.program import Program
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "Compiled", "Target", "Timed"]
 
 
-@value
+@frozen
 class Target:
     """What code generation may use.  `capabilities` maps a name ("f64", "f16", "atomics") to True, a reason, or (absent) unknown.
 

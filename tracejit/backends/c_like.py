@@ -37,12 +37,12 @@ from tracejit.ir.scalar import BITS, OPS, poison_value
 from tracejit.ir.types import Dim, prod
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Argument", "EntryPoint", "Printed", "print_kernels"]
 
 
-@value
+@frozen
 class Argument:
     """One parameter of an entry point.  kind: "buffer", "offset" (bytes to the first element), "stride" (bytes, of `axis`), "dim"."""
 
@@ -51,7 +51,7 @@ class Argument:
     axis: int = 0
 
 
-@value
+@frozen
 class EntryPoint:
     """The name of a printed kernel and its parameters in order."""
 
@@ -59,7 +59,7 @@ class EntryPoint:
     arguments: tuple[Argument, ...]
 
 
-@value
+@frozen
 class Printed:
     """A program's text, its entry points, and the dtypes it computes with (expanded functions included)."""
 

@@ -15,12 +15,12 @@ from attrs import define, field
 
 from tracejit.ir.scalar import BITS, DTYPES, is_float, is_integer
 from tracejit.support.errors import UserError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 
 
-@value
+@frozen
 class Dialect:
     """The words in which C-family languages differ.
 
@@ -45,7 +45,7 @@ class Dialect:
     group_guard: bool = False
 
 
-@value
+@frozen
 class Helper:
     """A function that spellings call: its source, and the names of the helpers it calls itself."""
 
@@ -53,7 +53,7 @@ class Helper:
     needs: tuple[str, ...] = ()
 
 
-@value
+@frozen
 class Intrinsic:
     """The spelling of one operation: a template over the operands {0}, {1}, ..., and the helpers it calls."""
 

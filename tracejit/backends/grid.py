@@ -51,12 +51,12 @@ from tracejit.ir.passes.independence import accesses, defined_in, linear
 from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.ir.types import Dim, Extent, evaluate, prod
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.nodes import evolve, value
+from tracejit.support.nodes import evolve, frozen
 
 __all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
 
 
-@value
+@frozen
 class Launch:
     """One device kernel and how many work-items it takes: one an iteration of a loop over `extents`, or `grouped`, one group each."""
 
@@ -75,7 +75,7 @@ class Launch:
         return (count if self.grouped else -(-count // self.work_group)) * self.work_group
 
 
-@value
+@frozen
 class GridProgram:
     """Device kernels in the order in which they run, and the global memory they pass values through."""
 

@@ -12,7 +12,7 @@ from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.ir.scalar import OPS, is_float
 from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import ScheduleError
-from tracejit.support.nodes import evolve, value
+from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of", "repeatable", "scans",
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@value
+@frozen
 class GridSchedule:
     """How kernels are shared out over a grid.
 
@@ -70,7 +70,7 @@ def _at_least_zero(n: Extent) -> Extent:
     return n.maximum(0) if isinstance(n, Dim) else max(0, n)
 
 
-@value
+@frozen
 class Nest:
     """A perfect nest: its independent loops, those that must run in order, and the innermost block."""
 

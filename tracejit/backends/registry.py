@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator
 
 from tracejit.backends.base import Backend
 from tracejit.support.errors import BackendUnavailable
-from tracejit.support.nodes import record
+from tracejit.support.nodes import define
 
 __all__ = ["BackendInfo", "backend_reason", "get_backend", "list_backends", "register_backend", "temporary_backend"]
 
 
-@record
+@define(eq=False)
 class BackendInfo:
     """A known backend: how it is made, its place in the order of choice, and the instance once made."""
 

@@ -17,7 +17,7 @@ from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, 
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 __all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
 
@@ -38,7 +38,7 @@ class Machine(Protocol[M]):
     def launch(self, step: Launch, arguments: Sequence[M], dims: Mapping[str, int]) -> None: ...
 
 
-@node
+@frozen(eq=False)
 class Plan:
     """For each top-level step the buffers that begin and the temporaries that end there."""
 

@@ -28,12 +28,12 @@ from tracejit.ir.types import Dim, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import evolve, field, node, record
+from tracejit.support.nodes import define, evolve, field, frozen
 
 __all__ = ["BuildLog", "build_program", "own_outputs"]
 
 
-@record
+@define(eq=False)
 class BuildLog:
     """What the stages produced, for `text(stage)` and the compile report."""
 
@@ -64,7 +64,7 @@ class _Kernels:
         return str(evolve(kernel, name="kernel"))
 
 
-@node
+@frozen(eq=False)
 class _Context:
     backend: str
     schedule: Callable[[Kernel], Schedule]

@@ -13,13 +13,13 @@ from tracejit.ir.passes.compose import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.stage import stage
 
 __all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
 
 
-@node
+@frozen(eq=False)
 class LoweringRule:
     """A backend's own form of a primitive, used where `predicate(primitive, *avals)` holds.
 

@@ -19,7 +19,7 @@ from tracejit.ir.program import Program
 from tracejit.ir.schedule import Schedule
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, UserError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 __all__ = ["STAGES", "Lowered", "clean", "lower_jaxpr"]
 
@@ -38,7 +38,7 @@ def clean(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr
 
 
-@node
+@frozen(eq=False)
 class Lowered:
     """A traced function after all passes, before code: `text(stage)` shows any of them, `compile()` makes the executable."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir.kernel import Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, walk
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Conflicts", "conflicts"]
 
 
-@value
+@frozen
 class Conflicts:
     """stores: iterations may store to one place, so they run in order; updates: they also read what others wrote, so not even in step."""
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
 from tracejit.ir.program import Branch, Call, Check, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
 
 
-@value
+@frozen
 class Effects:
     """What running a program does to its arguments; by number, or by name as `Lowered.effects` says it.
 

@@ -13,7 +13,7 @@ from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.kernel import Const, Lambda, Operand as Scalar, Value
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
-from tracejit.support.nodes import node, value
+from tracejit.support.nodes import frozen
 
 __all__ = [
     "Contract",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-@node
+@frozen(eq=False)
 class Map:
     """Every result element from operand elements: `result[i] = body(i)`.  All results share `domain`."""
 
@@ -43,7 +43,7 @@ class Map:
     body: Lambda
 
 
-@node
+@frozen(eq=False)
 class Reduce:
     """`result[i] = finish(fold of body(i, k) over k)`.
 
@@ -61,7 +61,7 @@ class Reduce:
     step: Lambda | None = None
 
 
-@node
+@frozen(eq=False)
 class Contract(Reduce):
     """A Reduce that is a sum of products: domain = batch + rows + columns, over = contracted axes.
 
@@ -74,7 +74,7 @@ class Contract(Reduce):
     groups: tuple[int, int, int] = (0, 1, 1)  # how many batch, row and column axes
 
 
-@node
+@frozen(eq=False)
 class Scan:
     """`result[i, k] = fold of body(i, 0..k)` along `axis` of the domain; `reverse` runs from the last element."""
 
@@ -86,7 +86,7 @@ class Scan:
     reverse: bool = False
 
 
-@node
+@frozen(eq=False)
 class Update:
     """`result = base` (operand 0) with `body(i)` stored at `start + i * step` for i in `region`; that box lies inside the domain.
 
@@ -100,7 +100,7 @@ class Update:
     body: Lambda
 
 
-@node
+@frozen(eq=False)
 class Scatter:
     """`result = base` (operand 0) with `combine(result[t], v)` for (t..., valid, v) = body(i), i in `region` in order.
 
@@ -113,7 +113,7 @@ class Scatter:
     combine: Lambda | None
 
 
-@node
+@frozen(eq=False)
 class Piece:
     """A box of the domain, `lower <= i < upper` per axis, and its body."""
 
@@ -122,7 +122,7 @@ class Piece:
     body: Lambda
 
 
-@node
+@frozen(eq=False)
 class Piecewise:
     """Boxes that cover the domain; an element takes the first piece that contains it."""
 
@@ -130,7 +130,7 @@ class Piecewise:
     pieces: tuple[Piece, ...]
 
 
-@node
+@frozen(eq=False)
 class Loop:
     """A loop or branch over whole arrays whose bodies are jaxprs: kind "while", "for", "scan" or "cond", run by the program."""
 
@@ -139,7 +139,7 @@ class Loop:
     parameters: tuple[tuple[str, Any], ...] = ()
 
 
-@value
+@frozen
 class Environment:
     """A library of native functions.  `find(symbol)` gives the address in this process; it raises BackendUnavailable with the reason."""
 
@@ -147,7 +147,7 @@ class Environment:
     find: Callable[[str], int]
 
 
-@value
+@frozen
 class Whole:
     """An argument of a library call: the address of a whole array, row-major.  kind: "operand" or "result"."""
 
@@ -155,7 +155,7 @@ class Whole:
     number: int
 
 
-@node
+@frozen(eq=False)
 class LibraryCall:
     """A call of `symbol` from `environment` over whole arrays: `void symbol(arguments)` writes every element of every result."""
 
@@ -164,7 +164,7 @@ class LibraryCall:
     arguments: tuple[Whole | Const, ...] = ()
 
 
-@node
+@frozen(eq=False)
 class Expand:
     """A composition of other primitives: traced by calling `function` on the operands."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
-from tracejit.support.nodes import field, node
+from tracejit.support.nodes import field, frozen
 from tracejit.support.source import Location
 
 __all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var"]
@@ -47,7 +47,7 @@ class Literal:
 Atom: TypeAlias = Var | Literal
 
 
-@node
+@frozen(eq=False)
 class Equation:
     """`outputs = primitive inputs`, with the user's line that asked for it."""
 
@@ -61,7 +61,7 @@ def _tuple(x: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(x)
 
 
-@node
+@frozen(eq=False)
 class Jaxpr:
     """Inputs, equations in order, outputs.  Captured arrays are ordinary inputs that come after the arguments.
 

@@ -30,7 +30,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.types import Dim, Extent
-from tracejit.support.nodes import evolve, field, fields_of, node, value
+from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
@@ -63,7 +63,7 @@ def _identity(value: Any) -> Any:
     return value.terms if isinstance(value, Dim) else value
 
 
-@value
+@frozen
 class Const:
     """A constant: a Python number, or (for i64) a polynomial of symbolic extents."""
 
@@ -93,7 +93,7 @@ def index_const(value: Any) -> Const:
     return Const(value if isinstance(value, Dim) else int(value), "i64")
 
 
-@node
+@frozen(eq=False)
 class Buffer:
     """Memory with a shape.
 
@@ -109,7 +109,7 @@ class Buffer:
     alignment: int = 0
 
 
-@value
+@frozen
 class Axis:
     """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block, lane.
 
@@ -171,7 +171,7 @@ _BLOCKS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, used, bound, nested, yielded, defined))
 def statement(cls: type[T]) -> type[T]:
     """A class of statements: a node whose fields say what they are to data flow."""
-    made = node(cls)
+    made = frozen(eq=False)(cls)
     roles: dict[str, tuple[Role, bool]] = {}
     for f in fields_of(made):
         if role := f.metadata.get("role"):
@@ -239,7 +239,7 @@ def walk(body: Block) -> Iterator[Statement]:
                 stack.extend(reversed(block))
 
 
-@node
+@frozen(eq=False)
 class Lambda:
     """Index variables (or scalars) to scalars: the body of a form, a combiner, an expanded function."""
 
@@ -384,7 +384,7 @@ Statement: TypeAlias = Op | Read | Load | Store | Alloc | For | While | If | Ato
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@node
+@frozen(eq=False)
 class Kernel:
     """A named loop nest.  `buffers` in argument order; `outputs` are the names of those written; `dims` the symbolic extents used."""
 

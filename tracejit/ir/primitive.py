@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracejit.support.errors import MissingRuleError
-from tracejit.support.nodes import as_dict, node
+from tracejit.support.nodes import as_dict, frozen
 
 if TYPE_CHECKING:
     from tracejit.ir.forms import Form, FormBuilder, Operand
@@ -27,7 +27,7 @@ def primitives() -> dict[str, type[Primitive]]:
     return dict(_REGISTRY)
 
 
-@node
+@frozen(eq=False)
 class Primitive:
     """One array operation; a subclass is the operation, an instance fixes its parameters.
 

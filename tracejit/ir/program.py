@@ -21,7 +21,7 @@ from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const, Kernel
 from tracejit.ir.schedule import Schedule, Tile
 from tracejit.ir.types import Extent, Shape, prod
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 __all__ = [
     "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested",
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@node
+@frozen(eq=False)
 class ProgramBuffer:
     """Memory a program works on.  role: "input", "output", "temporary"; layout as in kernels (inputs only)."""
 
@@ -44,7 +44,7 @@ class ProgramBuffer:
         return prod(self.shape)
 
 
-@node
+@frozen(eq=False)
 class Launch:
     """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it.
 
@@ -57,7 +57,7 @@ class Launch:
     tiled: Callable[[Tile], Kernel] | None = None
 
 
-@node
+@frozen(eq=False)
 class Call:
     """Call `symbol` of a library: arguments are buffers (their addresses, row-major) and constants; all of `writes` is written."""
 
@@ -71,7 +71,7 @@ class Call:
         return tuple(a for a in self.arguments if isinstance(a, ProgramBuffer))
 
 
-@node
+@frozen(eq=False)
 class Copy:
     """All elements of `source` into `target`; nothing where both stand for the same memory."""
 
@@ -79,7 +79,7 @@ class Copy:
     source: ProgramBuffer
 
 
-@node
+@frozen(eq=False)
 class Swap:
     """Exchanges what two buffers of one shape and dtype stand for."""
 
@@ -87,7 +87,7 @@ class Swap:
     b: ProgramBuffer
 
 
-@node
+@frozen(eq=False)
 class WhileLoop:
     """Runs `condition`, which sets `flag`, and `body` while it is true."""
 
@@ -96,7 +96,7 @@ class WhileLoop:
     body: tuple[Any, ...]
 
 
-@node
+@frozen(eq=False)
 class CountedLoop:
     """Runs `body` `count` times."""
 
@@ -104,7 +104,7 @@ class CountedLoop:
     body: tuple[Any, ...]
 
 
-@node
+@frozen(eq=False)
 class Branch:
     """Runs `then` if `flag` is true, `orelse` if not."""
 
@@ -113,7 +113,7 @@ class Branch:
     orelse: tuple[Any, ...]
 
 
-@node
+@frozen(eq=False)
 class Check:
     """Ends the program if `failure` (i64, rank 0) is not 0: what it has written so far counts for nothing."""
 
@@ -123,7 +123,7 @@ class Check:
 Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
 
 
-@node
+@frozen(eq=False)
 class Program:
     """Steps over buffers.  `inputs` and `outputs` in the order of the signature; `dims` are the symbolic extents."""
 

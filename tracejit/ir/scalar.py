@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = [
     "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte",
@@ -67,7 +67,7 @@ def is_signed(dtype: str) -> bool:
     return dtype[0] in "if"
 
 
-@value
+@frozen
 class ScalarOp:
     """One scalar operation.
 

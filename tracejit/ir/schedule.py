@@ -19,7 +19,7 @@ from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
 from tracejit.ir.rewrite import inline
 from tracejit.support.errors import ScheduleError
-from tracejit.support.nodes import evolve, value
+from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "Cut",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@value
+@frozen
 class Split:
     """Two loops for one: the outer over blocks of `size` iterations, the inner over a block."""
 
@@ -50,7 +50,7 @@ class Split:
         return f"split {self.loop} {self.size}"
 
 
-@value
+@frozen
 class Cut:
     """Consecutive loops, all of the same name, between the places where conditions on the index change (see `ir.passes.cut`)."""
 
@@ -60,7 +60,7 @@ class Cut:
         return f"cut {self.loop}"
 
 
-@value
+@frozen
 class Privatize:
     """Columns in blocks of `block` with local accumulators, the reduction inside running over all of a block row by row."""
 
@@ -71,7 +71,7 @@ class Privatize:
         return f"privatize {self.loop} {self.block}"
 
 
-@value
+@frozen
 class Parallel:
     """Iterations on the thread pool, at least `grain` a chunk."""
 
@@ -82,7 +82,7 @@ class Parallel:
         return f"parallel {self.loop} {self.grain}"
 
 
-@value
+@frozen
 class Vector:
     """Iterations as lanes: vectors of `width`, `factor` of them in flight."""
 
@@ -94,7 +94,7 @@ class Vector:
         return f"vector {self.loop} {self.width} {self.factor}"
 
 
-@value
+@frozen
 class Unroll:
     """All iterations written out."""
 
@@ -104,7 +104,7 @@ class Unroll:
         return f"unroll {self.loop}"
 
 
-@value
+@frozen
 class WhileUnroll:
     """`factor` iterations of every varying while loop between two looks at its mask."""
 
@@ -114,7 +114,7 @@ class WhileUnroll:
         return f"while_unroll {self.factor}"
 
 
-@value
+@frozen
 class Grid:
     """An option of how a GPU backend shares the kernel out; the backend checks it."""
 
@@ -125,7 +125,7 @@ class Grid:
         return f"grid {self.option} {self.value}"
 
 
-@value
+@frozen
 class Tile:
     """A matrix product by register tiles (see `ir.passes.contract`), in place of the kernel's plain loops.
 
@@ -155,7 +155,7 @@ class Tile:
 Directive: TypeAlias = Cut | Split | Privatize | Parallel | Vector | Unroll | WhileUnroll | Grid | Tile
 
 
-@value
+@frozen
 class Schedule:
     """What to do with the loops of one kernel; prints as `split L0 64; parallel L0.o 1`."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import Restart
-from tracejit.support.nodes import field, node, value
+from tracejit.support.nodes import field, frozen
 from tracejit.support.source import is_internal
 
 __all__ = [
@@ -51,7 +51,7 @@ LARGE = 16
 """The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such extents."""
 
 
-@node
+@frozen(eq=False)
 class Dim:
     """A canonical integer polynomial over named extents, each known to be at least 2, or more if its name says so (`least_extent`).
 
@@ -554,7 +554,7 @@ def _as_shape(shape: Iterable[Any]) -> Shape:
     return tuple(n if isinstance(n, Dim) else int(n) for n in shape)
 
 
-@value
+@frozen
 class ShapedArray:
     """What is known of an array while tracing.  `weak` marks values that came from Python scalars."""
 

@@ -14,7 +14,7 @@ from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.tracer import METHODS, OPERATORS, UFUNCS, Tracer
 
@@ -23,7 +23,7 @@ __all__ = ["At"]
 _ADDITIVE = ("add", "subtract")
 
 
-@node
+@frozen(eq=False)
 class At:
     """`x.at`: indexed, it gives `IndexedAt`."""
 
@@ -36,7 +36,7 @@ class At:
         return f"{self.array!r}.at"
 
 
-@node
+@frozen(eq=False)
 class IndexedAt:
     """What `x.at[index]` can do.  None of it changes x.
 

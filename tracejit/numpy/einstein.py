@@ -18,14 +18,14 @@ from tracejit.numpy.strides import laid_out_by, strides_of
 from tracejit.numpy.views import transposed
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
 from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING, Tracer
 
 __all__ = ["einsum", "einsum_path"]
 
 
-@value
+@frozen
 class _Term:
     """An operand and the label of each of its axes; labels are letters, or integers for the axes an ellipsis stands for."""
 

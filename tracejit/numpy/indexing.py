@@ -25,7 +25,7 @@ from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
 from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
@@ -33,7 +33,7 @@ from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
 
-@node
+@frozen(eq=False)
 class BasicIndex:
     """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements, with which step.
 
@@ -55,7 +55,7 @@ class BasicIndex:
         return not any(isinstance(s, Tracer) for s in self.start)
 
 
-@node
+@frozen(eq=False)
 class _Array:
     """An index array (or boolean mask already turned into integers)."""
 

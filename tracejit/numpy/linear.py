@@ -18,7 +18,7 @@ from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, UFUNCS
@@ -201,7 +201,7 @@ def kron(a: Any, b: Any) -> Any:
 
 
 # -- diagonals --------------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class _Diagonal(Reading):
     """Diagonal number `offset` of the planes of two axes."""
 
@@ -217,7 +217,7 @@ class _Diagonal(Reading):
         return (*[s for d, s in enumerate(strides) if d not in self.plane], strides[i] + strides[j])
 
 
-@node
+@frozen(eq=False)
 class _Written(_Diagonal):
     """The main diagonal of squares, for writing too."""
 

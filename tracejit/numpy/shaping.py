@@ -14,7 +14,7 @@ from tracejit.numpy.strides import as_iterated, is_contiguous, known_strides, li
 from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, weak_kind
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, Strides
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
@@ -236,7 +236,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     return view(x, _Spread(want))
 
 
-@node
+@frozen(eq=False)
 class _Spread(Reading):
     """The array repeated to a shape."""
 

@@ -14,7 +14,7 @@ from tracejit.numpy.promotion import aval
 from tracejit.numpy.strides import is_contiguous, like, reshaped_strides, strides_of
 from tracejit.primitives import shape as p
 from tracejit.support.errors import UnsupportedError, WriteError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Open, Strides
@@ -44,7 +44,7 @@ class Rearranged:
         raise NotImplementedError
 
 
-@node
+@frozen(eq=False)
 class Reshaped(Rearranged):
     """The same elements in C order under another shape."""
 
@@ -61,7 +61,7 @@ class Reshaped(Rearranged):
         return reshaped_strides(shape, strides, self.shape)
 
 
-@node
+@frozen(eq=False)
 class Transposed(Rearranged):
     """Axis k of the view is axis perm[k] of its root."""
 
@@ -77,7 +77,7 @@ class Transposed(Rearranged):
         return tuple([strides[d] for d in self.perm])
 
 
-@node
+@frozen(eq=False)
 class Reversed(Rearranged):
     """Elements in the opposite order along axes."""
 
@@ -149,7 +149,7 @@ def _view_if(x: Tracer, shape: Shape, shares: Callable[[Strides], bool], name: s
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=_Undecided(shape, name, error))
 
 
-@node
+@frozen(eq=False)
 class _Undecided(Reshaped):
     """A view or a copy: as long as neither it nor its root is changed it does not matter which.
 

@@ -16,7 +16,7 @@ from tracejit.ir.types import ShapedArray, is_empty
 from tracejit.primitives.reduction import wider
 from tracejit.primitives.shape import transpose
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
@@ -24,7 +24,7 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 __all__ = ["DotGeneral", "dot_general"]
 
 
-@node
+@frozen(eq=False)
 class DotGeneral(Primitive):
     """The sum of products over `contract` axes, for each index of `batch` axes.
 

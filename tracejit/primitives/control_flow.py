@@ -22,7 +22,7 @@ from tracejit.primitives.elementwise import convert, select
 from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.shape import broadcast_in_dim, reshape, transpose
 from tracejit.support.errors import ShapeError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
@@ -81,7 +81,7 @@ def _scalar_operands(operands: Sequence[Operand], avals: Sequence[ShapedArray], 
 
 
 # -- while ----------------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class While(Primitive):
     """`while cond(consts, carries): carries = body(consts, carries)`.
 
@@ -272,7 +272,7 @@ def _tangents_out(body: Jaxpr, const_on: Sequence[bool], carry_on: Sequence[bool
 
 
 # -- counted loops ------------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Loop(Primitive):
     """A counted loop: `for i in range(count): carries, y[i] = body(consts, i, carries, x[i])`; from the last i with `reverse`.
 
@@ -608,7 +608,7 @@ def _first(x: Any) -> Any:
 
 
 # -- branches ------------------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Cond(Primitive):
     """`branches[1](*operands) if flag else branches[0](*operands)`.   flag: bool[], operands -> results
 

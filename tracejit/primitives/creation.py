@@ -15,14 +15,14 @@ from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
-from tracejit.support.nodes import field, node
+from tracejit.support.nodes import field, frozen
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import OPERATORS
 
 __all__ = ["extent_value", "full", "iota"]
 
 
-@node
+@frozen(eq=False)
 class Iota(Primitive):
     """0, 1, 2, ... along `axis` of `shape`.   -> dtype[*shape]"""
 
@@ -52,7 +52,7 @@ class Iota(Primitive):
         return 0, self.shape[self.axis] - 1
 
 
-@node
+@frozen(eq=False)
 class ExtentValue(Primitive):
     """A symbolic extent as a number, computed from the arguments' shapes when the program runs.   -> dtype[]"""
 

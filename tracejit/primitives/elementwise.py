@@ -20,7 +20,7 @@ from tracejit.ir.scalar import is_float, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import field, node
+from tracejit.support.nodes import field, frozen
 from tracejit.tracer.batch import align_batched
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
@@ -124,7 +124,7 @@ class Floating(Elementwise):
 
 
 # -- arithmetic ---------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Add(Elementwise):
     """x + y; wraps around for integers, `or` for bool."""
 
@@ -144,7 +144,7 @@ class Add(Elementwise):
         return ranges_of.total(*ranges)
 
 
-@node
+@frozen(eq=False)
 class Sub(Elementwise):
     """x - y; wraps around for integers."""
 
@@ -167,7 +167,7 @@ class Sub(Elementwise):
         return ranges_of.difference(*ranges)
 
 
-@node
+@frozen(eq=False)
 class Mul(Elementwise):
     """x * y; wraps around for integers, `and` for bool."""
 
@@ -190,7 +190,7 @@ class Mul(Elementwise):
         return ranges_of.product(*ranges)
 
 
-@node
+@frozen(eq=False)
 class Div(Floating):
     """x / y in floating point."""
 
@@ -206,7 +206,7 @@ class Div(Floating):
         return [sum_to(div(ct, y), x.aval), None]
 
 
-@node
+@frozen(eq=False)
 class FloorDivide(Elementwise):
     """The quotient rounded down; for integers 0 where y is 0, as NumPy."""
 
@@ -224,7 +224,7 @@ class FloorDivide(Elementwise):
         return ranges_of.quotient(*ranges)
 
 
-@node
+@frozen(eq=False)
 class Remainder(Elementwise):
     """The remainder with the sign of the divisor; for integers 0 where y is 0, as NumPy."""
 
@@ -270,7 +270,7 @@ def _floor_division(b: Any, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return b.op("select", by_zero, quotient, f), b.op("select", by_zero, m, m3)
 
 
-@node
+@frozen(eq=False)
 class Power(Elementwise):
     """x ** y.  Floating point, or integers with y >= 0 (a negative exponent gives 0 or +-1, as integer arithmetic would)."""
 
@@ -319,7 +319,7 @@ class Power(Elementwise):
         )
 
 
-@node
+@frozen(eq=False)
 class Neg(Elementwise):
     """-x; wraps around for integers."""
 
@@ -338,7 +338,7 @@ class Neg(Elementwise):
         return ranges_of.negated(ranges[0])
 
 
-@node
+@frozen(eq=False)
 class Abs(Elementwise):
     """|x|"""
 
@@ -352,7 +352,7 @@ class Abs(Elementwise):
         return (lambda: bind(Sign(), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Sign(Elementwise):
     """-1, 0 or 1; NaN stays NaN."""
 
@@ -384,7 +384,7 @@ def _half_where_equal(out: Any, x: Any, y: Any) -> tuple[Callable[[], Any], Call
     return (lambda: weight(x, y), lambda: weight(y, x))
 
 
-@node
+@frozen(eq=False)
 class Maximum(Elementwise):
     """max(x, y); NaN if either is NaN.  Of zeros of both signs the second, of float16 the first, as NumPy."""
 
@@ -401,7 +401,7 @@ class Maximum(Elementwise):
         return ranges_of.greatest(*ranges)
 
 
-@node
+@frozen(eq=False)
 class Minimum(Elementwise):
     """min(x, y); NaN if either is NaN.  Of zeros of both signs the second, of float16 the first, as NumPy."""
 
@@ -424,7 +424,7 @@ class _Rounding(Floating):
         return (None,)
 
 
-@node
+@frozen(eq=False)
 class Floor(_Rounding):
     """The greatest integer not above x."""
 
@@ -433,7 +433,7 @@ class Floor(_Rounding):
     op = "floor"
 
 
-@node
+@frozen(eq=False)
 class Ceil(_Rounding):
     """The least integer not below x."""
 
@@ -442,7 +442,7 @@ class Ceil(_Rounding):
     op = "ceil"
 
 
-@node
+@frozen(eq=False)
 class Trunc(_Rounding):
     """x rounded towards zero."""
 
@@ -451,7 +451,7 @@ class Trunc(_Rounding):
     op = "trunc"
 
 
-@node
+@frozen(eq=False)
 class Rint(_Rounding):
     """x rounded to the nearest integer, ties to even."""
 
@@ -461,7 +461,7 @@ class Rint(_Rounding):
 
 
 # -- roots, exponentials, logarithms --------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Sqrt(Floating):
     """The square root."""
 
@@ -473,7 +473,7 @@ class Sqrt(Floating):
         return (lambda: div(_constant_like(out, 0.5), out),)
 
 
-@node
+@frozen(eq=False)
 class Cbrt(Floating):
     """The cube root."""
 
@@ -485,7 +485,7 @@ class Cbrt(Floating):
         return (lambda: div(_constant_like(out, 1.0 / 3.0), mul(out, out)),)
 
 
-@node
+@frozen(eq=False)
 class Exp(Floating):
     """e ** x"""
 
@@ -497,7 +497,7 @@ class Exp(Floating):
         return (lambda: out,)
 
 
-@node
+@frozen(eq=False)
 class Exp2(Floating):
     """2 ** x"""
 
@@ -509,7 +509,7 @@ class Exp2(Floating):
         return (lambda: mul(out, _constant_like(out, np.log(2.0))),)
 
 
-@node
+@frozen(eq=False)
 class Expm1(Floating):
     """e ** x - 1 without cancellation."""
 
@@ -521,7 +521,7 @@ class Expm1(Floating):
         return (lambda: add(out, one_like(out)),)
 
 
-@node
+@frozen(eq=False)
 class Log(Floating):
     """The natural logarithm."""
 
@@ -533,7 +533,7 @@ class Log(Floating):
         return (lambda: div(one_like(xs[0]), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Log2(Floating):
     """The logarithm to base 2."""
 
@@ -545,7 +545,7 @@ class Log2(Floating):
         return (lambda: div(_constant_like(xs[0], 1.0 / np.log(2.0)), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Log10(Floating):
     """The logarithm to base 10."""
 
@@ -557,7 +557,7 @@ class Log10(Floating):
         return (lambda: div(_constant_like(xs[0], 1.0 / np.log(10.0)), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Log1p(Floating):
     """log(1 + x) without cancellation."""
 
@@ -570,7 +570,7 @@ class Log1p(Floating):
 
 
 # -- trigonometry ---------------------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Sin(Floating):
     """sin(x), x in radians."""
 
@@ -582,7 +582,7 @@ class Sin(Floating):
         return (lambda: bind(Cos(), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Cos(Floating):
     """cos(x), x in radians."""
 
@@ -594,7 +594,7 @@ class Cos(Floating):
         return (lambda: neg(bind(Sin(), xs[0])),)
 
 
-@node
+@frozen(eq=False)
 class Tan(Floating):
     """tan(x), x in radians."""
 
@@ -606,7 +606,7 @@ class Tan(Floating):
         return (lambda: add(one_like(out), mul(out, out)),)
 
 
-@node
+@frozen(eq=False)
 class Asin(Floating):
     """arcsin(x) in radians."""
 
@@ -618,7 +618,7 @@ class Asin(Floating):
         return (lambda: div(one_like(out), _half_width(xs[0])),)
 
 
-@node
+@frozen(eq=False)
 class Acos(Floating):
     """arccos(x) in radians."""
 
@@ -630,7 +630,7 @@ class Acos(Floating):
         return (lambda: neg(div(one_like(out), _half_width(xs[0]))),)
 
 
-@node
+@frozen(eq=False)
 class Atan(Floating):
     """arctan(x) in radians."""
 
@@ -642,7 +642,7 @@ class Atan(Floating):
         return (lambda: div(one_like(out), add(one_like(out), mul(xs[0], xs[0]))),)
 
 
-@node
+@frozen(eq=False)
 class Atan2(Floating):
     """The angle of the point (y, x), first argument y, in radians."""
 
@@ -656,7 +656,7 @@ class Atan2(Floating):
         return (lambda: div(x, norm()), lambda: neg(div(y, norm())))
 
 
-@node
+@frozen(eq=False)
 class Sinh(Floating):
     """The hyperbolic sine."""
 
@@ -668,7 +668,7 @@ class Sinh(Floating):
         return (lambda: bind(Cosh(), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Cosh(Floating):
     """The hyperbolic cosine."""
 
@@ -680,7 +680,7 @@ class Cosh(Floating):
         return (lambda: bind(Sinh(), xs[0]),)
 
 
-@node
+@frozen(eq=False)
 class Tanh(Floating):
     """The hyperbolic tangent."""
 
@@ -692,7 +692,7 @@ class Tanh(Floating):
         return (lambda: mul(add(one_like(out), out), sub(one_like(out), out)),)  # 1 - out * out would cancel near 1
 
 
-@node
+@frozen(eq=False)
 class Asinh(Floating):
     """The inverse hyperbolic sine."""
 
@@ -704,7 +704,7 @@ class Asinh(Floating):
         return (lambda: div(one_like(out), bind(Cosh(), out)),)
 
 
-@node
+@frozen(eq=False)
 class Acosh(Floating):
     """The inverse hyperbolic cosine."""
 
@@ -716,7 +716,7 @@ class Acosh(Floating):
         return (lambda: div(one_like(out), bind(Sinh(), out)),)
 
 
-@node
+@frozen(eq=False)
 class Atanh(Floating):
     """The inverse hyperbolic tangent."""
 
@@ -729,7 +729,7 @@ class Atanh(Floating):
         return (lambda: div(one_like(out), mul(add(one_like(out), x), sub(one_like(out), x))),)
 
 
-@node
+@frozen(eq=False)
 class Fmod(Floating):
     """The remainder of division towards zero, with the sign of x.   Source: C's fmod"""
 
@@ -741,7 +741,7 @@ class Fmod(Floating):
         return (_One, lambda: neg(bind(Trunc(), bind(Div(), *xs))))
 
 
-@node
+@frozen(eq=False)
 class Erf(Floating):
     """The error function."""
 
@@ -768,7 +768,7 @@ class _Comparison(Elementwise):
         return (None,) * len(xs)
 
 
-@node
+@frozen(eq=False)
 class Eq(_Comparison):
     """x == y"""
 
@@ -777,7 +777,7 @@ class Eq(_Comparison):
     op = "eq"
 
 
-@node
+@frozen(eq=False)
 class Ne(_Comparison):
     """x != y"""
 
@@ -786,7 +786,7 @@ class Ne(_Comparison):
     op = "ne"
 
 
-@node
+@frozen(eq=False)
 class Lt(_Comparison):
     """x < y"""
 
@@ -795,7 +795,7 @@ class Lt(_Comparison):
     op = "lt"
 
 
-@node
+@frozen(eq=False)
 class Le(_Comparison):
     """x <= y"""
 
@@ -804,7 +804,7 @@ class Le(_Comparison):
     op = "le"
 
 
-@node
+@frozen(eq=False)
 class Gt(_Comparison):
     """x > y"""
 
@@ -813,7 +813,7 @@ class Gt(_Comparison):
     op = "gt"
 
 
-@node
+@frozen(eq=False)
 class Ge(_Comparison):
     """x >= y"""
 
@@ -822,7 +822,7 @@ class Ge(_Comparison):
     op = "ge"
 
 
-@node
+@frozen(eq=False)
 class IsFinite(_Comparison):
     """Neither infinite nor NaN."""
 
@@ -842,7 +842,7 @@ class _Bits(Elementwise):
         return (None,) * len(xs)
 
 
-@node
+@frozen(eq=False)
 class And(_Bits):
     """Bitwise and."""
 
@@ -851,7 +851,7 @@ class And(_Bits):
     op = "and"
 
 
-@node
+@frozen(eq=False)
 class Or(_Bits):
     """Bitwise or."""
 
@@ -860,7 +860,7 @@ class Or(_Bits):
     op = "or"
 
 
-@node
+@frozen(eq=False)
 class Xor(_Bits):
     """Bitwise exclusive or."""
 
@@ -869,7 +869,7 @@ class Xor(_Bits):
     op = "xor"
 
 
-@node
+@frozen(eq=False)
 class Not(_Bits):
     """Bitwise not; logical not for bool."""
 
@@ -878,7 +878,7 @@ class Not(_Bits):
     op = "not"
 
 
-@node
+@frozen(eq=False)
 class ShiftLeft(_Bits):
     """x << y; 0 where y is outside of the width."""
 
@@ -888,7 +888,7 @@ class ShiftLeft(_Bits):
     kinds = "iu"
 
 
-@node
+@frozen(eq=False)
 class ShiftRight(_Bits):
     """x >> y, arithmetic for signed types; the sign where y is outside of the width."""
 
@@ -899,7 +899,7 @@ class ShiftRight(_Bits):
 
 
 # -- selection and conversion ---------------------------------------------------------------------------------------------------------
-@node
+@frozen(eq=False)
 class Select(Elementwise):
     """x where condition else y.   condition: bool"""
 
@@ -941,7 +941,7 @@ class Select(Elementwise):
         return ranges_of.either(ranges[1], ranges[2])
 
 
-@node
+@frozen(eq=False)
 class Convert(Elementwise):
     """x as another dtype, as NumPy's astype; out-of-range and NaN to integers are total (see ir.scalar)."""
 

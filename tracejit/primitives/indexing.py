@@ -17,7 +17,7 @@ from tracejit.primitives.creation import full, iota
 from tracejit.primitives.elementwise import Eq, convert, select
 from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.stage import aval_of_argument
@@ -44,7 +44,7 @@ def _batched(x: Any, axis: int | None, size: Any) -> Any:
     return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
 
 
-@node
+@frozen(eq=False)
 class UpdateSlice(Primitive):
     """`base` with `update` at start, start + step, ...   base: [*s], update: [*r] -> [*s]"""
 
@@ -120,7 +120,7 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], bloc
             raise DtypeError(f"[{name}] a start is {s}, not an integer scalar")
 
 
-@node
+@frozen(eq=False)
 class DynamicSlice(Primitive):
     """`shape` elements of x from starts that are computed, clamped so that all lie inside.   x: [*s], starts: int[] each -> [*shape]"""
 
@@ -179,7 +179,7 @@ class DynamicSlice(Primitive):
         return ranges[0]
 
 
-@node
+@frozen(eq=False)
 class DynamicUpdateSlice(Primitive):
     """`base` with `update` written at computed starts, clamped so that all of it lies inside.
 
@@ -255,7 +255,7 @@ def _rest(shape: Shape, axes: tuple[int, ...]) -> list[int]:
     return [d for d in range(len(shape)) if d not in axes]
 
 
-@node
+@frozen(eq=False)
 class Gather(Primitive):
     """Elements of x at index arrays over `axes`.   x: [*s], one int[*b] per axis -> [*b, *s without axes]
 
@@ -342,7 +342,7 @@ class Gather(Primitive):
         return ranges_of.either(ranges[0], (0, 0)) if self.fill else ranges[0]
 
 
-@node
+@frozen(eq=False)
 class Scatter(Primitive):
     """`base` with `updates` set or added at index arrays over `axes`; in order, so that of equal targets the last one stays.
 

@@ -16,7 +16,7 @@ from tracejit.ir.types import Extent, Shape, ShapedArray, is_empty
 from tracejit.primitives.elementwise import Eq, convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.stage import aval_of_argument
@@ -100,7 +100,7 @@ class _Reduction(Primitive):
         return 0 if not self.axes else None
 
 
-@node
+@frozen(eq=False)
 class ReduceSum(_Reduction):
     """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x: number[*s] -> number[s without axes]"""
 
@@ -128,7 +128,7 @@ class ReduceSum(_Reduction):
         return [_spread(ct, args[0].aval.shape, self.axes)]
 
 
-@node
+@frozen(eq=False)
 class ReduceProd(_Reduction):
     """The product over `axes`; wraps around for integers."""
 
@@ -194,7 +194,7 @@ class _Extremum(_Reduction):
         return ranges[0]
 
 
-@node
+@frozen(eq=False)
 class ReduceMax(_Extremum):
     """The maximum over `axes`; NaN if there is one.  Raises ShapeError for an empty axis."""
 
@@ -211,7 +211,7 @@ class ReduceMax(_Extremum):
         return r.op("or" if acc.dtype == "bool" else "max", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
-@node
+@frozen(eq=False)
 class ReduceMin(_Extremum):
     """The minimum over `axes`; NaN if there is one.  Raises ShapeError for an empty axis."""
 
@@ -293,7 +293,7 @@ class _Arg(Primitive):
         return 0, avals[0].shape[self.axis] - 1
 
 
-@node
+@frozen(eq=False)
 class ArgMax(_Arg):
     """The index of the first maximum along `axis`.   x: [*s] -> i64[s without axis]"""
 
@@ -305,7 +305,7 @@ class ArgMax(_Arg):
         return np.argmax(args[0], axis=self.axis)
 
 
-@node
+@frozen(eq=False)
 class ArgMin(_Arg):
     """The index of the first minimum along `axis`.   x: [*s] -> i64[s without axis]"""
 
@@ -361,7 +361,7 @@ class _Cumulative(Primitive):
         return bind(make(self.axis + 1, self.reverse), move_to_front(args[0], dims[0])), 0
 
 
-@node
+@frozen(eq=False)
 class CumSum(_Cumulative):
     """Running sums along `axis`."""
 
@@ -384,7 +384,7 @@ class CumSum(_Cumulative):
         return [bind(CumSum(self.axis, not self.reverse), ct)]
 
 
-@node
+@frozen(eq=False)
 class CumProd(_Cumulative):
     """Running products along `axis`."""
 
@@ -484,7 +484,7 @@ class _CumulativeExtremum(_Cumulative):
         return out, gather(t, tuple(range(rank)), [found if d == a else iota(shape, d, np.int64) for d in range(rank)])
 
 
-@node
+@frozen(eq=False)
 class CumMax(_CumulativeExtremum):
     """Running maxima along `axis`; NaN from the first NaN on."""
 
@@ -500,7 +500,7 @@ class CumMax(_CumulativeExtremum):
         return np.maximum.accumulate(x, axis=self.axis)
 
 
-@node
+@frozen(eq=False)
 class CumMin(_CumulativeExtremum):
     """Running minima along `axis`; NaN from the first NaN on."""
 

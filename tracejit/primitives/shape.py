@@ -15,7 +15,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import DimDependent, Extent, Shape, ShapedArray, prod, same_extent, same_shape
 from tracejit.support.errors import DtypeError, ShapeError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.stage import aval_of_argument
@@ -47,7 +47,7 @@ def check_inside(name: str, x: ShapedArray, start: Shape, shape: Shape, step: tu
             raise ShapeError(f"[{name}] {m} elements from {a} with step {k} do not lie inside axis {d} of {x}")
 
 
-@node
+@frozen(eq=False)
 class BroadcastInDim(_Linear):
     """Operand axis k becomes axis dims[k] of the result, repeated over all others.   x: [*s] -> [*shape]"""
 
@@ -99,7 +99,7 @@ def _is_one(n: Extent) -> bool:
     return isinstance(n, int) and n == 1
 
 
-@node
+@frozen(eq=False)
 class Reshape(_Linear):
     """The same elements in row-major order under another shape."""
 
@@ -182,7 +182,7 @@ def _smaller(a: Extent, b: Extent) -> bool:
         return True
 
 
-@node
+@frozen(eq=False)
 class Transpose(_Linear):
     """Axis k of the result is axis perm[k] of the operand."""
 
@@ -220,7 +220,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-@node
+@frozen(eq=False)
 class Slice(_Linear):
     """Elements start, start + step, ... along each axis, `shape` of them; a step may be negative.   x: [*s] -> [*shape]"""
 
@@ -272,7 +272,7 @@ def _affine(b: FormBuilder, i: Any, start: Extent, step: int) -> Any:
     return b.op("add", b.op("mul", i, index_const(step)), index_const(start))
 
 
-@node
+@frozen(eq=False)
 class Concatenate(Primitive):
     """Operands one after the other along `axis`."""
 
@@ -344,7 +344,7 @@ class Concatenate(Primitive):
         return 0 if len(args) == 1 else None
 
 
-@node
+@frozen(eq=False)
 class Pad(Primitive):
     """x with `low` and `high` elements of `value` (operand 1, rank 0) around each axis.   x: [*s] -> [*s + low + high]"""
 

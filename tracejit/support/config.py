@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tracejit.support.nodes import record
+from tracejit.support.nodes import define
 
 __all__ = ["Config", "config"]
 
@@ -13,7 +13,7 @@ def _flag(name: str, default: bool = False) -> bool:
     return os.environ.get(name, "1" if default else "0").lower() not in ("", "0", "false", "no", "off")
 
 
-@record
+@define(eq=False)
 class Config:
     """`tj.config`: process-wide settings.
 

@@ -1,7 +1,7 @@
 """Classes with declared fields, cheap to define.
 
-An annotation declares a field, as with attrs; `field` says more of one than its default. A `node` is frozen and compared by identity (or
-as the class says), a `value` is frozen and compared by its fields, a `record` may change.
+The names are those of attrs: an annotation declares a field, `field` says more of one than its default, `define` makes a class whose
+instances may change, `frozen` one whose instances stay as they are, and with `eq=False` they are compared by identity.
 
 A first call needs some 200 classes, and attrs, which compiles the methods of each, took 40 to 60 ms for them. Here they share their
 methods, and `__init__` is compiled when the first instance is made. The fields are listed in `__attrs_attrs__`: attrs' functions take these
@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import FunctionType, MappingProxyType
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 from tracejit.support.errors import Restart
 
-__all__ = ["as_dict", "evolve", "field", "fields_of", "has_fields", "node", "record", "value"]
+__all__ = ["as_dict", "define", "evolve", "field", "fields_of", "frozen", "has_fields"]
 
 _NOTHING: Any = type("_Nothing", (), {"__repr__": lambda _: "NOTHING"})()
 
@@ -61,22 +61,34 @@ def field(
     return Field(default, factory, converter, init, metadata)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
-def node(cls: type[T]) -> type[T]:
-    """A frozen class, compared by identity or as it says itself."""
-    return cls if _adds_nothing(cls) else _made(cls, _FROZEN)
-
-
+@overload
+def frozen(cls: type[T]) -> type[T]: ...
+@overload
+def frozen(*, eq: bool = True) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: type[T]) -> type[T]:
-    """A frozen class, compared by class and fields."""
-    return cls if _adds_nothing(cls) and cls.__eq__ is _equal else _made(cls, _FROZEN | _COMPARED)
+def frozen(cls: type[T] | None = None, *, eq: bool = True) -> Any:
+    """A frozen class, compared by class and fields; with `eq=False` by identity, or as it says itself."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        if _adds_nothing(cls) and (not eq or cls.__eq__ is _equal):
+            return cls
+        return _made(cls, _FROZEN | _COMPARED if eq else _FROZEN)
+
+    return decorate if cls is None else decorate(cls)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(field,))
-def record(cls: type[T]) -> type[T]:
-    """A class whose instances may change, compared by identity."""
-    return _made(cls, _SHOWN)
+@overload
+def define(cls: type[T]) -> type[T]: ...
+@overload
+def define(*, eq: bool = True) -> Callable[[type[T]], type[T]]: ...
+@dataclass_transform(field_specifiers=(field,))
+def define(cls: type[T] | None = None, *, eq: bool = True) -> Any:
+    """A class whose instances may change; compared by class and fields, with `eq=False` by identity."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        return _made(cls, _SHOWN | {"__eq__": _equal, "__hash__": None} if eq else _SHOWN)
+
+    return decorate if cls is None else decorate(cls)
 
 
 def fields_of(cls: type) -> Sequence[Field]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.support.errors import TracerError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "map_tree", "register_node", "unflatten"]
 
 
-@value
+@frozen
 class TreeDef:
     """The shape of a pytree.  kind: "leaf", "none", "tuple", "list", "dict" or a registered class; `data` its static part.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.ir.types import aval_of
 from tracejit.support.errors import DtypeError, UnsupportedError
-from tracejit.support.nodes import field, node, record
+from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import user_location, warn_once
 from tracejit.tracer.contents import contents, family, namespace_of, underlying
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
@@ -46,7 +46,7 @@ MOST_ITEMS = 1 << 16
 _HEAP_TYPE = 1 << 9  # of classes made by class statements
 
 
-@node
+@frozen(eq=False)
 class Read:
     """What a place held.  `constant` is the program's captured array that follows the place, -1 if the object itself was used.
 
@@ -159,7 +159,7 @@ def _reader() -> Interpreter | None:
     return current if isinstance(current, Transformation) else None
 
 
-@record
+@define(eq=False)
 class Reads:
     """Collects what a trace reads from outside."""
 
@@ -332,7 +332,7 @@ def content(array: np.ndarray[Any, Any]) -> tuple[Any, ...] | None:
     return array.dtype, array.shape, tuple(map(id, array.flat)) if array.dtype.hasobject else array.tobytes()
 
 
-@record
+@define(eq=False)
 class Dependencies:
     """The places a program depends on, its captured arrays, and those whose elements became part of it.
 

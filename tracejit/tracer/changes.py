@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit.ir.types import Dim
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.captured import CellTracer, Reads
@@ -37,7 +37,7 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["Changes", "Mark", "holds_tracer"]
 
 
-@record
+@define(eq=False)
 class _Store:
     """A place that the trace stores to, what it held before, and where the user's code first did so."""
 
@@ -46,7 +46,7 @@ class _Store:
     location: Location | None
 
 
-@record
+@define(eq=False)
 class _Copy:
     """A container from outside, the copy that the trace has, and what was in the copy at first."""
 
@@ -56,7 +56,7 @@ class _Copy:
     items: tuple[Any, ...]  # what was in the original
 
 
-@record
+@define(eq=False)
 class Mark:
     """What was there at one point of a trace."""
 
@@ -65,7 +65,7 @@ class Mark:
     classes: dict[tuple[type, str], Any]
 
 
-@record
+@define(eq=False)
 class Changes:
     """Collects what one trace changes outside, to keep it or to undo it."""
 

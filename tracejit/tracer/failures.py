@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
 from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, UnorderedBins
-from tracejit.support.nodes import field, node, record
+from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -41,7 +41,7 @@ ALL_NAN = "nan"
 _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 
-@node
+@frozen(eq=False)
 class Site:
     """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, or what else."""
 
@@ -49,7 +49,7 @@ class Site:
     location: Location | None
 
 
-@record
+@define(eq=False)
 class Failures:
     """The cell of a level, and the sites of all levels of a program."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 from tracejit.tracer.interpreter import eager, use_interpreter
 
 __all__ = ["MOST_CONTENT", "TAKEN_FOR_CONSTANT", "KnownRanges", "KnownValues", "range_of_array"]
@@ -27,7 +27,7 @@ TAKEN_FOR_CONSTANT = (
 _UNKNOWN = object()
 
 
-@record
+@define(eq=False)
 class KnownValues:
     """The values of variables of a growing list of equations, as far as they follow from constants.
 
@@ -140,7 +140,7 @@ def _tells(equation: Equation) -> bool:
     return type(primitive).value_range is not Primitive.value_range and equation.outputs[0].aval.dtype.kind in "biu"
 
 
-@record
+@define(eq=False)
 class KnownRanges:
     """The ranges of integer variables of a growing list of equations.  `given(var)` is that of an input of the trace."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracejit.ir.types import Extent, Shape, same_shape
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
@@ -38,7 +38,7 @@ UNKNOWN: Any = _Unknown()
 """The layout of an array of which NumPy's strides are not followed."""
 
 
-@node
+@frozen(eq=False)
 class Open:
     """A layout that is known when the trace has started again: raise `error` for that."""
 

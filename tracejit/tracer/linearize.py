@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.jaxpr import Jaxpr, Literal, Var
-from tracejit.support.nodes import evolve, node
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import located
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
@@ -20,7 +20,7 @@ from tracejit.tracer.transpose import backward_pass
 __all__ = ["Linearized", "evaluate_jaxpr", "linearize"]
 
 
-@node
+@frozen(eq=False)
 class Linearized:
     """The outputs of a function at a point and its derivative there: a linear jaxpr whose last inputs are `residuals`.
 

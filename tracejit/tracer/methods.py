@@ -17,7 +17,7 @@ from enum import EnumMeta
 from types import FunctionType, WrapperDescriptorType
 from typing import Any, Protocol
 
-from tracejit.support.nodes import field, value
+from tracejit.support.nodes import field, frozen
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn
@@ -196,7 +196,7 @@ _FOREIGN_HOOKS = {"__getattribute__": _foreign_reader, "__setattr__": _foreign_w
 _HOOKS = {"__getattribute__": _attribute_reader, "__setattr__": _attribute_writer, "__delattr__": _attribute_writer}
 
 
-@value
+@frozen
 class ClassPatches:
     """The classes one trace redirects; without `with_attributes` only their functions."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.tracer.contents import contents
 
 __all__ = [
@@ -47,7 +47,7 @@ def default_of(kind: type, name: str) -> Any:
     return MISSING if hasattr(type(held), "__get__") else held
 
 
-@node
+@frozen(eq=False)
 class NamePlace:
     """A name in a module's namespace."""
 
@@ -64,7 +64,7 @@ class NamePlace:
         return f"the global {self.name!r}"
 
 
-@node
+@frozen(eq=False)
 class CellPlace:
     """A variable of an enclosing function."""
 
@@ -84,7 +84,7 @@ class CellPlace:
         return f"{self.name!r} of an enclosing function"
 
 
-@node
+@frozen(eq=False)
 class AttributePlace:
     """An attribute kept in an object's own `__dict__`, or the lack of one that would hide what the class has."""
 
@@ -101,7 +101,7 @@ class AttributePlace:
         return f"the attribute {self.name!r} of a {type(self.owner).__name__}"
 
 
-@node
+@frozen(eq=False)
 class ClassPlace:
     """An attribute of a class or of one that it inherits from: data, a method, a property, or nothing."""
 
@@ -118,7 +118,7 @@ class ClassPlace:
         return f"the attribute {self.name!r} of the class {self.kind.__name__}"
 
 
-@node
+@frozen(eq=False)
 class KindPlace:
     """The class of an object."""
 
@@ -134,7 +134,7 @@ class KindPlace:
         return f"the class of a {type(self.owner).__name__}"
 
 
-@node
+@frozen(eq=False)
 class SlotPlace:
     """An attribute of an object of a class with `__slots__`."""
 
@@ -154,7 +154,7 @@ class SlotPlace:
         return f"the attribute {self.slot.__name__!r} of a {type(self.owner).__name__}"
 
 
-@node
+@frozen(eq=False)
 class ItemPlace:
     """One item of a dict, whatever else is in it."""
 
@@ -171,7 +171,7 @@ class ItemPlace:
         return f"item {self.key!r} of a {type(self.container).__name__}"
 
 
-@node
+@frozen(eq=False)
 class ContentsPlace:
     """All that is in a container (see `contents`)."""
 
@@ -187,7 +187,7 @@ class ContentsPlace:
         return f"what is in a {type(self.container).__name__}"
 
 
-@node
+@frozen(eq=False)
 class FunctionPlace:
     """What a function can be given anew: `__code__`, `__defaults__`, `__kwdefaults__`."""
 
@@ -204,7 +204,7 @@ class FunctionPlace:
         return f"{self.name} of {self.function.__qualname__}"
 
 
-@node
+@frozen(eq=False)
 class CallPlace:
     """What a function that remembers its results gives for these arguments."""
 

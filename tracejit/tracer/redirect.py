@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tracejit.support.errors import LeakedTracerError, Restart, UnsupportedError
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, is_internal, user_location, warn_once
 from tracejit.support.tree import flatten, unflatten
 from tracejit.support.weak import WeakMap
@@ -65,7 +65,7 @@ def current_trace() -> Trace | None:
     return _trace.get()
 
 
-@record
+@define(eq=False)
 class _Substitution:
     """The substitutes that last: one for each function, module and namespace, shared by all traces."""
 
@@ -291,7 +291,7 @@ def _is_pythons_random(value: Any) -> bool:
 _substitution = _Substitution()
 
 
-@record
+@define(eq=False)
 class Trace:
     """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
 

@@ -12,7 +12,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import DimDependent, ShapedArray, aval_of
 from tracejit.support.errors import LeakedTracerError, Restart, TracejitError, TracerError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
@@ -316,7 +316,7 @@ class StageInterpreter(Interpreter):
         self.cells[id(cell)] = (cell, self.atom(value))
 
 
-@node
+@frozen(eq=False)
 class Staged:
     """A staged function.  `constants` are the values of the last inputs of the jaxpr (captured arrays and outer tracers)."""
 

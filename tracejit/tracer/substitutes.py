@@ -19,7 +19,7 @@ import numpy as np
 
 from tracejit.ir.types import Dim
 from tracejit.support.errors import DtypeError, UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
@@ -39,7 +39,7 @@ CREATION = (
 """Names of NumPy's functions that make arrays: in traced functions the arrays are traced, so that they can be filled in place."""
 
 
-@node
+@frozen(eq=False)
 class Redirected:
     """A function, or type, and what stands for it in traced functions."""
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.support.nodes import as_dict, value
+from tracejit.support.nodes import as_dict, frozen
 
 __all__ = ["PYTHON_FUNCTIONS", "Layout", "c_functions", "layout", "member_offset", "native_dispatch_supported", "probes"]
 
@@ -37,7 +37,7 @@ _DESCRIPTOR_MEMBER, _MEMBER_OFFSET = 40, 16  # PyMemberDescrObject.d_member, PyM
 _SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 
 
-@value
+@frozen
 class Layout:
     """Byte offsets into the objects that compiled code reads.
 

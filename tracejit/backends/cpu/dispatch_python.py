@@ -20,7 +20,7 @@ from tracejit.backends.cpu.dispatch_chain import CAPACITY
 from tracejit.backends.cpu.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import field, node, record
+from tracejit.support.nodes import define, field, frozen
 
 __all__ = ["PythonDispatcher", "evaluate_extent", "static_equal", "unexpected_status"]
 
@@ -44,7 +44,7 @@ class _NoMatch(Exception):
     """The arguments do not fit the signature."""
 
 
-@node
+@frozen(eq=False)
 class _Entry:
     spec: e.EntrySpec
     leaves: tuple[e.Leaf, ...]
@@ -121,7 +121,7 @@ def _move_to_front(entries: list[_Entry], entry: _Entry, lock: threading.Lock) -
             entries.insert(0, entry)
 
 
-@record
+@define(eq=False)
 class _Match:
     """A call that fits: the objects at the leaves, and the extents bound to names."""
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tracejit.support.nodes import field, node, value
+from tracejit.support.nodes import field, frozen
 
 __all__ = [
     "Watch",
@@ -37,7 +37,7 @@ def _numeric(value: Any) -> np.dtype[Any]:
     return dtype
 
 
-@value
+@frozen
 class ArrayGuard:
     """An `np.ndarray`, exactly (a subclass does not match), of this dtype and shape.
 
@@ -53,21 +53,21 @@ class ArrayGuard:
     scattered: bool = False
 
 
-@value
+@frozen
 class NumpyScalarGuard:
     """A NumPy scalar of this dtype, exactly. Its `DataSlot` points at the value inside the object."""
 
     dtype: np.dtype[Any] = field(converter=_numeric)
 
 
-@value
+@frozen
 class ScalarGuard:
     """A Python number of exactly this type, a run-time value. An `int` outside of `ranges.ARGUMENTS` does not match."""
 
     kind: Literal["float", "int", "bool", "complex"]
 
 
-@node
+@frozen(eq=False)
 class StaticGuard:
     """This object, or one of exactly its type that is equal (tuples item by item, floats bit by bit). Errors of `==` mean no match.
 
@@ -78,21 +78,21 @@ class StaticGuard:
     identical: bool = False
 
 
-@value
+@frozen
 class TupleGuard:
     """Exactly a tuple of these."""
 
     items: tuple[Guard, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class ListGuard:
     """Exactly a list of these."""
 
     items: tuple[Guard, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class DictGuard:
     """Exactly a dict with these string keys, inserted in this order, and no others."""
 
@@ -104,7 +104,7 @@ class DictGuard:
             raise ValueError(f"A dict needs one guard for each of its distinct keys, got {len(self.items)} for {self.keys}.")
 
 
-@value
+@frozen
 class ObjectGuard:
     """Exactly an instance of `kind`, a class with `__slots__`, these of which hold these."""
 
@@ -117,7 +117,7 @@ Leaf: TypeAlias = ArrayGuard | NumpyScalarGuard | ScalarGuard | StaticGuard
 Guard: TypeAlias = Leaf | TupleGuard | ListGuard | DictGuard | ObjectGuard
 
 
-@value
+@frozen
 class Signature:
     """Guards of a call: `args` by position, `kwargs` by name. Keywords may come in any order, or only in this one if they are `ordered`."""
 
@@ -126,14 +126,14 @@ class Signature:
     ordered: bool = False
 
 
-@value
+@frozen
 class DataSlot:
     """The address of an array's first element (of a NumPy scalar's value)."""
 
     leaf: int
 
 
-@value
+@frozen
 class StrideSlot:
     """An array's stride along `axis`, in bytes."""
 
@@ -141,14 +141,14 @@ class StrideSlot:
     axis: int
 
 
-@value
+@frozen
 class DimSlot:
     """An extent."""
 
     extent: Extent
 
 
-@value
+@frozen
 class ScalarSlot:
     """A Python number: the bits of a float64, an int64, 0 or 1. Of a complex, `part` 0 is the real part, 1 the imaginary."""
 
@@ -156,14 +156,14 @@ class ScalarSlot:
     part: Literal[0, 1] = 0
 
 
-@value
+@frozen
 class OutSlot:
     """The address of output `index`."""
 
     index: int
 
 
-@value
+@frozen
 class ConstSlot:
     """A word known when the entry is added: an address that is not in the compiled code."""
 
@@ -173,7 +173,7 @@ class ConstSlot:
 Slot: TypeAlias = DataSlot | StrideSlot | DimSlot | ScalarSlot | OutSlot | ConstSlot
 
 
-@value
+@frozen
 class OutputSpec:
     """An array to allocate for the program to fill, C-contiguous. Rank 0 is returned as a NumPy scalar, as NumPy's ufuncs do."""
 
@@ -181,7 +181,7 @@ class OutputSpec:
     shape: tuple[Extent, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class OutLeaf:
     """Output `index`.  number: of rank 0, as a Python number."""
 
@@ -189,35 +189,35 @@ class OutLeaf:
     number: bool = False
 
 
-@value
+@frozen
 class OutArg:
     """The argument at leaf `leaf`, itself."""
 
     leaf: int
 
 
-@node
+@frozen(eq=False)
 class OutConst:
     """This object."""
 
     value: Any
 
 
-@value
+@frozen
 class OutTuple:
     """A tuple of these."""
 
     items: tuple[Result, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class OutList:
     """A list of these."""
 
     items: tuple[Result, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class OutDict:
     """A dict with these keys, in this order."""
 
@@ -225,7 +225,7 @@ class OutDict:
     items: tuple[Result, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class OutCall:
     """What `function(*items)` returns: a named tuple, a registered class."""
 
@@ -233,7 +233,7 @@ class OutCall:
     items: tuple[Result, ...] = field(converter=tuple)
 
 
-@value
+@frozen
 class OutObject:
     """A new instance of `kind`, a class with `__slots__`, made without `__init__`; these slots hold these."""
 
@@ -245,7 +245,7 @@ class OutObject:
 Result: TypeAlias = OutLeaf | OutArg | OutConst | OutTuple | OutList | OutDict | OutCall | OutObject
 
 
-@value
+@frozen
 class Condition:
     """A relation between extents that a call must satisfy to match."""
 
@@ -254,7 +254,7 @@ class Condition:
     right: Extent
 
 
-@node
+@frozen(eq=False)
 class Watch:
     """What else must be as it was when the program was made: the names outside of its function, arrays behind them.
 
@@ -267,7 +267,7 @@ class Watch:
     holds: Callable[[], bool]
 
 
-@value
+@frozen
 class EntrySpec:
     """One compiled program's way in.
 

@@ -30,7 +30,7 @@ from tracejit.backends.cpu.entry import (
     nodes,
     result_nodes,
 )
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["FLAG_WARN_ON_WRITE", "FLAG_WRITEABLE", "Word", "constants"]
 
@@ -38,7 +38,7 @@ FLAG_C, FLAG_ALIGNED, FLAG_WRITEABLE, FLAG_WARN_ON_WRITE = 0x1, 0x100, 0x400, 0x
 """NumPy's array flags. The last is on views that NumPy will make read-only some day."""
 
 
-@value
+@frozen
 class Word:
     """A number among an entry's constants."""
 

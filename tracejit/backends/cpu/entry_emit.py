@@ -16,7 +16,7 @@ from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.cpython import layout
 from tracejit.backends.cpu.entry_constants import constants
 from tracejit.backends.cpu.entry_match import Matcher
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 
 __all__ = ["emit_entry", "join"]
 
@@ -48,7 +48,7 @@ def join(*parts: str) -> str:
     return "\n".join([*kept, ""])
 
 
-@record
+@define(eq=False)
 class _Emitter(Matcher):
     owned: int = 0
     data: list[str] = field(factory=list[str])  # addresses of the outputs

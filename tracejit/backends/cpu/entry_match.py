@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.backends.cpu import entry as e
 from tracejit.backends.cpu.cpython import Layout
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 
 __all__ = ["ArrayValue", "Matcher"]
 
@@ -50,7 +50,7 @@ _MANY_PAIRS = 64  # arrays that must not overlap: from so many pairs on they are
 _RELATIONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 
 
-@record
+@define(eq=False)
 class ArrayValue:
     """What is known about a matched array: the object, its data, its extents, and (once asked for) the range of its bytes."""
 
@@ -61,7 +61,7 @@ class ArrayValue:
     bytes: tuple[str, str] | None = None
 
 
-@record
+@define(eq=False)
 class _Writer:
     """Instructions of one function as text. Constants are read from the table that is its first argument."""
 
@@ -131,7 +131,7 @@ class _Writer:
         return self._new(f"icmp eq ptr {self._read('ptr', item, self.at.object_type)}, {self._constant('type', name)}")
 
 
-@record
+@define(eq=False)
 class Matcher(_Writer):
     """Writes the checks, and remembers where the values of matched arguments are."""
 

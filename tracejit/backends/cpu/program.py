@@ -18,12 +18,12 @@ from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
 
 
-@value
+@frozen
 class Slot:
     """One word of the argument block.
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from tracejit.backends.cpu.cpython import layout, native_dispatch_supported
 from tracejit.backends.cpu.entry import Watch
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 from tracejit.tracer.captured import Dependencies, Read, content
 from tracejit.tracer.contents import family
 from tracejit.tracer.known import MOST_CONTENT
@@ -71,7 +71,7 @@ class _Unwatchable(Exception):
     """The place cannot be watched by words."""
 
 
-@record
+@define(eq=False)
 class _Table:
     """What is compared: words and blocks of memory, and what only Python can tell."""
 

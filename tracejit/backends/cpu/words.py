@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tracejit.support.nodes import field, record
+from tracejit.support.nodes import define, field
 
 __all__ = ["Region", "Word", "copies", "project"]
 
 Key = tuple[int, ...]
 
 
-@record
+@define(eq=False)
 class Word:
     """One kernel value.
 
@@ -41,7 +41,7 @@ class Word:
         return not self.lanes and self.stride == 0
 
 
-@record
+@define(eq=False)
 class Region:
     """A loop body or branch being written.  `pre` is the text just before it; `cache` holds splats of values defined in it."""
 

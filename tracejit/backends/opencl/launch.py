@@ -15,7 +15,7 @@ from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
 from tracejit.support.errors import LaunchError, UnsupportedError
-from tracejit.support.nodes import evolve, node
+from tracejit.support.nodes import evolve, frozen
 
 if TYPE_CHECKING:
     from tracejit.backends.opencl.runtime import OpenCLDevice
@@ -25,7 +25,7 @@ __all__ = ["Launchable"]
 _PREPARED = 4  # sets of arguments that a kernel keeps ready: loops exchange two
 
 
-@node
+@frozen(eq=False)
 class _Prepared:
     """Driver kernels whose arguments are set, and the sizes to launch them with."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tracejit.backends.c_scalar import Dialect, Intrinsics, scalar_intrinsics
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Capabilities", "dialect", "driver_math", "intrinsics"]
 
@@ -20,7 +20,7 @@ _STORAGE = {**_TYPES, "bool": "uchar", "f16": "ushort"}
 _SPACES = {"global": "__global", "shared": "__local", "local": ""}
 
 
-@value
+@frozen
 class Capabilities:
     """What code generation must know of a device.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.kernel import Buffer
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 Fail: TypeAlias = Callable[[str], NoReturn]
 
@@ -35,7 +35,7 @@ def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
     return np.full(shape, value, dtype)
 
 
-@node
+@frozen(eq=False)
 class Lanes:
     """The loops that run in step, outermost first.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.ir.math.term import Format, Term, fma, horner, polynomial, rare, select
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = [
     "EXP_Q",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-@value
+@frozen
 class _Exp:
     """Constants of exp in one format: the clamp, ln2 in two parts, and q of exp(r) = 1 + r + r^2 q(r)."""
 
@@ -110,7 +110,7 @@ def exp2(x: Term) -> Term:
     return fma(polynomial(r, c.q2), r, 1.0) * first * second
 
 
-@value
+@frozen
 class _Log:
     """ln2 in two parts; 1/ln2 and 1/ln10 in two parts; log10(2) in two parts."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tracejit.ir.math.exp_log import EXP_Q, reduce_exp
 from tracejit.ir.math.term import Term, fma, polynomial, rare, select
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["cosh", "expm1", "sinh", "tanh"]
 
@@ -64,7 +64,7 @@ def tanh(x: Term) -> Term:
     return select(a < 0.625, near, far).with_sign_of(x)
 
 
-@value
+@frozen
 class _Sinh:
     """sinh(r) = r + r z sine(z), cosh(r) = 1 + z cosine(z), z = r^2; up to `limit` the halves 2**(+-n-1) are normal; inf from `top`."""
 

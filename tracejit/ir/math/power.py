@@ -10,12 +10,12 @@ from __future__ import annotations
 from tracejit.ir.math.double_word import fast_sum, product
 from tracejit.ir.math.exp_log import normal_bits, power_of_two_pair, split_exponent, unusual
 from tracejit.ir.math.term import Term, fma, polynomial, rare, select
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["pow"]
 
 
-@value
+@frozen
 class _Pow:
     """c0, c1 in two words, p; 2^r = 1 + r ln2 + r^2 q(r), ln2 in two words; the largest |y| that still matters; bounds of the exponent."""
 

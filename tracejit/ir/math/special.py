@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from tracejit.ir.math.exp_log import LN2, LOG2_E
 from tracejit.ir.math.term import Term, fma, polynomial, select
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["erf"]
 
 
-@value
+@frozen
 class _Erf:
     """erf(x) = x + x near(x^2) below `split`; 1 - exp(far(x)) up to `one`, from where erf rounds to 1; exp(r) = 1 + r + r^2 q(r)."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["F32", "F64", "FORMATS", "Format", "ScalarBuilder", "Term", "fma", "horner", "polynomial", "rare", "select"]
 
@@ -29,7 +29,7 @@ class ScalarBuilder(Protocol):
         ...
 
 
-@value
+@frozen
 class Format:
     """A binary floating-point format and the integers of its width."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tracejit.ir.math.double_word import fast_sum, product
 from tracejit.ir.math.term import F32, Term, fma, polynomial, rare, select
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["cos", "sin", "tan"]
 
@@ -24,7 +24,7 @@ INVERSE_TURN = int(
 INVERSE_TURN_BITS = 1216
 
 
-@value
+@frozen
 class _Trig:
     """Constants of one format: limit of the fast reduction, pi in three parts, 1/pi; sin(r) = r + r z p(z), tan likewise."""
 

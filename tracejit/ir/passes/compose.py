@@ -47,7 +47,7 @@ from tracejit.ir.rewrite import fresh_lambda
 from tracejit.ir.scalar import OPS, kernel_dtype
 from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import field, node, record
+from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location
 
 __all__ = [
@@ -74,7 +74,7 @@ MANY = 80  # operations of a group from which on nothing is written out
 KEEP_ROW_COST = 8.0  # a row whose elements cost more than this (in vector adds) is stored rather than computed twice
 
 
-@node
+@frozen(eq=False)
 class FormEquation:
     """One equation after lowering."""
 
@@ -85,7 +85,7 @@ class FormEquation:
     location: Location | None = None
 
 
-@node
+@frozen(eq=False)
 class Group:
     """Equations that become one kernel; `outputs` are stored, everything from outside is read from `inputs`.
 
@@ -143,7 +143,7 @@ def form_cost(form: Form) -> float:
             return 1000.0
 
 
-@record
+@define(eq=False)
 class Scope:
     """A loop body, a branch, or the root.  `statements` holds finished statements and open `OpenLoop`s."""
 
@@ -158,7 +158,7 @@ class Scope:
     owner: Any = None  # the variable a loop is for: a reduction or a stored result
 
 
-@record
+@define(eq=False)
 class OpenLoop:
     """A loop under construction."""
 
@@ -172,7 +172,7 @@ class OpenLoop:
     axis: Axis = SERIAL
 
 
-@record
+@define(eq=False)
 class _Made:
     """Where a variable's element was computed: for keeping rows."""
 
@@ -748,7 +748,7 @@ class Composer:
         scope.statements.append(Store(buffer, tuple(target), value))
 
 
-@record
+@define(eq=False)
 class OpenBranch:
     """An `If` whose blocks are being written."""
 
@@ -760,7 +760,7 @@ class OpenBranch:
     results: tuple[Value, ...]
 
 
-@record
+@define(eq=False)
 class OpenWhile:
     """A `While` whose blocks are being written."""
 

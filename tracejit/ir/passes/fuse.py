@@ -16,7 +16,7 @@ from tracejit.ir.kernel import Const, Lambda, Op, Read, Value, blocks, operands_
 from tracejit.ir.passes.compose import MANY, FormEquation, Group, form_cost, is_few_columns, is_written_out
 from tracejit.ir.passes.product import followers, follows, tiles_well
 from tracejit.ir.types import Extent, Shape, prod
-from tracejit.support.nodes import field, node, record, value
+from tracejit.support.nodes import define, field, frozen
 
 __all__ = ["Fusion", "fuse"]
 
@@ -35,7 +35,7 @@ Affine: TypeAlias = "tuple[Any, int, Extent]"  # (loop or index parameter, None 
 Place: TypeAlias = "tuple[Affine | int, ...]"  # where an element is read, in the loops of its group
 
 
-@value
+@frozen
 class Access:
     """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data.
 
@@ -100,7 +100,7 @@ def _moved(s: Op, affine: dict[Any, Affine]) -> Affine | None:
     return loop, factor, (offset + b.value if s.op == "add" else offset - b.value)
 
 
-@record
+@define(eq=False)
 class _Shape:
     """What fusion needs to know of one form, computed once."""
 
@@ -158,7 +158,7 @@ def _own_order(form: Form, shape: _Shape) -> Order:
     return tuple(frozenset({n}) for n in numbers)
 
 
-@record
+@define(eq=False)
 class _Node:
     """A group under construction."""
 
@@ -176,7 +176,7 @@ class _Node:
     loops: int = 0  # numbered so far
 
 
-@node
+@frozen(eq=False)
 class Fusion:
     """Groups in the order they run, and why values were stored: (value, reason)."""
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from tracejit.ir.kernel import Alloc, Atomic, Barrier, Buffer, Const, For, Load, Op, Operand, Store, Value, While, results_of, walk
 from tracejit.ir.types import DimDependent
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Accesses", "accesses", "defined_in", "independent", "linear"]
 
 
-@value
+@frozen
 class Accesses:
     """The buffers that statements read and write (those they allocate themselves left out), and whether they may do anything else."""
 

@@ -10,7 +10,7 @@ from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Op, Read
 from tracejit.ir.passes.compose import FormEquation, Group, form_cost
 from tracejit.ir.types import Extent, prod
-from tracejit.support.nodes import node
+from tracejit.support.nodes import frozen
 
 __all__ = ["Product", "epilogue_cost", "find_product", "followers", "follows", "tiles_well"]
 
@@ -62,7 +62,7 @@ def followers(product: FormEquation, equations: Sequence[FormEquation], outputs:
     return after if all(v in after for v in outputs) else None
 
 
-@node
+@frozen(eq=False)
 class Product:
     """The roles of the axes of a Contract: domain axes looped over outside, those of the rows, the column axis.
 

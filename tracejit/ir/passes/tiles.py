@@ -24,7 +24,7 @@ from tracejit.ir.passes.compose import Composer, OpenBranch, OpenLoop, Scope
 from tracejit.ir.passes.product import Product, epilogue_cost
 from tracejit.ir.schedule import Tile
 from tracejit.ir.types import Dim, Extent, prod
-from tracejit.support.nodes import evolve, record
+from tracejit.support.nodes import define, evolve
 
 __all__ = ["ZERO", "Task", "TileAxis", "Tiler", "ceil_div"]
 
@@ -40,7 +40,7 @@ def ceil_div(a: Extent, b: int) -> Extent:
     return (a + (b - 1)) // b
 
 
-@record
+@define(eq=False)
 class TileAxis:
     """How rows or columns are cut into tiles.  cover: "exact", "shift" (the last tile overlaps) or "edge" (it may be incomplete)."""
 
@@ -71,7 +71,7 @@ class TileAxis:
         return blocks, self.count if blocks == 1 else -(-self.shared // blocks) + (self.cover == "shift")
 
 
-@record
+@define(eq=False)
 class Task:
     """What the statements of one task share."""
 

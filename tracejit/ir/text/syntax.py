@@ -15,12 +15,12 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from tracejit.ir.kernel import STATEMENTS, roles_of
-from tracejit.support.nodes import value
+from tracejit.support.nodes import frozen
 
 __all__ = ["Hole", "Syntax", "statement_of_word", "syntax_of", "tokens_of"]
 
 
-@value
+@frozen
 class Hole:
     """A field in a line.  what: how it is written."""
 
