@@ -296,3 +296,78 @@ def test_the_imaginary_part_of_an_array_of_rank_0_is_one(x: Any):
     for f in (lambda a: np.imag(a) ** 2, lambda a: a.imag**2, lambda a: a[()].imag ** 2, lambda a: np.imag(a) + np.int8(1)):
         want, got = f(x), tj.jit(f)(x)
         assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+
+
+WEIGHTLESS = {
+    "all": lambda x: np.average(x, weights=x * 0),
+    "a column": lambda x: np.average(x, axis=0, weights=x * (x > 0)),
+    "known": lambda x: np.average(x, axis=0, weights=np.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTLESS)
+def test_weights_that_sum_to_zero_are_an_error(name: str):
+    x = np.arange(12.0).reshape(3, 4) % 4
+    with pytest.raises(ZeroDivisionError):
+        WEIGHTLESS[name](x)
+    with pytest.raises(ZeroDivisionError, match="weights sum to zero"):
+        tj.jit(WEIGHTLESS[name])(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [2, 3, 6, 9])
+def test_interpolation_beside_special_values(special: float, n: int):
+    xp = np.arange(n) * 1.5
+    at = np.concatenate([xp, xp + 0.25, [-1.0, np.nan, 99.0]])
+    for places in ((0,), (n - 1,), (n // 2,), (0, 1), (n - 2, n - 1)):
+        fp = np.arange(1.0, n + 1) ** 2
+        fp[list(places)] = special
+        np.testing.assert_array_equal(tj.jit(np.interp)(at, xp, fp), np.interp(at, xp, fp))
+
+
+def test_a_variance_from_a_wider_mean_is_wide():
+    x = np.arange(6, dtype=np.float32)
+    for mean in (np.full(1, 2.0), np.full(1, 2.0, np.float32), 2.0):
+        found, expected = tj.jit(lambda x, m: np.var(x, mean=m))(x, mean), np.var(x, mean=mean)  # pyright: ignore[reportCallIssue]
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def _filled(x: Any) -> None:
+    x.fill(np.arange(6.0))
+
+
+def _rank_0(x: Any) -> None:
+    np.array(x[0])[:] = 5
+
+
+REFUSED_BY_NUMPY = {
+    "a list as axis": lambda x: np.sum(x, axis=[0]),
+    "a cast": lambda x: np.concatenate([x, x.astype(np.float32)], casting="no"),
+    "a narrow sum of products": lambda x: np.einsum("i->", x, dtype=np.float32),
+    "fill": _filled,
+    "all of rank 0": _rank_0,
+    "out of another shape": lambda x: np.round(x, 1, out=np.zeros((2, 6))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_NUMPY)
+def test_what_numpy_refuses(name: str):
+    kinds = (TypeError, ValueError, IndexError)
+    for function in (REFUSED_BY_NUMPY[name], tj.jit(REFUSED_BY_NUMPY[name])):
+        with pytest.raises(kinds):
+            function(np.arange(6.0))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2"])
+@pytest.mark.parametrize("asked", [None, "f4", "f8", "i8"])
+def test_equal_quotients_are_float64_unless_asked_otherwise(dtype: str, asked: Any):
+    ends = np.array([2, 5], dtype)
+
+    def f(low: Any, high: Any) -> Any:
+        return np.geomspace(low, high, 4, dtype=asked)
+
+    found, expected = tj.jit(f)(ends[0], ends[1]), f(ends[0], ends[1])
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

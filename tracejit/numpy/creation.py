@@ -339,7 +339,8 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: 
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0) -> Any:
     """`num` values with equal quotients from start to stop, both of one sign and not 0."""
     a, b = as_array(start), as_array(stop)
-    computed, _ = result_type((aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True))
+    asked = np.dtype(np.float64) if dtype is None else canonical(dtype)
+    computed, _ = result_type((aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True), (asked, False))
     a, b = _together(to_dtype(a, computed), to_dtype(b, computed))
     sign = u.sign(a)
     low, high = u.log10(u.multiply(sign, a)), u.log10(u.multiply(sign, b))

@@ -18,7 +18,9 @@ from tracejit.numpy.strides import laid_out_by, strides_of
 from tracejit.numpy.views import transposed
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
+from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
+from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
 from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING, Tracer
 
@@ -46,6 +48,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
         (labels,), result = _parsed(subscripts, [aval(x).ndim])
         if set(labels) == set(result):
             return _viewed(x, labels, result)
+    if dtype is not None and not all(np.can_cast(aval(array_of(x)).dtype, dtype, casting) for x in values):
+        raise DtypeError(f"np.einsum computes in {dtype} what casts to it by the rule {casting!r}", location=user_location())
     xs = alike(*values, dtype=dtype)
     inputs, result = _parsed(subscripts, [aval(x).ndim for x in xs])
     terms = [_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)]

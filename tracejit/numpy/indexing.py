@@ -447,7 +447,7 @@ def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
         return index.write(x, value)
     if isinstance(index, BasicIndex):
         found: Any = index
-    elif index is Ellipsis or (isinstance(index, slice) and is_whole(index)):
+    elif index is Ellipsis or (have.shape and isinstance(index, slice) and is_whole(index)):
         return _fit(value, have.shape)
     else:
         mask = single_mask(index, have)

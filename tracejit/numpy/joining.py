@@ -58,6 +58,7 @@ def _alike(arrays: Sequence[Any], dtype: Any, casting: Any) -> list[Any]:
         target, _ = result_type(*[(a.dtype, a.weak) for a in avals])
     else:
         target = canonical(dtype)
+    if dtype is not None or casting in ("no", "equiv"):
         for a in avals:
             if not np.can_cast(a.dtype, target, casting):
                 raise DtypeError(f"{a} cannot be cast to {target} by the rule {casting!r}", location=user_location())

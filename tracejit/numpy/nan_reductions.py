@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.number_checks import check_all_nan
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes
 from tracejit.support.dtypes import canonical
+from tracejit.tracer.failures import ALL_NAN
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING
 
@@ -86,7 +87,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def _place(find: Callable[..., Any], a: Any, worst: float, axis: Any, keepdims: Any) -> Any:
     x, gone = _without(a, worst)
     if gone is not None:
-        check_all_nan(r.any(r.all(gone, axis)))
+        check_none(r.any(r.all(gone, axis)), ALL_NAN)
     return find(x, axis, keepdims=keepdims)
 
 

@@ -13,22 +13,11 @@ import numpy as np
 from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
-from tracejit.tracer.failures import (
-    ALL_NAN,
-    GROWTH,
-    INDEX_BITS,
-    NEGATIVE_POWER,
-    UNORDERED_BINS,
-    all_nan,
-    failures_here,
-    negative_power,
-    note_failure,
-    unordered_bins,
-)  # fmt: skip
+from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Reason, failures_here, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["check_all_nan", "check_bins", "check_exponent", "check_growth", "check_number"]
+__all__ = ["check_exponent", "check_growth", "check_none", "check_number"]
 
 
 def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
@@ -62,7 +51,7 @@ def check_exponent(x: Any) -> None:
     """The program fails if an element of an integer exponent is negative.  Raises: NegativePower where that is known."""
     if not isinstance(x, Tracer):
         if np.any(np.asarray(x) < 0):
-            raise negative_power()
+            raise NEGATIVE_POWER.error()
         return
     least, _ = x.seen().value_range()
     if x.dtype.kind != "i" or (least is not None and within((least, least), 0, 2**63 - 1)):
@@ -76,20 +65,12 @@ def check_exponent(x: Any) -> None:
     _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
 
 
-def check_bins(unordered: Any) -> None:
-    """The program fails if `unordered` holds.  Raises: UnorderedBins where that is known."""
-    if isinstance(unordered, Tracer):
-        _fail(unordered, np.int64(-1), UNORDERED_BINS)
-    elif unordered:
-        raise unordered_bins()
-
-
-def check_all_nan(found: Any) -> None:
-    """The program fails if `found` holds.  Raises: AllNaN where that is known."""
-    if isinstance(found, Tracer):
-        _fail(found, np.int64(-1), ALL_NAN)
-    elif found:
-        raise all_nan()
+def check_none(wrong: Any, reason: Reason) -> None:
+    """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known."""
+    if isinstance(wrong, Tracer):
+        _fail(wrong, np.int64(-1), reason)
+    elif np.any(wrong):
+        raise reason.error()
 
 
 def check_growth(name: str, x: Any, y: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.ir.types import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
@@ -19,6 +20,7 @@ from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, NOT_INTO_SMALL, OPERATORS, OUT_CASTING, UFUNCS
@@ -40,7 +42,7 @@ def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as numpy.exceptions.AxisError would)."""
     if axis is None:
         return tuple(range(rank))
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis if isinstance(axis, tuple) else (axis,)
     out: list[int] = []
     for a in axes:
         try:
@@ -211,6 +213,8 @@ def var(
     axes = normalize_axes(axis, have.ndim)
     result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
+    if mean is not None and dtype is None and result != np.float16:
+        result = wide = result_type((result, False), (aval(as_array(mean)).dtype, aval(as_array(mean)).weak))[0]
     x = to_dtype(x, wide)
     ddof = correction if correction is not None else ddof
     mask = mask_of(where)
@@ -298,10 +302,11 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
     weights: of a's shape, or of the shape of the axes that are averaged, in their order.
 
-    Raises: ShapeError for weights of another shape.  Weights that sum to zero give what division gives; NumPy raises ZeroDivisionError.
+    Raises: ShapeError for weights of another shape, NoWeight if they sum to zero; where that depends on values, the program does.
     """
     x = as_array(a)
     have = aval(x)
+    axis = tuple(axis) if isinstance(axis, list) else axis
     axes = normalize_axes(axis, have.ndim)
     keep = keepdims is True
     if weights is None:
@@ -313,6 +318,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         dtype = result_type((floating, False), (aval(w).dtype, aval(w).weak))[0]
         w = to_dtype(w, dtype)
         total = sum(w, axes, keepdims=keep)
+        check_none(u.equal(total, 0), NO_WEIGHT)
         center = u.divide(sum(u.multiply(to_dtype(x, dtype), w), axes, keepdims=keep), total)
     return (center, u.unchanged(broadcast_to(total, aval(center).shape))) if returned else center
 

@@ -423,7 +423,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def fill(a: Any, value: Any) -> None:
-    """Set all elements of a to a value."""
+    """Set all elements of a to a value.  Raises: ShapeError for an array of values."""
+    if aval(as_array(value)).ndim:
+        raise reject("fill() sets all elements to one value; use x[...] = values")
     OPERATORS["assign"](a, Ellipsis, value)
 
 
@@ -473,7 +475,7 @@ def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: 
 
 
 AS_IS.update((real, nan_to_num))
-SPREADING.update((clip, round, around, fix))
+SPREADING.update((clip, fix))
 OUT_CASTING.update({round: "equiv", around: "equiv"})  # NumPy rounds in the dtype of out=
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
 for _elementwise in (where, clip, _finite, fix, isreal, iscomplex, isclose, conjugate):

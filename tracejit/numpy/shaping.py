@@ -233,7 +233,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     have = aval(x).shape
     if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
         raise reject(f"an array of shape {have} cannot be broadcast to {want}")
-    return view(x, _Spread(want))
+    return view(x, _Spread(want)) if want else as_rank_0_array(x)
 
 
 @frozen(eq=False)

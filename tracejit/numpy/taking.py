@@ -11,7 +11,7 @@ from tracejit.numpy.axes import axis_index, reject, unsupported
 from tracejit.numpy.differences import element_at
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
-from tracejit.numpy.number_checks import check_bins
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
@@ -19,6 +19,7 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.tracer.failures import UNORDERED_BINS
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
 
@@ -105,7 +106,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     n = int(aval(edges).shape[0])
     later, earlier = (OPERATORS["getitem"](edges, cut) for cut in (slice(1, None), slice(None, -1)))
     falls, rises = r.any(u.less(later, earlier)), r.any(u.greater(later, earlier))
-    check_bins(u.logical_and(falls, rises))
+    check_none(u.logical_and(falls, rises), UNORDERED_BINS)
     side = "left" if right else "right"
 
     def rising() -> Any:
@@ -141,6 +142,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         )
         x0, y0, slope = (gather(z, (0,), [place]) for z in (nodes, values, slopes))
         inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
+        # Beside an infinite value, seen from the other point; on a point, its value.
+        after = u.add(place, 1)
+        x1, y1 = (gather(z, (0,), [after]) for z in (nodes, values))
+        other = u.add(u.multiply(slope, u.subtract(at, x1)), y1)
+        other = u.where(u.logical_and(u.isnan(other), u.equal(y0, y1)), y0, other)
+        inner = u.where(u.isnan(inner), u.where(u.equal(at, x0), y0, other), inner)
     inner = u.where(u.equal(at, element_at(nodes, n - 1)), last, inner)
     out = u.where(u.greater(at, element_at(nodes, n - 1)), high, u.where(u.less(at, element_at(nodes, 0)), low, inner))
     return out if n == 1 else u.where(u.isnan(at), at, out)

@@ -101,6 +101,10 @@ class AllNaN(UserError, ValueError):
     """The place of an extremum among NaN only."""
 
 
+class NoWeight(UserError, ZeroDivisionError):
+    """The weights of an average sum to zero."""
+
+
 class FailedCheck(UserError):
     """A compiled program found a value that it cannot go on with: `failure` says where, in the terms of the trace that made it."""
 

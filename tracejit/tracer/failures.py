@@ -17,35 +17,49 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
-from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, UnorderedBins
+from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NoWeight, NumberOutOfBounds, TracejitError, UnorderedBins
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "UNORDERED_BINS", "Failures", "Site", "failure_cell", "failure_error",
-    "failures_here", "all_nan", "grown", "hand_on", "negative_power", "note_failure", "number_error", "unordered_bins",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Reason", "Site", "failure_cell",
+    "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
 """How many bits of an index a failure keeps."""
-NEGATIVE_POWER = "power"
-"""What a site is about where an exponent is negative."""
-GROWTH = "growth"
-"""What a site is about where an integer of Python's outgrows 64 bits."""
-UNORDERED_BINS = "bins"
-"""What a site is about where bins neither rise nor fall."""
-ALL_NAN = "nan"
-"""What a site is about where the place of an extremum is asked for and there are only NaN."""
 _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 
 @frozen(eq=False)
-class Site:
-    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, or what else."""
+class Reason:
+    """Why a program fails where neither an index nor a dtype is to blame."""
 
-    about: Extent | np.dtype[Any] | str
+    kind: type[TracejitError]
+    text: str
+
+    def error(self, location: Location | None = None) -> TracejitError:
+        """The error at a line of the user's, the current one if none is given."""
+        return self.kind(self.text, location=location or user_location())
+
+
+NEGATIVE_POWER = Reason(NegativePower, "integers to negative integer powers are not allowed; make the base floating point")
+GROWTH = Reason(
+    NumberOutOfBounds,
+    "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating point (2.0**n)",
+)
+UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
+ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")
+NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums yourself and say what is to come out")
+
+
+@frozen(eq=False)
+class Site:
+    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, or the reason."""
+
+    about: Extent | np.dtype[Any] | Reason
     location: Location | None
 
 
@@ -57,10 +71,10 @@ class Failures:
     sites: list[Site] = field(factory=list[Site])
     numbers: dict[Any, int] = field(factory=dict[Any, int])
 
-    def site(self, about: Extent | np.dtype[Any] | str) -> int:
+    def site(self, about: Extent | np.dtype[Any] | Reason) -> int:
         """The number of the user's line as one that can fail so.  Lines beyond what a failure can count share one."""
         location = user_location()
-        key = (str(about), location and (location.code, location.lasti))
+        key = (about.text if isinstance(about, Reason) else str(about), location and (location.code, location.lasti))
         number = self.numbers.get(key)
         if number is None:
             if len(self.sites) < _MOST_SITES:
@@ -144,8 +158,8 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
     index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
     site = sites[number - 1]
     about = site.about
-    if isinstance(about, str):
-        return {NEGATIVE_POWER: negative_power, GROWTH: grown, UNORDERED_BINS: unordered_bins, ALL_NAN: all_nan}[about](site.location)
+    if isinstance(about, Reason):
+        return about.error(site.location)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)
         shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"  # one of more bits than are kept
@@ -159,28 +173,3 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
 def number_error(shown: str, dtype: np.dtype[Any], location: Location | None = None) -> NumberOutOfBounds:
     """The error for a Python number, `integer 300`, that does not fit a dtype."""
     return NumberOutOfBounds(f"Python {shown} out of bounds for {dtype}", location=location or user_location())
-
-
-def negative_power(location: Location | None = None) -> NegativePower:
-    """The error for an integer to a negative integer power."""
-    return NegativePower(
-        "integers to negative integer powers are not allowed; make the base floating point", location=location or user_location()
-    )
-
-
-def unordered_bins(location: Location | None = None) -> UnorderedBins:
-    """The error for edges of bins in no order."""
-    return UnorderedBins("the edges of bins must rise or fall from first to last; sort them", location=location or user_location())
-
-
-def all_nan(location: Location | None = None) -> AllNaN:
-    """The error for the place of an extremum among NaN."""
-    return AllNaN("all that np.nanargmax or np.nanargmin looks at is NaN; replace it first", location=location or user_location())
-
-
-def grown(location: Location | None = None) -> NumberOutOfBounds:
-    """The error for integers of Python's whose product or power has more than 64 bits."""
-    return NumberOutOfBounds(
-        "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating point (2.0**n)",
-        location=location or user_location(),
-    )
