@@ -148,15 +148,14 @@ def tiles_by(rng: np.random.Generator) -> Any:
     usual = pipeline.choose
 
     def choose(kernel: Any, target: Any) -> Any:
-        note = next((n for n in kernel.notes if n.startswith("product ")), None)
         how = rng.random()
-        if note is None or not target.vector_bits or how < 0.2:
+        if kernel.product is None or not target.vector_bits or how < 0.2:
             return usual(kernel, target)
         if how < 0.5:
             return Schedule((any_tile(rng),))
         bits = (128, 256, 512)[rng.integers(3)]
-        tile = product_tile(note, bits)
-        near = [] if tile is None else [tile, tile, *tiles_near(tile, note, bits)]
+        tile = product_tile(kernel.product, bits)
+        near = [] if tile is None else [tile, tile, *tiles_near(tile, kernel.product, bits)]
         return Schedule((near[rng.integers(len(near))],)) if near else usual(kernel, target)
 
     pipeline.choose = choose

@@ -60,12 +60,13 @@ kernel walk(x: f64[100] C, out: f64[100] C out) {
 
 def product(m: object, n: object, k: object, lhs: str = "k", rhs: str = "n", outer: object = 1) -> Kernel:
     """A product in plain loops, as the tuner meets it."""
-    note = f"product f32 outer {outer} m {m} n {n} k {k} lhs {lhs} rhs {rhs} epilogue 0"
     m, n, k = (f"n{d}" if x == "?" else x for d, x in enumerate((m, n, k)))
     dims = [x for x in (m, n, k) if isinstance(x, str)]
     named = f"dims({', '.join(dims)})" if dims else ""
+    factors = [side.replace("*", " computed") for side in (lhs, rhs)]
+    multiplied = f"product(f32, {outer}, {m}, {n}, {k}, {', '.join(factors)}, 0)"
     return parse_kernel(f"""
-kernel product(a: f32[{m}, {k}] C, b: f32[{k}, {n}] C, out: f32[{m}, {n}] C out) {named} notes({note!r}) {{
+kernel product(a: f32[{m}, {k}] C, b: f32[{k}, {n}] C, out: f32[{m}, {n}] C out) {named} {multiplied} {{
   for %i in 0..{m} {{
     for %j in 0..{n} {{
       %t = for %l in 0..{k} carry(%s = 0.0:f32) combine(%p, %q) {{

@@ -8,8 +8,9 @@ import tracejit as tj
 from tracejit.autotune.products import product_tile
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.pipeline import lower_jaxpr
-from tracejit.ir.kernel import Axis, For, Store, walk
+from tracejit.ir.kernel import Axis, Factor, For, MatrixProduct, Store, walk
 from tracejit.ir.schedule import Schedule, Tile, apply, parse_schedule
+from tracejit.ir.types import Dim
 from tracejit.support.errors import ScheduleError
 
 
@@ -21,7 +22,7 @@ def tiled(function, args, tile, backend="cpu", dynamic=False):
         f(*args)
         (lowered,) = [version.lowered for version in f._state.versions.values()]
         assert any(not isinstance(n, int) for v in lowered.jaxpr.inputs for n in v.aval.shape)
-    pick = lambda kernel: Schedule((tile,)) if any(n.startswith("product") for n in kernel.notes) else Schedule()  # noqa: E731
+    pick = lambda kernel: Schedule((tile,) if kernel.product else ())  # noqa: E731
     again = lower_jaxpr(lowered.jaxpr, get_backend(backend), ["C"] * len(args), schedule=pick)
     assert str(tile) in again.text("schedule")
     dims = {}
@@ -175,12 +176,14 @@ def test_a_kernel_that_is_no_product_has_no_tile():
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
 @pytest.mark.parametrize(
-    "extents", [(64, 64, 64), (1024, 1024, 1024), (3, 5000, 40), ("?", "?", "?"), (16, 16, 16), (1, 4096, 4096), (32, 32, 100000)]
+    "extents", [(64, 64, 64), (1024, 1024, 1024), (3, 5000, 40), (None, None, None), (16, 16, 16), (1, 4096, 4096), (32, 32, 100000)]
 )
-@pytest.mark.parametrize("lies", [("k", "n"), ("m", "k"), ("x*", "n*")])
+@pytest.mark.parametrize(
+    "lies", [(Factor("k"), Factor("n")), (Factor("m"), Factor("k")), (Factor("x", computed=True), Factor("n", computed=True))]
+)
 def test_default_tiles_fit_the_registers_and_cover_the_product(bits, dtype, extents, lies):
-    m, n, k = extents
-    tile = product_tile(f"product {dtype} outer 1 m {m} n {n} k {k} lhs {lies[0]} rhs {lies[1]} epilogue 0", bits)
+    m, n, k = (Dim.symbol(s) if x is None else x for s, x in zip("mnk", extents, strict=True))
+    tile = product_tile(MatrixProduct(dtype, 1, m, n, k, *lies), bits)
     if tile is None:
         assert m == 1
         return

@@ -27,7 +27,8 @@ kernel softmax(x: f32[n0, 512] C, y: f32[n0, 512] C out) dims(n0) {
 """
 
 EVERYTHING = """
-kernel all(x: f32[n0, 2*n0+1] strided, u: u8[] unit align 64, y: f64[n0] C out, z: i32[3] C out) dims(n0, n1) notes('first', "it's") {
+kernel all(x: f32[n0, 2*n0+1] strided, u: u8[] unit align 64, y: f64[n0] C out, z: i32[3] C out) dims(n0, n1)\
+ product(f32, 1, n0, 2*n1+1, 64, k, x computed, 3) {
   alloc shared_row: f64[16] C shared align 32
   alloc lone: bool[] C local
   for %i0 in 0..n0 grid(256, 2) {
@@ -121,7 +122,8 @@ def test_every_field_survives():
     kernel = parse_kernel(EVERYTHING)
     assert kernel.outputs == {"y", "z"}
     assert kernel.dims == ("n0", "n1")
-    assert kernel.notes == ("first", "it's")
+    n0, n1 = Dim.symbol("n0"), Dim.symbol("n1")
+    assert kernel.product == k.MatrixProduct("f32", 1, n0, 2 * n1 + 1, 64, k.Factor("k"), k.Factor("x", computed=True), 3)
     x, u, y, _ = kernel.buffers
     assert (x.layout, u.layout, u.alignment, y.space, x.shape[1]) == ("strided", "unit", 64, "global", 2 * Dim.symbol("n0") + 1)
     found = list(k.walk(kernel.body))

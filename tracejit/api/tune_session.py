@@ -188,7 +188,7 @@ class _Machine:
         arrays = [seen_as(b, a, dims) for b, a in zip(kernel.buffers, arguments, strict=True)]
         written = [b.name in kernel.outputs for b in kernel.buffers]
         kept = frozenset(b.name for b, a, w in zip(kernel.buffers, arguments, written, strict=True) if w and id(a) in self.written)
-        workload = Workload(kernel, arrays, {d: dims[d] for d in dims}, kept, step.tiled)
+        workload = Workload(kernel, arrays, {d: dims[d] for d in dims}, kept, step.product)
         first = self._tuned(workload, step)
         for target, result in zip([a for a, w in zip(arrays, written, strict=True) if w], first.results(workload), strict=True):
             np.copyto(target, result)

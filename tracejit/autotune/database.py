@@ -75,7 +75,7 @@ def kernel_key(kernel: Kernel, target: Target) -> str:
     names = {b: evolve(b, name=f"b{n}") for n, b in enumerate(kernel.buffers)}
     outputs = frozenset(names[b].name for b in kernel.buffers if b.name in kernel.outputs)
     body = replace_buffers(kernel.body, names)
-    plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=body, notes=())
+    plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=body, product=None)
     text = "\n".join([str(plain), target.name, str(target.vector_bits), target.device, target.driver, str(SPACE_VERSION), NUMERICS])
     return fingerprint(text)
 

@@ -218,10 +218,9 @@ def _bounds_uniform(loop: For, vary: dict[Value, Any]) -> bool:
 
 def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
     """The default schedule on a CPU with vectors of `vector_bits`."""
-    for note in kernel.notes:
-        tile = product_tile(note, vector_bits) if note.startswith("product ") else None
-        if tile is not None:
-            return Schedule((tile,))
+    tile = None if kernel.product is None else product_tile(kernel.product, vector_bits)
+    if tile is not None:
+        return Schedule((tile,))
     names = name_loops(kernel.body)
     out: list[Directive] = []
     for nest in _nests(kernel.body):

@@ -18,6 +18,7 @@ from tracejit.backends.base import Backend
 from tracejit.backends.runner import seen_as
 from tracejit.ir.kernel import Buffer, Const, Kernel
 from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer
+from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.schedule import Schedule, Tile, apply
 from tracejit.ir.types import Dim
 from tracejit.support.errors import ScheduleError
@@ -34,14 +35,14 @@ class Workload:
     """A kernel with arguments: what candidates run on.
 
     arrays: one an argument.  kept: names of outputs whose old contents matter (updates in place), which each run starts from.
-    tiled: for a matrix product, what makes its kernel for a tile.
+    product: of a matrix product what its kernel is made of.
     """
 
     kernel: Kernel
     arrays: Sequence[np.ndarray[Any, Any]]
     dims: Mapping[str, int]
     kept: frozenset[str] = frozenset()
-    tiled: Callable[[Tile], Kernel] | None = None
+    product: ProductGroup | None = None
 
     def scheduled(self, schedule: Schedule) -> Kernel:
         """The kernel with a schedule applied.  Raises ScheduleError."""
@@ -49,9 +50,9 @@ class Workload:
         tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
         if tile is None:
             return applied
-        if self.tiled is None:
+        if self.product is None:
             raise ScheduleError(f"{tile}: of kernel {self.kernel.name} only the plain loops are known")
-        return self.tiled(tile)
+        return self.product.tiled(tile)
 
     def inputs(self, kernel: Kernel | None = None) -> list[np.ndarray[Any, Any]]:
         """The arrays a run is given, in the shapes that `kernel`, one scheduled in some way, gives them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from tracejit.ir.kernel import Factor, MatrixProduct
 from tracejit.ir.scalar import BITS
 from tracejit.ir.schedule import Tile
 from tracejit.support.nodes import evolve, frozen
@@ -28,58 +29,58 @@ TASK = 1_000_000  # multiply-adds worth a task of their own: about 20 us
 TASKS = 16  # that many are enough for the threads we expect
 STREAM = 64 << 10  # elements of a matrix that is read once, worth a task
 ROWS = 8  # of such a matrix, read together: more streams than that are not prefetched
+STRAIGHT = Factor("n")  # an rhs that is read along its rows
 
 
 @frozen
 class _Facts:
-    """What the note of a product says."""
+    """What is known of a product, symbolic extents taken for UNKNOWN."""
 
     dtype: str
     outer: int
     m: int
     n: int
     k: int
-    lhs: str
-    rhs: str
+    lhs: Factor
+    rhs: Factor
     symbolic: frozenset[str]
 
     @staticmethod
-    def parse(note: str) -> _Facts:
-        _, dtype, *rest = note.split()
-        facts = dict(zip(rest[::2], rest[1::2], strict=True))
-        symbolic = frozenset(name for name in ("outer", "m", "n", "k") if facts[name] == "?")
-        outer, m, n, k = (UNKNOWN if name in symbolic else int(facts[name]) for name in ("outer", "m", "n", "k"))
-        return _Facts(dtype, outer, m, n, k, facts["lhs"], facts["rhs"], symbolic)
+    def of(product: MatrixProduct) -> _Facts:
+        extents = {"outer": product.outer, "m": product.m, "n": product.n, "k": product.k}
+        known = {name: n for name, n in extents.items() if isinstance(n, int)}
+        outer, m, n, k = (known.get(name, UNKNOWN) for name in extents)
+        return _Facts(product.dtype, outer, m, n, k, product.lhs, product.rhs, frozenset(extents) - frozenset(known))
 
     @property
     def size(self) -> int:
         return max(BITS[self.dtype] // 8, 1)
 
 
-def product_tile(note: str, vector_bits: int) -> Tile | None:
-    """The tile of a product that `ir.passes.contract.product_note` describes; None where plain loops are better."""
-    f = _Facts.parse(note)
+def product_tile(product: MatrixProduct, vector_bits: int) -> Tile | None:
+    """The tile of a product; None where plain loops are better."""
+    f = _Facts.of(product)
     width = max(1, vector_bits // (8 * f.size))
     if f.m == 1 and "m" not in f.symbolic:
         return _row_times_matrix(f, width)
     rows, vectors = _registers(f, width, 16 if vector_bits <= 256 else 32)
     columns = vectors * width
     depth = _depth(f.k, columns * f.size)
-    flips = [side for side, given, axis in (("lhs", f.lhs, "k"), ("rhs", f.rhs, "n")) if given.rstrip("*") != axis]
+    flips = [side for side, given, axis in (("lhs", f.lhs, "k"), ("rhs", f.rhs, "n")) if given.along != axis]
     share, grain, tall, wide = _tasks(f, rows, columns, depth)
-    pack_rhs = f.rhs != "n" or "n" in f.symbolic or (f.m >= FEW_ROWS and share != "depth" and f.k * f.n * f.size > CACHED)
+    pack_rhs = f.rhs != STRAIGHT or "n" in f.symbolic or (f.m >= FEW_ROWS and share != "depth" and f.k * f.n * f.size > CACHED)
     if f.k * f.n * f.size > 4 * CACHED and f.m <= ONE_BLOCK and share in ("none", "tasks") and not f.symbolic:
         tall = f.m
         wide = max(min(wide, NARROW), columns) if pack_rhs else max(wide, 2 * NARROW)
         depth = min(depth, NARROW) if pack_rhs else ROWS
-    pack_lhs = f.lhs not in ("k", "m") or "m" in f.symbolic or (min(f.n, wide) >= 4 * REUSE * columns and f.k * f.m * f.size > 2 * CACHED)
+    pack_lhs = f.lhs.computed or "m" in f.symbolic or (min(f.n, wide) >= 4 * REUSE * columns and f.k * f.m * f.size > 2 * CACHED)
     pack = {(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[pack_lhs, pack_rhs]
     return Tile(rows, columns, width, depth, tall, wide, pack, share, grain, "+".join(flips) or "none")
 
 
-def tiles_near(tile: Tile, note: str, vector_bits: int) -> Iterator[Tile]:
+def tiles_near(tile: Tile, product: MatrixProduct, vector_bits: int) -> Iterator[Tile]:
     """Tiles to try for a product beside `tile`: other blocks and panels, tasks, packing, and other register tiles that fit."""
-    f = _Facts.parse(note)
+    f = _Facts.of(product)
     width = max(1, vector_bits // (8 * f.size))
     depths = sorted({max(1, tile.depth // 2), tile.depth, 2 * tile.depth}, key=lambda n: n != tile.depth)
     for depth, tall, wide in itertools.product(depths, (1, 0.5, 2), (1, 0.5, 2)):
@@ -92,7 +93,7 @@ def tiles_near(tile: Tile, note: str, vector_bits: int) -> Iterator[Tile]:
     yield from (evolve(tile, grain=n) for n in (max(1, tile.grain // 2), 2 * tile.grain))
     # What lies across the way it is read must be packed; the rest may be.
     for lhs, rhs in itertools.product((False, True), repeat=2):
-        if (lhs or f.lhs.rstrip("*") in ("k", "m")) and (rhs or f.rhs.rstrip("*") == "n"):
+        if (lhs or f.lhs.along in ("k", "m")) and (rhs or f.rhs.along == "n"):
             yield evolve(tile, pack={(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[lhs, rhs])
     for depth, (rows, columns, lanes) in itertools.product(depths, _register_tiles(f, width, 16 if vector_bits <= 256 else 32)):
         yield evolve(
@@ -119,7 +120,7 @@ def _register_tiles(f: _Facts, width: int, registers: int) -> Iterator[tuple[int
 
 def _row_times_matrix(f: _Facts, width: int) -> Tile | None:
     """One row times a matrix that lies along its rows: read once, a few rows at a time."""
-    if f.rhs != "n" or f.n < width or f.k * f.n < STREAM // 4:
+    if f.rhs != STRAIGHT or f.n < width or f.k * f.n < STREAM // 4:
         return None
     columns = min(8, f.n // width) * width
     tasks = max(1, min(TASKS, f.outer * f.k * f.n // STREAM))

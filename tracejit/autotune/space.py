@@ -55,13 +55,13 @@ def _on_grid(default: Schedule) -> Iterator[Schedule]:
 
 
 def _on_processor(kernel: Kernel, target: Target, default: Schedule) -> Iterator[Schedule]:
-    product = next((n for n in kernel.notes if n.startswith("product ")), None)
+    product = kernel.product
     if product is not None:
         given = [d for d in default.directives if isinstance(d, Tile)]
         usual = product_tile(product, target.vector_bits)
         for tile in [*given, *([usual] if usual is not None and usual not in given else [])]:
             yield from (Schedule((t,)) for t in tiles_near(tile, product, target.vector_bits))
-        kernel = evolve(kernel, notes=tuple(n for n in kernel.notes if n != product))
+        kernel = evolve(kernel, product=None)
         yield heuristic_schedule(kernel, target.vector_bits)
         if given:
             return

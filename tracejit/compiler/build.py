@@ -17,10 +17,9 @@ from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.compose import FormEquation, Group, compose
-from tracejit.ir.passes.contract import compose_product, product_note
+from tracejit.ir.passes.contract import product_group
 from tracejit.ir.passes.fuse import fuse
 from tracejit.ir.passes.merge_loops import merge_loops
-from tracejit.ir.passes.product import find_product
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule, Tile, apply
@@ -170,7 +169,7 @@ class _Builder:
         name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{self.c.names[0]}"
         layout_of = lambda v: self.buffers[v].layout  # noqa: E731
         kernel, parameters = compose(group, name, layout_of)
-        product = find_product(group)
+        product = product_group(group, name, layout_of)
         # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
         key = self.c.kernels.key(kernel)
         known = self.c.kernels.made.get(key) if product is None else None
@@ -187,15 +186,12 @@ class _Builder:
         before = kernel
         kernel = collapse(merge_loops(kernel))
         if product is not None:
-            kernel = evolve(kernel, notes=(*kernel.notes, product_note(group, product, layout_of)))
+            kernel = evolve(kernel, product=product.description())
         schedule = self.c.schedule(kernel)
         scheduled = apply(kernel, schedule)
         tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
-        tiled = None
         if product is not None and tile is not None:
-            scheduled, parameters = compose_product(group, name, layout_of, product, tile)
-        elif product is not None:
-            tiled = lambda tile: compose_product(group, name, layout_of, product, tile)[0]  # noqa: E731
+            scheduled = product.tiled(tile)
         if config.checks:
             from tracejit.ir.check import check_kernel
 
@@ -206,7 +202,7 @@ class _Builder:
         if product is None:
             self.c.kernels.made[key] = (scheduled, names, schedule)
         by_name = {b.name: v for v, b in parameters.items()}
-        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule, tiled))
+        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule, product))
 
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""

@@ -34,10 +34,10 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "For", "If",
-    "index_const", "Kernel", "Lambda", "Load", "nested", "Op", "Operand", "operands_of", "PARALLEL", "Prefix", "Read", "results_of",
-    "Role", "ROLES", "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "used", "Value", "walk", "While",
-    "yielded",
+    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "Factor",
+    "For", "If", "index_const", "Kernel", "Lambda", "Load", "MatrixProduct", "nested", "Op", "Operand", "operands_of", "PARALLEL",
+    "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "used",
+    "Value", "walk", "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -384,16 +384,45 @@ Statement: TypeAlias = Op | Read | Load | Store | Alloc | For | While | If | Ato
 Block: TypeAlias = tuple[Statement, ...]
 
 
+@frozen
+class Factor:
+    """How the elements of a matrix that is multiplied are reached.
+
+    along: the axis along which it lies contiguously in memory, "m", "n" or "k"; "x" for none.  computed: an element is more than one load.
+    """
+
+    along: str
+    computed: bool = False
+
+
+@frozen
+class MatrixProduct:
+    """What a kernel multiplies: `outer` times (m x k) by (k x n).  epilogue: what follows costs so many vector adds an element."""
+
+    dtype: str
+    outer: Extent
+    m: Extent
+    n: Extent
+    k: Extent
+    lhs: Factor
+    rhs: Factor
+    epilogue: int = 0
+
+
 @frozen(eq=False)
 class Kernel:
-    """A named loop nest.  `buffers` in argument order; `outputs` are the names of those written; `dims` the symbolic extents used."""
+    """A named loop nest.
+
+    `buffers` in argument order; `outputs` are the names of those written; `dims` the symbolic extents used; `product` says what it
+    multiplies if it is the plain loops of a matrix product.
+    """
 
     name: str
     buffers: tuple[Buffer, ...]
     outputs: frozenset[str]
     body: Block
     dims: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    product: MatrixProduct | None = None
 
     def with_body(self, body: Block) -> Kernel:
         return evolve(self, body=body)

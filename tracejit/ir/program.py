@@ -14,12 +14,13 @@ others walk them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const, Kernel
-from tracejit.ir.schedule import Schedule, Tile
+from tracejit.ir.passes.contract import ProductGroup
+from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
 
@@ -48,13 +49,13 @@ class ProgramBuffer:
 class Launch:
     """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it.
 
-    tiled: for a matrix product in plain loops, what makes its kernel for a tile; its buffers have the names of the kernel's.
+    product: of a matrix product what its kernel is made of, for other tiles.
     """
 
     kernel: Kernel
     arguments: tuple[ProgramBuffer, ...]
     schedule: Schedule = Schedule()
-    tiled: Callable[[Tile], Kernel] | None = None
+    product: ProductGroup | None = None
 
 
 @frozen(eq=False)

@@ -322,7 +322,7 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the wal
 
 def _check_tile(kernel: Kernel, d: Tile) -> None:
     """A tile replaces the loops of a kernel that is a matrix product; `ir.passes.contract` builds what it says."""
-    if not any(note.startswith("product ") for note in kernel.notes):
+    if kernel.product is None:
         raise ScheduleError(f"{d}: kernel {kernel.name} is no matrix product")
     if min(d.rows, d.columns, d.depth, d.tall, d.wide, d.grain) < 1 or d.width < 1 or d.width & (d.width - 1):
         raise ScheduleError(f"{d}: sizes must be positive, the width a power of two")

@@ -25,33 +25,52 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tracejit.ir.jaxpr import Var
-from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Kernel, Load, Op, Operand, Store, Value, index_const
+from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Factor, Kernel, Load, MatrixProduct, Op, Operand, Store, Value, index_const
 from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, defined_by, finish, parameters_of
-from tracejit.ir.passes.product import Product, epilogue_cost
+from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
 from tracejit.ir.schedule import Tile
 from tracejit.ir.types import Extent, prod
+from tracejit.support.nodes import frozen
 
-__all__ = ["compose_product", "product_note"]
-
-
-def product_note(group: Group, p: Product, layout_of: Callable[[Var], str]) -> str:
-    """`product f32 outer 1 m 64 n 64 k 64 lhs k rhs n epilogue 0`: extents (`?` symbolic) and how each operand lies in memory.
-
-    An operand is named by the axis along which it is contiguous (`x` for none); `*` marks one that must be packed since it is computed.
-    """
-    outer, m, n, k = p.extent(p.outer), p.extent(p.rows), p.extent((p.column,)), prod(p.form.over)
-    show = lambda x: str(x) if isinstance(x, int) else "?"  # noqa: E731
-    buffers, _ = parameters_of(group, layout_of)
-    lhs, rhs = (_orientation(group, buffers, p, side) for side in (0, 1))
-    dtype = p.form.init[0].dtype
-    sizes = f"outer {show(outer)} m {show(m)} n {show(n)} k {show(k)}"
-    return f"product {dtype} {sizes} lhs {lhs} rhs {rhs} epilogue {round(epilogue_cost(group, p))}"
+__all__ = ["ProductGroup", "product_group"]
 
 
-def _orientation(group: Group, buffers: dict[Var, Buffer], p: Product, side: int) -> str:
+@frozen(eq=False)
+class ProductGroup:
+    """A group that is built around a matrix product: what its kernels are made of, whatever the tile."""
+
+    group: Group
+    name: str
+    product: Product
+    buffers: dict[Var, Buffer]
+    dims: tuple[str, ...]
+
+    def description(self) -> MatrixProduct:
+        """What is multiplied, and how the operands lie in memory."""
+        p = self.product
+        extents = p.extent(p.outer), p.extent(p.rows), p.extent((p.column,)), prod(p.form.over)
+        lhs, rhs = (_reached(self.group, self.buffers, p, side) for side in (0, 1))
+        return MatrixProduct(p.form.init[0].dtype, *extents, lhs, rhs, round(epilogue_cost(self.group, p)))
+
+    def tiled(self, tile: Tile) -> Kernel:
+        """The kernel for a tile, all its loops scheduled; its buffers are those of the plain one."""
+        t = _Contraction(Composer(self.group, dict(self.buffers)), self.product, tile)
+        t.kernel()
+        parameters = tuple(dict.fromkeys(self.buffers[v] for v in (*self.group.inputs, *self.group.outputs)))
+        outputs = frozenset(self.buffers[v].name for v in self.group.outputs)
+        return Kernel(self.name, parameters, outputs, finish(t.c.root), self.dims)
+
+
+def product_group(group: Group, name: str, layout_of: Callable[[Var], str]) -> ProductGroup | None:
+    """The group as a matrix product, if it is one."""
+    product = find_product(group)
+    return None if product is None else ProductGroup(group, name, product, *parameters_of(group, layout_of))
+
+
+def _reached(group: Group, buffers: dict[Var, Buffer], p: Product, side: int) -> Factor:
     """How an operand's elements are reached, found by composing one of them."""
-    t = Tiler(Composer(group, buffers), p, Tile(1, 1, 1, 1, 1, 1))
+    t = Tiler(Composer(group, dict(buffers)), p, Tile(1, 1, 1, 1, 1, 1))
     scope = t.c.root
     chain: list[Scope] = []
     for _ in range(3):
@@ -76,7 +95,7 @@ def _orientation(group: Group, buffers: dict[Var, Buffer], p: Product, side: int
     names = {k: "k", free: "m" if side == 0 else "n", None: "x"}
     best = names[max(votes, key=votes.count)] if votes else "x"
     flat = len(p.depth) > 1 or (side == 0 and len(p.rows) > 1)  # several axes are counted as one
-    return best + ("*" if not plain or len(loads) != 1 or flat or best == "x" else "")
+    return Factor(best, computed=not plain or len(loads) != 1 or flat or best == "x")
 
 
 _Steps: TypeAlias = "dict[Value, int | None]"
@@ -116,17 +135,6 @@ def _moves(s: Op, steps: dict[Any, _Steps]) -> _Steps:
 
 
 # -- the kernel ----------------------------------------------------------------------------------------------------------------------------
-def compose_product(
-    group: Group, name: str, layout_of: Callable[[Var], str], product: Product, tile: Tile
-) -> tuple[Kernel, dict[Var, Buffer]]:
-    """The tiled kernel of a group, all its loops scheduled, and the buffer of each variable it reads or stores."""
-    buffers, symbols = parameters_of(group, layout_of)
-    t = _Contraction(Composer(group, buffers), product, tile)
-    t.kernel()
-    parameters = tuple(dict.fromkeys(buffers[v] for v in (*group.inputs, *group.outputs)))
-    return Kernel(name, parameters, frozenset(buffers[v].name for v in group.outputs), finish(t.c.root), symbols), buffers
-
-
 class _Contraction(Tiler):
     """Tiles, tasks, and the kernel around them."""
 

@@ -1,7 +1,9 @@
 """Kernels as text.
 
-    kernel    = "kernel" name "(" [buffer ["out"], ...] ")" ["dims(" name, ... ")"] ["notes(" string, ... ")"] block
+    kernel    = "kernel" name "(" [buffer ["out"], ...] ")" ["dims(" name, ... ")"] [product] block
     buffer    = name ":" dtype "[" extent, ... "]" layout [space] ["align" n]          (space only where it is not global)
+    product   = "product" "(" dtype "," outer "," m "," n "," k "," factor "," factor "," epilogue ")"                extents
+    factor    = ("m" | "n" | "k" | "x") ["computed"]
     block     = "{" statement* ["yield" operand*] "}"                                 statements end at a line's end or at ";"
     statement = value "=" op operand*
               | value "=" "load" name "[" operand, ... "]"
@@ -32,7 +34,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir import kernel as k
-from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
+from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, MatrixProduct, Operand, Statement, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.jaxpr import mark_line
 from tracejit.ir.text.syntax import syntax_of
@@ -121,9 +123,9 @@ class KernelPrinter:
     def kernel(self, kernel: Kernel) -> None:
         parameters = [self.declare(b) + (" out" if b.name in kernel.outputs else "") for b in kernel.buffers]
         dims = f" dims({', '.join(kernel.dims)})" if kernel.dims else ""
-        notes = f" notes({', '.join(map(repr, kernel.notes))})" if kernel.notes else ""
+        product = f" {_print_product(kernel.product)}" if kernel.product is not None else ""
         self.indent = ""
-        self.write(f"kernel {_quoted(kernel.name)}({', '.join(parameters)}){dims}{notes} {{")
+        self.write(f"kernel {_quoted(kernel.name)}({', '.join(parameters)}){dims}{product} {{")
         self.block(kernel.body)
         self.write("}")
 
@@ -235,6 +237,11 @@ def _print_axis(axis: Axis) -> str:
     if axis.width == 1 and axis.factor == 1:
         return "" if axis.kind == "serial" else f" {axis.kind}"
     return f" {axis.kind}({axis.width}, {axis.factor})"
+
+
+def _print_product(p: MatrixProduct) -> str:
+    sides = [f"{side.along} computed" if side.computed else side.along for side in (p.lhs, p.rhs)]
+    return f"product({', '.join([p.dtype, *map(str, (p.outer, p.m, p.n, p.k)), *sides, str(p.epilogue)])})"
 
 
 def print_kernel(kernel: Kernel) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir import kernel as k
-from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, Operand, Value
+from tracejit.ir.kernel import Axis, Block, Buffer, Const, Factor, Kernel, Lambda, MatrixProduct, Operand, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.kernel import inferred_dtype
 from tracejit.ir.text.syntax import statement_of_word, syntax_of, tokens_of
 from tracejit.ir.text.tokens import Tokens, parse_extent
+from tracejit.ir.types import Extent
 from tracejit.support.nodes import evolve
 
 __all__ = ["parse_kernel"]
@@ -39,11 +40,28 @@ class _Parser:
                 tokens.skip_lines()
                 tokens.expect(")")
                 break
-        dims, notes = self.listed("dims", tokens.name), self.listed("notes", tokens.string)
+        dims, product = self.listed("dims", tokens.name), self.product() if tokens.accept("product") else None
         body, yields, _ = self.block()
         if yields:
             tokens.fail("a kernel yields nothing", back=1)
-        return Kernel(name, tuple(buffers), frozenset(outputs), body, tuple(dims), tuple(notes))
+        return Kernel(name, tuple(buffers), frozenset(outputs), body, tuple(dims), product)
+
+    def product(self) -> MatrixProduct:
+        tokens = self.tokens
+        tokens.expect("(")
+        dtype = tokens.dtype()
+        extents: list[Extent] = []
+        for _ in range(4):
+            tokens.expect(",")
+            extents += tokens.extents(",")
+        sides: list[Factor] = []
+        for _ in range(2):
+            tokens.expect(",")
+            sides.append(Factor(tokens.name("an axis: m, n, k or x"), tokens.accept("computed")))
+        tokens.expect(",")
+        epilogue = tokens.integer()
+        tokens.expect(")")
+        return MatrixProduct(dtype, *extents, *sides, epilogue)  # pyright: ignore[reportCallIssue]  (four and two)
 
     def symbol(self, what: str) -> str:
         return self.tokens.string() if self.tokens.peek[:1] in ("'", '"') else self.tokens.name(what)
