@@ -185,7 +185,8 @@ def test_einsum_casts_into_out_by_the_rule_safe(of: str, dtype: str):
 
 
 WIDE_AND_NARROW = [
-    "np.sum(x, 0, out=z)", "np.prod(x, 0, out=z)", "np.mean(x, 0, out=z)", "np.var(x, 0, out=z)", "np.std(x, 0, out=z)", "np.ptp(x, 0, out=z)",
+    "np.sum(x, 0, out=z)", "np.prod(x, 0, out=z)", "np.mean(x, 0, out=z)", "np.var(x, 0, out=z)", "np.std(x, 0, out=z)",
+    "np.ptp(x, 0, out=z)",
     "np.einsum('ij->j', x, out=z)", "np.einsum('ij,ij->j', x, x, out=z)", "np.nansum(x, 0, out=z)", "np.nanvar(x, 0, out=z)",
     "x.ptp(0, z) if hasattr(x, 'ptp') else x.sum(0, None, z)", "x.trace(out=z[0, ...])", "np.trace(x, out=z[0, ...])",
     "np.add.reduce(x, 0, out=z)", "np.max(x, 0, out=z)", "np.dot(x[0], x, out=z)", "np.average(x, 0)",
