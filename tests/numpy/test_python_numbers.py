@@ -488,3 +488,14 @@ def test_members_of_a_list_are_converted_each_by_itself(name: str, dtype: str):
                 tj.jit(function)(np.zeros(2, dtype), a, b)
             continue
         np.testing.assert_array_equal(tj.jit(function)(np.zeros(2, dtype), a, b), expected, f"{a!r}, {b!r}")
+
+
+def test_the_one_quotient_that_outgrows_64_bits():
+    for function in (lambda a, b: a // b, lambda a, b: divmod(a, b)[0], lambda a, b: (a - 1) // b):
+        for a, b in ((-(2**63), -1), (-(2**63) + 1, -1), (7, -1), (-(2**60), 3)):
+            expected = function(a, b)
+            if not -(2**63) <= expected < 2**63 or a - 1 < -(2**63):
+                with pytest.raises(OverflowError):
+                    tj.jit(function)(a, b)
+            else:
+                assert tj.jit(function)(a, b) == expected

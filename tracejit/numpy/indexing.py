@@ -20,10 +20,10 @@ from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
 from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
-from tracejit.numpy.views import Rearranged, view
+from tracejit.numpy.views import Rearranged, of_a_number, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
-from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
+from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, TracerError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
@@ -208,6 +208,8 @@ def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
         return _gather(x, found, checked)
     view = read_view(x, found)
     parts = index if isinstance(index, tuple) else (index,)
+    if x.is_scalar and isinstance(view, Tracer) and (found.shape or Ellipsis in parts):
+        return of_a_number(view)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
         return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
@@ -382,7 +384,12 @@ def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
 def assign(x: Any, index: Any, value: Any) -> None:
-    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around."""
+    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around.
+
+    Raises: TracerError if x is a number.
+    """
+    if isinstance(x, Tracer) and x.is_scalar:
+        raise TracerError("a number has no elements to change, in NumPy neither; make it an array (np.array(x))", location=user_location())
     if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
         value = fitting(value, x.dtype)
     setitem(x, index, value)

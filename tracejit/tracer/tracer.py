@@ -696,7 +696,7 @@ def _is_no_number(x: Tracer, other: Any) -> bool:
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
-_GROWING = ("add", "sub", "mul", "pow", "lshift")
+_GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 """Operators by which integers outgrow 64 bits."""
 
 

@@ -39,14 +39,6 @@ def join_modules(program: str, entry: str) -> str:
     return "\n".join(out)
 
 
-PASSES = "early-cse"
-"""What runs between our text and LLVM's code generation.
-
-It folds comparisons that ranges of values decide and merges equal addresses, which saves more time in code generation than it takes.
-Constants that appear only there may abort the process (LLVM 22, two equal ones as vectors).
-"""
-
-
 def status_error(status: int) -> Exception:
     """What a program's status means that is neither 0 nor -1 (an exception is set)."""
     if status == OUT_OF_MEMORY:
@@ -61,7 +53,7 @@ class CompiledProgram:
         self.program = program
         self.slots = slots_of(program, scalars)
         self.code = join_modules(emit_program(program, scalars=scalars), entry)
-        self.library = llvm.load(self.code, passes=PASSES)
+        self.library = llvm.load(self.code)
         self.address = self.library.address("program")
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
 
