@@ -214,7 +214,8 @@ def _rest(a: Range, b: Range) -> Range:
 
 _COMPUTED: dict[str, Callable[..., Range]] = {
     "convert": lambda a: a, "add": total, "sub": difference, "min": least, "max": greatest, "and": _masked, "shr": _shifted,
-    "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING, "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
+    "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
+    "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
 }  # fmt: skip
 """How the range of a result follows from those of the operands, for operations of `ir.scalar`."""
 
