@@ -799,3 +799,90 @@ def test_gradients_at_the_smallest_extents(n: int):
         for gradient in (tj.grad(f), tj.jit(tj.grad(f)), tj.jacfwd(f)):
             np.testing.assert_allclose(gradient(x), np.array(numeric).reshape(n), rtol=1e-6, atol=1e-8)
         assert tj.jit(tj.hessian(f))(x).shape == (n, n)
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "part": lambda x: x[1:4, :2], "reversed": lambda x: x[::-1, 1:][:3, :2], "more axes": lambda x: x[None, 1:4, :2][0],
+    "T": lambda x: x.T[:3, 1:3], "reshape": lambda x: x.reshape(6, 2)[2:5], "ravel": lambda x: x.ravel()[3:9].reshape(3, 2),
+    "swapped": lambda x: np.swapaxes(x, 0, 1)[:3, 1:3], "row": lambda x: x[2][:2], "element": lambda x: x[1, 1],
+    "of rank 0": lambda x: x[1, 1, ...], "broadcast": lambda x: np.broadcast_to(x[0, :2], (3, 2)),
+    "diagonal": lambda x: np.diagonal(x)[:2], "flip": lambda x: np.flip(x)[:3, :2], "split": lambda x: np.split(x, 2)[1][:1, :2],
+}  # fmt: skip
+OF_VIEWS: dict[str, Callable[[Any, Any], Any]] = {
+    "times": lambda q, v: (q * v).sum(), "by": lambda q, v: (v / (q * q + 2)).sum(),
+    "product": lambda q, v: (q @ (v + np.zeros((3, 2))).T).sum(),
+    "twice": lambda q, v: (q * q * v + v * q).sum(), "only": lambda q, v: (np.sin(v) + q).sum() * q[0, 0],
+}  # fmt: skip
+
+
+def _here(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any, q: Any) -> Any:
+    v = view(x)
+    return g(q, v)
+
+
+def _closed_over_after_a_write(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any, q: Any) -> Any:
+    v = view(x)
+    x += 1.5
+    return g(q, v)
+
+
+def _in_a_loop(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any, q: Any) -> Any:
+    out = np.zeros(q.shape)
+    for _ in tj.range(2):
+        v = view(x)
+        out += g(q, v)
+        x[1:] *= 0.5
+    return out
+
+
+def _of_an_outer_view_in_a_loop(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any, q: Any) -> Any:
+    v, out = view(x), np.zeros(q.shape)
+    for _ in tj.range(3):
+        out += g(q, v)
+        x *= 0.5
+    return out
+
+
+def _of_a_part(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any, q: Any) -> Any:
+    bigger = np.concatenate([q, q])
+    bigger[:3] -= g(bigger[3:], view(x))
+    return bigger
+
+
+@pytest.mark.parametrize("place", [_here, _closed_over_after_a_write, _in_a_loop, _of_an_outer_view_in_a_loop, _of_a_part])
+@pytest.mark.parametrize("name", OF_VIEWS)
+def test_derivatives_take_views_of_arrays_around(place: Any, name: str):
+    f = OF_VIEWS[name]
+    kinds: list[Callable[[Any, Any], Any]] = [
+        lambda q, v: tj.grad(lambda q: f(q, v))(q), lambda q, v: tj.grad(f)(q, v),
+        lambda q, v: tj.linearize(lambda q: f(q, v), q)[1](q + 1) + 0 * q, lambda q, v: tj.jit(lambda q: tj.grad(lambda q: f(q, v))(q))(q),
+    ]  # fmt: skip
+
+    def numeric(q: Any, v: Any) -> Any:
+        return np.array([[(f(q + 1e-6 * e, v) - f(q - 1e-6 * e, v)) / 2e-6 for e in row] for row in np.eye(6).reshape(3, 2, 3, 2)])
+
+    def along(q: Any, v: Any) -> Any:
+        return (numeric(q, v) * (q + 1)).sum() + 0 * q
+
+    q = np.linspace(-1, 1.5, 6).reshape(3, 2)
+    for view in VIEWS.values():
+        for kind, g in enumerate(kinds):
+            x = np.arange(12.0).reshape(4, 3) / 7
+            expected = place(along if kind == 2 else numeric, view, x.copy(), q.copy())
+            found = tj.jit(lambda x, q: place(g, view, x, q))(x.copy(), q.copy())  # noqa: B023
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_pullback_keeps_the_values_that_the_views_had():
+    def f(x: Any, y: Any) -> Any:
+        v, w = y[::-1], x[1:]
+        out, pullback = tj.vjp(lambda q: np.sin(q) * q * w[0], v)
+        y[:] = 0
+        w[:] = 7
+        return out, pullback(np.ones(3))
+
+    x, y = np.array([2.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
+    out, (cotangent,) = tj.jit(f)(x.copy(), y.copy())
+    q = y[::-1]
+    np.testing.assert_allclose(out, np.sin(q) * q * 3)
+    np.testing.assert_allclose(cotangent, (np.cos(q) * q + np.sin(q)) * 3)

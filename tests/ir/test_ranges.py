@@ -141,3 +141,44 @@ def test_comparisons_of_what_wraps_around(f: Any, dtype: str):
     x = np.array([0, 1, 3, 1], dtype)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("name", ["convert", "add", "sub", "min", "max", "and", "shr", "lshr", "idiv", "irem", "select"])
+@pytest.mark.parametrize("dtype", ["u8", "i8", "i32", "u64", "i64"])
+def test_what_is_computed_lies_in_its_range(name: str, dtype: str):
+    """Of operands that are themselves computed (masked, shifted, the rest of a division), with every operation of `ir.scalar` as oracle."""
+    rng = np.random.default_rng(0)
+    numpy_dtype = DTYPES[dtype]
+    limits = np.iinfo(numpy_dtype)
+    edges = [limits.min, limits.max, 0, 1, 2, 3, 7, 100]
+
+    def narrowed(ranges: IndexRanges) -> tuple[Value | Const, Any]:
+        """An operand, and values that it may have."""
+        number = int(edges[rng.integers(len(edges))])
+        if rng.random() < 0.3:
+            return Const(number, dtype), np.full(400, number, numpy_dtype)
+        x, y = Value(dtype), Value(dtype)
+        values = np.concatenate([rng.integers(limits.min, limits.max, 392, dtype=numpy_dtype, endpoint=True), np.array(edges, numpy_dtype)])
+        op = ("and", "irem", "shr", "max")[rng.integers(4)]
+        ranges.computed(y, op, (x, Const(number, dtype)))
+        return y, OPS[op].impl(numpy_dtype, values, np.full_like(values, number))
+
+    for _ in range(300):
+        ranges = IndexRanges()
+        (a, x), (b, y) = narrowed(ranges), narrowed(ranges)
+        result = ("u8", "i8", "i64", "bool", "i16")[rng.integers(5)] if name == "convert" else dtype
+        out = Value(result)
+        if name == "select":
+            constant, want = ranges.computed(out, name, (Value("bool"), a, b)), np.concatenate([x, y])
+        elif name == "convert":
+            constant, want = ranges.computed(out, name, (a,)), OPS[name].impl(DTYPES[result], x)
+        else:
+            constant, want = ranges.computed(out, name, (a, b)), OPS[name].impl(numpy_dtype, x, y)
+        if constant is not None:
+            assert np.all(want == constant.value), (name, a, b, constant)
+        for test in ("lt", "gt", "eq", "ge"):
+            for number in edges:
+                if np.can_cast(np.min_scalar_type(number), DTYPES[result]) and result != "bool":
+                    folded = ranges.fold(test, (out, Const(number, result)))
+                    if folded is not None:
+                        assert np.all(OPS[test].impl(None, want, DTYPES[result].type(number)) == folded.value), (name, a, b, test, number)

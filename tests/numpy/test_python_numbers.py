@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -447,3 +448,54 @@ def test_putmask_casts_arrays_by_the_rule_safe_and_wraps_scalars():
 
             x = np.arange(5).astype(dtype)
             assert outcome(f, x) == outcome(tj.jit(f), x), value
+
+
+BIG = (np.int64(2**62 + 1), np.uint64(2**63 + 3), 2.5, 2**62 + 1)
+
+
+def _stored_all(x: Any, a: Any, b: Any) -> Any:
+    x[:] = [a, b]
+    return x
+
+
+def _stored_flat(x: Any, a: Any, b: Any) -> Any:
+    x.flat[:] = [a, b]
+    return x
+
+
+def _stored_flat_all(x: Any, a: Any, b: Any) -> Any:
+    x.flat = [a, b]
+    return x
+
+
+STORED = {
+    "array": lambda x, a, b: np.array([a, b], x.dtype), "asarray": lambda x, a, b: np.asarray([a, b], dtype=x.dtype),
+    "nested": lambda x, a, b: np.array([[a], [b]], x.dtype), "slice": _stored_all, "flat": _stored_flat, "flat =": _stored_flat_all,
+    "arrays": lambda x, a, b: np.array([np.full(2, a), np.full(2, b)], x.dtype),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i1", "u1", "f8"])
+@pytest.mark.filterwarnings("ignore")
+def test_members_of_a_list_are_converted_each_by_itself(name: str, dtype: str):
+    function = STORED[name]
+    for a, b in [*itertools.product(BIG, BIG), (np.int64(300), 1), (np.int64(-1), 2.5), (np.float64(300.5), 1), (True, 2.5)]:
+        try:
+            expected = function(np.zeros(2, dtype), a, b)
+        except OverflowError:
+            with pytest.raises(OverflowError):
+                tj.jit(function)(np.zeros(2, dtype), a, b)
+            continue
+        np.testing.assert_array_equal(tj.jit(function)(np.zeros(2, dtype), a, b), expected, f"{a!r}, {b!r}")
+
+
+def test_the_one_quotient_that_outgrows_64_bits():
+    for function in (lambda a, b: a // b, lambda a, b: divmod(a, b)[0], lambda a, b: (a - 1) // b):
+        for a, b in ((-(2**63), -1), (-(2**63) + 1, -1), (7, -1), (-(2**60), 3)):
+            expected = function(a, b)
+            if not -(2**63) <= expected < 2**63 or a - 1 < -(2**63):
+                with pytest.raises(OverflowError):
+                    tj.jit(function)(a, b)
+            else:
+                assert tj.jit(function)(a, b) == expected

@@ -135,3 +135,23 @@ def test_errors_name_the_fault_and_the_line(expression: str, error: Any, message
     with pytest.raises(error, match=message) as caught:
         tj.jit(lambda x: f(np, x))(np.zeros(2))
     assert "user_program.py" in str(caught.value)
+
+
+def test_rows_of_a_bare_mask_are_conditions():
+    x = np.arange(-4.0, 12.0).reshape(4, 4)
+
+    def of_rows(x: Any) -> Any:
+        return np.piecewise(x, np.array([x[0] > -3, x[0] > 2, x[0] < -3]), [1.0, 2.0, lambda y: 2 * y])
+
+    def of_all(x: Any) -> Any:
+        return np.piecewise(x[1], x[1] > 1, [5.0])
+
+    def of_listed_rows(x: Any) -> Any:
+        return np.piecewise(x, [x[:, 0] > 1, x[:, 1] > 5], [lambda y: -y, 3.0])
+
+    for f in (of_rows, of_all, of_listed_rows):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+    with pytest.raises(IndexError):
+        tj.jit(of_rows)(x[:3])
+    with pytest.raises(ValueError, match="conditions"):
+        tj.jit(lambda x: np.piecewise(x, x > 0, [1.0]))(x)

@@ -176,3 +176,51 @@ def test_a_view_is_written_with_another_view_of_its_array(statement: str):
         mine, theirs = (np.asarray(np.arange(9.0).reshape(3, 3), order=order) for _ in range(2))
         np.testing.assert_array_equal(tj.jit(scope["f"])(mine), scope["f"](theirs))
         np.testing.assert_array_equal(mine, theirs)
+
+
+MADE_OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "s[None]": lambda s: s[None], "s[...]": lambda s: s[...], "s.reshape(1)": lambda s: s.reshape(1),
+    "s.reshape(-1, 1)": lambda s: s.reshape(-1, 1), "s.ravel()": lambda s: s.ravel(), "np.reshape": lambda s: np.reshape(s, 1),
+    "np.ravel": np.ravel, "np.expand_dims": lambda s: np.expand_dims(s, 0), "np.atleast_1d": np.atleast_1d,
+    "np.atleast_2d": np.atleast_2d, "np.asarray": np.asarray, "s.reshape((1, 1))[0]": lambda s: s.reshape((1, 1))[0],
+    "np.broadcast_to": lambda s: np.broadcast_to(s, 2).copy(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE_OF_NUMBERS)
+def test_arrays_made_of_numbers_are_no_views_of_them(name: str):
+    make = MADE_OF_NUMBERS[name]
+
+    def of_a_result(x: Any, _: Any) -> Any:
+        s = x.max()
+        v = make(s)
+        v[...] = 9
+        v += 1
+        return s, v, x
+
+    def of_an_element(x: Any, _: Any) -> Any:
+        s = x[1]
+        v = make(s)
+        np.negative(v, out=v)
+        return s, v, x
+
+    def of_an_argument(_: Any, s: Any) -> Any:
+        v = make(s)
+        v[...] = 9
+        return s, v
+
+    for f in (of_a_result, of_an_element, of_an_argument):
+        x, s = np.array([3.0, 5.0]), np.float64(4)
+        for found, expected in zip(tj.jit(f)(x.copy(), s), f(x.copy(), s), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_numbers_have_no_elements_to_change():
+    def f(x: Any) -> Any:
+        s = x.max()
+        s[...] = 1
+        return s
+
+    for function in (f, tj.jit(f)):
+        with pytest.raises(TypeError):
+            function(np.ones(2))

@@ -7,6 +7,7 @@ comparisons and clamps of indices that cannot go out of range fold away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from tracejit.ir.kernel import Const, Operand, Value
@@ -107,7 +108,7 @@ def greatest(a: Range, b: Range) -> Range:
 
 
 class IndexRanges:
-    """Ranges of loop indices, of what is computed from them by constants, and of what was a narrower integer.
+    """Ranges of the integers of a kernel: of loop indices, of dtypes, and of what is computed from them.
 
     folded: how often `fold` found something: then other operations may be dead.
     """
@@ -121,19 +122,22 @@ class IndexRanges:
         if isinstance(lower, Const) and isinstance(upper, Const):
             self._known[index] = lower.value, upper.value - 1
 
-    def computed(self, out: Value, name: str, args: tuple[Operand, ...]) -> None:
-        """Note that `out = name(*args)`."""
-        if out.dtype != "i64":
-            return
-        if name == "convert" and args[0].dtype in _NARROW:
-            self._known[out] = _NARROW[args[0].dtype]
-        if name not in ("add", "sub"):
-            return
-        a, b = self._of(args[0]), self._of(args[1])
-        if a is not None and b is not None:
-            low, high = (a[0] + b[0], a[1] + b[1]) if name == "add" else (a[0] - b[1], a[1] - b[0])
-            if all(not isinstance(end, int) or -(2**63) <= end < 2**63 for end in (low, high)):  # else it may wrap around
-                self._known[out] = low, high
+    def computed(self, out: Value, name: str, args: tuple[Operand, ...]) -> Const | None:
+        """Note that `out = name(*args)`; the constant that it is, if no other value is in range."""
+        rule = _COMPUTED.get(name)
+        if rule is None or out.dtype not in _HOLDS:
+            return None
+        ranges = [self._of(x) for x in args]
+        if None in ranges or (name not in _OF_EXTENTS and any(not isinstance(end, int) for ends in ranges for end in ends or ())):
+            return None
+        low, high = rule(*ranges)
+        if low is None or high is None or not _fits(low, high, out.dtype):
+            return None
+        self._known[out] = low, high
+        if isinstance(low, int) and isinstance(high, int) and low == high:
+            self.folded += 1
+            return Const(bool(low) if out.dtype == "bool" else low, out.dtype)
+        return None
 
     def fold(self, name: str, args: tuple[Operand, ...]) -> Operand | None:
         """The operand that `name(*args)` equals for all values in range; None if that is not one for all."""
@@ -151,8 +155,6 @@ class IndexRanges:
             return None
         if name == "select":
             return (args[1] if args[0].value else args[2]) if isinstance(args[0], Const) else None
-        if args[0].dtype != "i64":
-            return None
         a, b = self._of(args[0]), self._of(args[1])
         if a is None or b is None:
             return None
@@ -172,13 +174,60 @@ class IndexRanges:
                 return None
 
     def _of(self, x: Operand) -> tuple[Extent, Extent] | None:
-        return (x.value, x.value) if isinstance(x, Const) else self._known.get(x)
+        if isinstance(x, Const):
+            return (x.value, x.value) if x.dtype in _HOLDS else None
+        return self._known.get(x) or _ALL.get(x.dtype)
 
 
-_NARROW: dict[str, tuple[Extent, Extent]] = {"bool": (0, 1)}
-for _bits in (8, 16, 32):
-    _NARROW[f"i{_bits}"] = -(2 ** (_bits - 1)), 2 ** (_bits - 1) - 1
-    _NARROW[f"u{_bits}"] = 0, 2**_bits - 1
-"""The values of the dtypes that i64 holds."""
+def _fits(low: Extent, high: Extent, dtype: str) -> bool:
+    """Whether a dtype holds a range; sums of extents are taken to have 64 bits."""
+    least, greatest = _HOLDS[dtype]
+    return all(least <= end <= greatest if isinstance(end, int) else dtype == "i64" for end in (low, high))
+
+
+def _masked(a: Range, b: Range) -> Range:
+    """x & y"""
+    ends = [high for low, high in (a, b) if low is not None and surely_at_most(0, low)]
+    return ANYTHING if not ends else (0, least((0, ends[0]), (0, ends[-1]))[1])
+
+
+def _shifted(a: Range, b: Range) -> Range:
+    """x >> y for a known y"""
+    by = fixed(b)
+    if not isinstance(by, int) or not 0 <= by < 64:
+        return ANYTHING
+    return quotient(a, (2**by, 2**by))
+
+
+def _divided(a: Range, b: Range) -> Range:
+    """x / y, rounded towards zero, of what is not negative"""
+    return quotient(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING
+
+
+def _rest(a: Range, b: Range) -> Range:
+    """What remains of x / y, with the sign of x"""
+    divisor = fixed(b)
+    if not isinstance(divisor, int) or divisor <= 0:
+        return ANYTHING
+    return 0 if a[0] is not None and surely_at_most(0, a[0]) else 1 - divisor, divisor - 1
+
+
+_COMPUTED: dict[str, Callable[..., Range]] = {
+    "convert": lambda a: a, "add": total, "sub": difference, "min": least, "max": greatest, "and": _masked, "shr": _shifted,
+    "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
+    "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
+}  # fmt: skip
+"""How the range of a result follows from those of the operands, for operations of `ir.scalar`."""
+
+_OF_EXTENTS = frozenset({"add", "sub", "convert"})
+"""Those that are computed of symbolic extents too."""
+
+_HOLDS: dict[str, tuple[int, int]] = {"bool": (0, 1)}
+for _bits in (8, 16, 32, 64):
+    _HOLDS[f"i{_bits}"] = -(2 ** (_bits - 1)), 2 ** (_bits - 1) - 1
+    _HOLDS[f"u{_bits}"] = 0, 2**_bits - 1
+"""The values of each dtype."""
+_ALL: dict[str, tuple[Extent, Extent]] = {dtype: ends for dtype, ends in _HOLDS.items() if dtype != "i64"}
+"""Those that count: an i64 may be a sum of extents, which are compared with nothing less than what else is known of it."""
 
 _FOLDED = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "min", "max", "and", "or", "select"})

@@ -22,7 +22,7 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
-from tracejit.tracer.tracer import FUNCTIONS, OUT_CASTING, Tracer
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, Tracer
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -278,4 +278,5 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
 
 AS_IS.add(einsum)
 OUT_CASTING[einsum] = "safe"
+IN_DTYPE_OF_OUT[einsum] = lambda have, out: out if np.can_cast(have, out) else None
 FUNCTIONS.update({np.einsum: einsum, np.einsum_path: einsum_path})

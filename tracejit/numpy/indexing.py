@@ -18,13 +18,12 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
-from tracejit.numpy.number_checks import check_number
-from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
 from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
-from tracejit.numpy.views import Rearranged, view
+from tracejit.numpy.views import Rearranged, of_a_number, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
-from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, UnsupportedError
+from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, TracerError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
@@ -209,6 +208,8 @@ def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
         return _gather(x, found, checked)
     view = read_view(x, found)
     parts = index if isinstance(index, tuple) else (index,)
+    if x.is_scalar and isinstance(view, Tracer) and (found.shape or Ellipsis in parts):
+        return of_a_number(view)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
         return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
@@ -383,9 +384,14 @@ def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
 def assign(x: Any, index: Any, value: Any) -> None:
-    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around."""
+    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around.
+
+    Raises: TracerError if x is a number.
+    """
+    if isinstance(x, Tracer) and x.is_scalar:
+        raise TracerError("a number has no elements to change, in NumPy neither; make it an array (np.array(x))", location=user_location())
     if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
-        value = _fitting(value, x.dtype)
+        value = fitting(value, x.dtype)
     setitem(x, index, value)
 
 
@@ -394,16 +400,6 @@ def _has_arrays(index: Any) -> bool:
         if isinstance(part, (list, np.ndarray)) or (isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)):
             return True
     return False
-
-
-def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A value; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
-    if isinstance(value, np.generic):
-        return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
-    scalar = isinstance(value, Tracer) and value.is_scalar and not value.aval.weak
-    if scalar and value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype):
-        check_number(value, dtype)
-    return value
 
 
 def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
@@ -416,7 +412,7 @@ def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
             part, mask, at = place
             part.assign(assigned(part, mask, at, value if isinstance(value, Selection) else as_array(value)))
             return
-    value = as_array(value)
+    value = as_array(numbers_to_dtype(value, x.dtype) if isinstance(value, (list, tuple)) else value)
     if casting != "unsafe" and not np.can_cast(aval(value).dtype, x.dtype, casting) and not aval(value).weak:  # pyright: ignore[reportArgumentType]
         raise DtypeError(
             f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new array",

@@ -21,7 +21,7 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, UFUNCS
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OPERATORS, OUT_CASTING, UFUNCS, dtype_of_sum
 
 __all__ = [
     "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
@@ -301,6 +301,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
 
 
 AS_IS.add(diagonal)
+IN_DTYPE_OF_OUT[trace] = dtype_of_sum
 OUT_CASTING.update({dot: "equiv", outer: "same_kind"})
 LAYOUTS.update(dict.fromkeys((dot, inner, matmul, outer, tensordot), in_c_order))
 METHODS.update({"dot": dot, "diagonal": diagonal, "trace": trace})

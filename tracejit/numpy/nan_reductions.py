@@ -15,7 +15,7 @@ from tracejit.numpy.strides import in_order_of_kept_axes
 from tracejit.support.dtypes import canonical
 from tracejit.tracer.failures import ALL_NAN
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, dtype_of_sum
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
@@ -144,7 +144,8 @@ def nanstd(
     return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
 
 
-IN_DTYPE_OF_OUT.update((nansum, nanprod, nancumsum, nancumprod, nanmean))
+IN_DTYPE_OF_OUT.update(dict.fromkeys((nansum, nanprod, nancumsum, nancumprod), dtype_of_sum))
+IN_DTYPE_OF_OUT.update({nanmean: IN_DTYPE_OF_OUT[r.mean], nanvar: IN_DTYPE_OF_OUT[r.var], nanstd: IN_DTYPE_OF_OUT[r.std]})
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))
 LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
 for _name in __all__:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
+from tracejit.ir.types import surely_at_most
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Reason, failures_here, note_failure
@@ -82,6 +83,10 @@ def check_growth(name: str, x: Any, y: Any) -> None:
         return
     if within(_reached(name, *[z.seen().value_range() if isinstance(z, Tracer) else (z, z) for z in (x, y)]), -(2**63), 2**63 - 1):
         return
+    if name in ("floordiv", "divmod"):
+        a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
+        _fail(bind(p.And(), bind(p.Eq(), a, np.int64(-(2**63))), bind(p.Eq(), b, np.int64(-1))), np.int64(-1), GROWTH)
+        return
     if name in ("add", "sub"):
         a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
         wrapped = bind(p.Add() if name == "add" else p.Sub(), a, b)
@@ -100,10 +105,17 @@ def _reached(name: str, x: Range, y: Range) -> Range:
     """Between which numbers the result of an operator lies."""
     if name in ("add", "sub"):
         return total(x, y) if name == "add" else difference(x, y)
+    if name in ("floordiv", "divmod"):  # only -2**63 by -1 does
+        return (0, 0) if within(x, 1 - 2**63, 2**63 - 1) or not _may_be(y, -1) else ANYTHING
     if name != "mul" or not all(isinstance(end, int) for end in (*x, *y)):
         return ANYTHING
     corners = [a * b for a in x for b in y]  # type: ignore[operator]
     return min(corners), max(corners)  # type: ignore[type-var]
+
+
+def _may_be(x: Range, number: int) -> bool:
+    low, high = x
+    return not ((low is not None and surely_at_most(number + 1, low)) or (high is not None and surely_at_most(high, number - 1)))
 
 
 OPERATORS["check_growth"] = check_growth

@@ -19,7 +19,7 @@ from tracejit.tracer.failures import number_error
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
-__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
+__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "fitting", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
 
 
 def as_array(x: Any) -> Any:
@@ -94,20 +94,33 @@ def _number(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def numbers_to_dtype(x: Any, dtype: Any) -> Any:
-    """An operand, or nested sequences of them, whose Python numbers have become numbers of `dtype`."""
+    """An operand whose Python number has become one of `dtype`; of nested sequences every member has, as NumPy stores each by itself."""
     dtype = canonical(dtype)
 
     def converted(x: Any) -> Any:
         if isinstance(x, (list, tuple)):
             return [converted(item) for item in cast("list[Any]", x)]
-        return to_dtype(x, dtype) if weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak) else x
+        x = as_array(x)
+        return to_dtype(fitting(x, dtype) if dtype.kind == "i" else x, dtype)
 
+    if isinstance(x, Tracer):
+        return to_dtype(x, dtype) if x.aval.weak else x
     if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
         return converted(x)
     try:
         return np.asarray(x, dtype) if isinstance(x, (list, tuple)) or weak_kind(x) is not None else x
     except OverflowError as error:
         raise NumberOutOfBounds(str(error), location=user_location()) from None
+
+
+def fitting(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value that is stored; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
+    if isinstance(value, np.generic):
+        return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
+    scalar = isinstance(value, Tracer) and value.is_scalar and not value.aval.weak
+    if scalar and value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype):
+        check_number(value, dtype)
+    return value
 
 
 def wrapped_to_dtype(x: Any, dtype: Any) -> Any:

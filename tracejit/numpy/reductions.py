@@ -23,7 +23,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, NOT_INTO_SMALL, OPERATORS, OUT_CASTING, UFUNCS
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, LEAST_INTO_INTEGERS, METHODS, OPERATORS, OUT_CASTING, UFUNCS, dtype_of_sum
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean", "min", "prod",
@@ -373,8 +373,10 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LAYOUTS.update(dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes))
-NOT_INTO_SMALL.add(mean)
-IN_DTYPE_OF_OUT.update((sum, prod, mean, cumsum, cumprod))
+LEAST_INTO_INTEGERS.update({mean: 8, var: 16, std: 16})
+IN_DTYPE_OF_OUT.update(dict.fromkeys((sum, prod, cumsum, cumprod), dtype_of_sum))
+IN_DTYPE_OF_OUT.update(dict.fromkeys((mean, var, std), lambda have, out: out if np.can_cast(have, out, "same_kind") else None))
+IN_DTYPE_OF_OUT[ptp] = lambda have, out: out if np.can_cast(have, out) else None
 OUT_CASTING.update({std: "same_kind", ptp: "same_kind", argmax: "equiv", argmin: "equiv"})
 LAYOUTS.update({argmax: in_c_order, argmin: in_c_order, cumsum: in_order_of_operands, cumprod: in_order_of_operands})
 for _ufunc, _function in (

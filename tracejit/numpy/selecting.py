@@ -15,7 +15,7 @@ from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, ravel,
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
-from tracejit.support.errors import ConcretizationError, DtypeError
+from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, SPREADING, Tracer, handed_out
@@ -152,7 +152,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """
     x = array_of(x)
     have = aval(x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    conditions = [condlist]
+    if isinstance(condlist, (list, tuple)):
+        conditions = list(condlist)
+    elif (rows := as_array(condlist)) is not None and aval(rows).ndim > min(have.ndim, 1):  # each row is a condition, in NumPy too
+        conditions = [rows[k] for k in range(int(aval(rows).shape[0]))]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise reject(f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}")
 
@@ -163,6 +167,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for condition, f in zip(conditions, funclist, strict=False):
         test = as_array(condition)
         test = np.bool_(test) if weak_kind(test) is not None else test
+        leading = aval(test).shape  # an index into the first axes, as a mask is
+        if not same_shape(leading, have.shape[: len(leading)]) and leading != have.shape[: len(leading)]:
+            raise IndexOutOfBounds(f"np.piecewise: a condition of shape {leading} for {have}", location=user_location())
+        test = reshape(test, (*leading, *(1,) * (have.ndim - len(leading)))) if leading else test
         out = choose_between(spread(test, have.shape), value(f), out)
     return as_rank_0_array(out)
 

@@ -20,7 +20,10 @@ from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Open, Strides
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "reshaped", "reversed_along", "transposed", "view"]
+__all__ = [
+    "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped", "reversed_along",
+    "transposed", "view",
+]  # fmt: skip
 
 
 class Rearranged:
@@ -108,11 +111,20 @@ class Reading(Rearranged):
 
 # -- making views -----------------------------------------------------------------------------------------------------------------------
 def view(x: Any, how: Rearranged) -> Any:
-    """The view of an array; of one that is not traced, its value."""
+    """The view of an array; of one that is not traced, its value; of a number, an array of its own."""
     value = how.read(x)
     if value is x or not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
+    if x.is_scalar:
+        return of_a_number(value)
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=how)
+
+
+def of_a_number(value: Tracer) -> Tracer:
+    """The array that NumPy makes of a number where it gives a view of an array."""
+    made = Tracer(value.interpreter, value.value, value.aval)
+    made.is_array = not value.shape
+    return made
 
 
 def reshaped(x: Any, shape: Shape) -> Any:

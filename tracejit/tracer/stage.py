@@ -214,7 +214,7 @@ class StageInterpreter(Interpreter):
         if isinstance(x, Tracer):
             if x.interpreter is self:
                 return x.value
-            if x.root is not None:  # a view of an outer array reads through it here: it may be changed here
+            if x.root is not None and not self.partial:  # a view of an outer array reads through it here: it may be changed here
                 self._check_alive(x)
                 return self.atom(OPERATORS["read_view"](x.root, x.index))
             if id(x) in self.cells:

@@ -29,8 +29,8 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_in
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 
 __all__ = [
-    "FUNCTIONS", "IN_DTYPE_OF_OUT", "METHODS", "NOT_INTO_SMALL", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS",
-    "Tracer", "handed_out", "is_number",
+    "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS",
+    "Tracer", "dtype_of_sum", "handed_out", "is_number",
 ]  # fmt: skip
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
@@ -230,8 +230,9 @@ class Tracer:
             function = UFUNCS.get((ufunc, method))
         if function is None:
             return _computed_now(getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}")
-        casting = kwargs.pop("casting", "same_kind")
-        if casting != "same_kind":
+        folds = method in ("reduce", "accumulate")
+        casting = kwargs.pop("casting", "unsafe" if folds else "same_kind")
+        if casting != "same_kind" and not folds:
             inputs = tuple(_cast(ufunc, inputs, kwargs, casting))
         out = kwargs.pop("out", None)
         if isinstance(out, tuple):
@@ -239,8 +240,8 @@ class Tracer:
         if out is None:
             return handed_out(function, *inputs, **kwargs)
         where = kwargs.pop("where", True)
-        if method in ("reduce", "accumulate") and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
-            kwargs.update(_computed_in(out, inputs[0]))
+        if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
+            kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
         result = function(*inputs, **kwargs)
         mask = OPERATORS["mask_of"](where)
         return _write_out(out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting)
@@ -475,14 +476,14 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if "out" in kwargs or len(args) > 1:
         args, kwargs, out = _without_out(function, args, kwargs)
         if out is not None:
-            if function in NOT_INTO_SMALL and isinstance(out, Tracer) and out.dtype.kind in "iu" and out.dtype.itemsize < 8:
+            if isinstance(out, Tracer) and out.dtype.kind in "iu" and out.dtype.itemsize < LEAST_INTO_INTEGERS.get(function, 0):
                 raise UnsupportedError(
-                    f"a mean into out= of {out.dtype} is not supported: the sum would overflow on the way; convert the result",
+                    f"np.{function.__name__} into out= of {out.dtype} is not supported: NumPy keeps its sums there; convert the result",
                     location=user_location(),
                 )
-            if function in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None and all(x is None for x in args[2:3]):  # the third is dtype
-                kwargs = {**kwargs, **_computed_in(out, next(iter(args), None))}
-                args = args[:2]
+            rule = IN_DTYPE_OF_OUT.get(function)
+            if rule is not None:
+                args, kwargs = _in_dtype_of_out(function, args, kwargs, out, rule)
             return _write_out(out, function(*args, **kwargs), function)
     try:
         result = function(*args, **kwargs)
@@ -579,20 +580,41 @@ def _without_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 SPREADING: set[Any] = set()
 """Functions of NumPy's that are ufuncs inside: their out= may be larger than the result, which is then repeated."""
-IN_DTYPE_OF_OUT: set[Any] = set()
-"""Sums and products, (a, axis, dtype, ...), which compute in the dtype of out=."""
-NOT_INTO_SMALL: set[Any] = set()
-"""Means, whose sums NumPy keeps in out=."""
+IN_DTYPE_OF_OUT: dict[Any, Callable[[np.dtype[Any], np.dtype[Any]], np.dtype[Any] | None]] = {}
+"""Functions that compute in another dtype where there is an out=: in which, by the operands' and its; None: in their own."""
+LEAST_INTO_INTEGERS: dict[Any, int] = {}
+"""The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
 OUT_CASTING: dict[Any, str] = {}
 """By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"); "equiv": not at all."""
 
 
-def _computed_in(out: Any, x: Any) -> dict[str, Any]:
-    """dtype= for a sum that goes into out=."""
-    have = getattr(x, "dtype", None)
-    if not isinstance(out, Tracer) or have is None or out.dtype.kind not in "iuf" or not np.can_cast(have, out.dtype, "same_kind"):
-        return {}
-    return {"dtype": out.dtype}
+def dtype_of_sum(have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
+    """In which dtype NumPy adds or multiplies elements up into out=."""
+    return out if np.can_cast(have, out, "same_kind") else np.result_type(have, out)
+
+
+def _computed_in(out: Any, operands: Sequence[Any], rule: Callable[..., Any]) -> np.dtype[Any] | None:
+    """The dtype for what goes into out=, None where that makes no difference."""
+    dtypes = [x.dtype for x in operands if hasattr(x, "dtype")]
+    if not isinstance(out, Tracer) or not dtypes or out.dtype.kind not in "iuf":
+        return None
+    return rule(np.result_type(*dtypes), out.dtype)
+
+
+def _in_dtype_of_out(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, rule: Callable[..., Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords of a call with the dtype of out= for a dtype= that is not given, or for its operand's where it takes none."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if "dtype" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        dtype = _computed_in(out, args[:1], rule)
+        return args if dtype is None else (METHODS["astype"](args[0], dtype), *args[1:]), kwargs
+    place = names.index("dtype") if "dtype" in names else len(args)
+    if kwargs.get("dtype") is not None or any(x is not None for x in args[place : place + 1]):
+        return args, kwargs
+    dtype = _computed_in(out, args[:1] if names else args, rule)
+    return args[:place], {**dict(zip(names[place + 1 :], args[place + 1 :], strict=False)), **kwargs, "dtype": dtype}
 
 
 def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
@@ -674,7 +696,7 @@ def _is_no_number(x: Tracer, other: Any) -> bool:
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
-_GROWING = ("add", "sub", "mul", "pow", "lshift")
+_GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 """Operators by which integers outgrow 64 bits."""
 
 

@@ -98,3 +98,27 @@ def test_a_trial_puts_all_back_that_an_emitter_changes():
         for table in (emitter.captured, emitter.dims, emitter.counts):
             table["x"] = "y"  # type: ignore[index]
     assert repr({name: x for name, x in vars(emitter).items() if name not in constant}) == before
+
+
+DECIDED = {
+    "below nothing": lambda x, xp: x < x.dtype.type(0) if x.dtype.kind == "u" else (x & 1) > 5,
+    "bits": lambda x, xp: (x & 3) > 5,
+    "clipped": lambda x, xp: xp.minimum(xp.maximum(x, 0), 10) > 11,
+    "remainder": lambda x, xp: x % 4 > 7,
+    "shifted": lambda x, xp: (x >> (8 * x.dtype.itemsize - 1)) > 2,
+    "of a bool": lambda x, xp: (x > 3).astype(x.dtype) > 2,
+}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "u4", "i4", "u8", "i8"])
+def test_comparisons_that_are_decided_make_no_constants_that_llvm_fails_at(name: str, dtype: str):
+    """LLVM 22 aborts the process where two equal constants, found during code generation only, become vectors."""
+
+    def f(x: Any) -> Any:
+        flag = DECIDED[name](x, np).astype(np.float32) * np.float32(-2)
+        return np.broadcast_to(np.floor(flag)[:, None], (5, 5)).copy(), np.broadcast_to(flag[:, None], (5, 5)).copy(), flag
+
+    x = np.arange(5).astype(dtype)
+    for found, expected in zip(tj.jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -49,16 +49,15 @@ _library_names = (f"tracejit.{number}" for number in count())
 _dropped: deque[tuple[_Session, list[Any]]] = deque()  # what libraries that are gone have loaded
 _MANY_DROPPED = 64  # so many are unloaded without waiting for the next load, if nobody compiles just then
 
-# Which of LLVM's passes llvmlite can add one by one. GVN does early-cse's work and more. There is no single licm: "O1" contains it.
+# Which of LLVM's passes llvmlite can add one by one. Its only GVN is NewGVN, which compiles some loops wrongly (LLVM 22: `23 - (23 - i)`
+# became a phi of two constants). There is no single licm: "O1" contains it, and GVN.
 _PASSES: Mapping[str, str] = {
     "adce": "add_aggressive_dce_pass",
     "always-inline": "add_always_inliner_pass",
     "constmerge": "add_constant_merge_pass",
     "dce": "add_dead_code_elimination_pass",
     "dse": "add_dead_store_elimination_pass",
-    "early-cse": "add_new_gvn_pass",
     "globaldce": "add_global_dead_code_eliminate_pass",
-    "gvn": "add_new_gvn_pass",
     "instcombine": "add_instruction_combine_pass",
     "ipsccp": "add_ipsccp_pass",
     "jump-threading": "add_jump_threading_pass",

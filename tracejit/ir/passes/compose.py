@@ -249,9 +249,13 @@ class Composer:
         key = (name, dtype, args)
         known = target.memo.get(key)
         if known is None:
-            known = target.memo[key] = Value(dtype)
+            known = Value(dtype)
+            constant = self.ranges.computed(known, name, args)
+            if constant is not None:
+                target.memo[key] = constant
+                return constant
+            target.memo[key] = known
             self.home[known] = target
-            self.ranges.computed(known, name, args)
             target.statements.append(Op(known, name, args, self.location))
         return known
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ir.builder import fold_index
+from tracejit.ir.builder import fold_constants, fold_index
 from tracejit.ir.kernel import Alloc, Const, For, If, Load, Op, Operand, Read, Store, Value, While, blocks, index_const, results_of, walk
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.types import Extent, same_extent, surely_at_most
@@ -116,12 +116,12 @@ class _Copier:
         match s:
             case Op():
                 args = self.of(s.args)
-                folded = fold_index(s.op, args) or self.ranges.fold(s.op, args)
+                folded = fold_index(s.op, args) or self.ranges.fold(s.op, args) or fold_constants(s.op, args, s.out.dtype)
+                out = self.fresh(s.out)
+                folded = folded or self.ranges.computed(out, s.op, args)
                 if folded is not None:
                     self.values[s.out] = folded
                     return ()
-                out = self.fresh(s.out)
-                self.ranges.computed(out, s.op, args)
                 return (evolve(s, out=out, args=args),)
             case Load() | Read():
                 index = self.of(s.index)
