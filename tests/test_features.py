@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.autotune.choose import choose
 from tracejit.backends.cpu import blas
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
-from tracejit.compiler.build import build_program
 from tracejit.compiler.lower import unregister_lowering
+from tracejit.compiler.pipeline import lower_jaxpr
 from tracejit.ir.effects import Effects, effects_of, step_effects
 from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
@@ -586,7 +585,7 @@ def test_fused_programs_equal_those_whose_every_value_is_stored(backend: str):
     where = get_backend(backend)
     results: list[np.ndarray] = []
     for inline in (True, False):
-        program, _ = build_program(staged, "main", ["C"], backend, lambda kernel: choose(kernel, where.target()), inline=inline)
+        program = lower_jaxpr(staged, where, ["C"], inline=inline).program
         results += where.compile(program).run([x], {})
         assert (len(program.kernels()) > 4) == (not inline)
     np.testing.assert_allclose(*results, rtol=1e-12)

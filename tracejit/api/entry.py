@@ -14,7 +14,7 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticL
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends.base import Compiled
 from tracejit.backends.cpu import entry as e
-from tracejit.compiler.pipeline import Lowered
+from tracejit.compiler.lowered import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
@@ -299,6 +299,7 @@ def _native(
         install(f, f._dispatcher)
     with lowered.blamed():
         compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
+        lowered.kept(compiled)
     address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
     entry = _Entry(f._dispatcher, spec, slots, compiled, address, functools.partial(_status, miss))
     entry.install(dependencies, keep)

@@ -49,7 +49,7 @@ from tracejit.tracer.tracer import Tracer, is_number
 
 if TYPE_CHECKING:
     from tracejit.api.entry import Runner
-    from tracejit.compiler.pipeline import Lowered
+    from tracejit.compiler.lowered import Lowered
 
 __all__ = ["JitFunction", "jit", "without_donation"]
 

@@ -1,46 +1,30 @@
-"""A jaxpr to a program: forms, fusion, kernels, schedules, buffers, and the loops between kernels.
+"""A jaxpr to a program: buffers, and the loops and branches between kernels; what makes the kernels are passes of `pipeline.py`.
 
 Control flow recurses over the nesting of loops, not over the length of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.backends.registry import get_backend
-from tracejit.compiler.lower import lower
+from tracejit.compiler.compilation import Compilation
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.passes.collapse import collapse
-from tracejit.ir.passes.compose import FormEquation, Group, compose
-from tracejit.ir.passes.contract import product_group
-from tracejit.ir.passes.fuse import fuse
-from tracejit.ir.passes.merge_loops import merge_loops
+from tracejit.ir.passes.compose import FormEquation, Group
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.schedule import Schedule, Tile, apply
+from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import Dim, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
-from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import define, evolve, field, frozen
+from tracejit.support.nodes import evolve, field, frozen
 
-__all__ = ["BuildLog", "build_program", "own_outputs"]
-
-
-@define(eq=False)
-class BuildLog:
-    """What the stages produced, for `text(stage)` and the compile report."""
-
-    forms: list[FormEquation] = field(factory=list)
-    groups: list[Group] = field(factory=list)
-    refusals: list[tuple[Var, str]] = field(factory=list)
-    kernels: list[tuple[Kernel, Kernel, Schedule]] = field(factory=list)  # composed, scheduled, schedule
-    report: list[tuple[str, str]] = field(factory=list)  # equation name, the kernel or library it runs in
+__all__ = ["build_program", "own_outputs"]
 
 
 class _Kernels:
@@ -65,14 +49,15 @@ class _Kernels:
 
 @frozen(eq=False)
 class _Context:
-    backend: str
-    schedule: Callable[[Kernel], Schedule]
-    inline: bool
-    log: BuildLog
-    temporaries: list[ProgramBuffer]
-    names: list[int]
-    alternatives: tuple[str, ...] = ()
+    """What the builders of a program and of the bodies in it share."""
+
+    compilation: Compilation
+    temporaries: list[ProgramBuffer] = field(factory=list[ProgramBuffer])
+    numbers: Iterator[int] = field(factory=lambda: itertools.count(1))  # of temporaries and kernels
     kernels: _Kernels = field(factory=_Kernels)
+
+    def report(self, equation: str, runs_in: str) -> None:
+        self.compilation.log.report.append((equation, runs_in))
 
 
 def own_outputs(jaxpr: Jaxpr) -> Jaxpr:
@@ -102,19 +87,13 @@ class _Builder:
         self.steps: list[Any] = []
 
     def temporary(self, var: Any, stem: str = "t") -> ProgramBuffer:
-        self.c.names[0] += 1
-        b = ProgramBuffer(f"{stem}{self.c.names[0]}", kernel_dtype(var.aval.dtype), var.aval.shape, "temporary")
+        b = ProgramBuffer(f"{stem}{next(self.c.numbers)}", kernel_dtype(var.aval.dtype), var.aval.shape, "temporary")
         self.c.temporaries.append(b)
         return b
 
     def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Any]:
         """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries."""
-        equations, outputs = lower(jaxpr, self.c.backend, self.c.alternatives)
-        fusion = fuse(equations, outputs, inline=self.c.inline)
-        log = self.c.log
-        log.forms += equations
-        log.groups += fusion.groups
-        log.refusals += fusion.refusals
+        fusion, outputs = self.c.compilation.fused(jaxpr)
         self._assign(fusion.groups, outputs, targets)
         for group in fusion.groups:
             form = group.equations[0].form
@@ -165,52 +144,36 @@ class _Builder:
                     self.buffers[r] = self.buffers[v] = b
 
     def _kernel(self, group: Group) -> None:
-        self.c.names[0] += 1
-        name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{self.c.names[0]}"
-        layout_of = lambda v: self.buffers[v].layout  # noqa: E731
-        kernel, parameters = compose(group, name, layout_of)
-        product = product_group(group, name, layout_of)
+        name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{next(self.c.numbers)}"
+        made = self.c.compilation.composed(group, name, lambda v: self.buffers[v].layout)
+        composed = made.kernel
         # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
-        key = self.c.kernels.key(kernel)
-        known = self.c.kernels.made.get(key) if product is None else None
+        key = self.c.kernels.key(composed)
+        known = self.c.kernels.made.get(key)
+        variables = {b.name: v for v, b in made.parameters.items()}
         if known is not None:
             scheduled, names, schedule = known
-            self.c.log.report += [(e.name, scheduled.name) for e in group.equations]
-            by_place = dict(zip(names, kernel.buffers, strict=True))
-            variables = {b: v for v, b in parameters.items()}
-            arguments = tuple(self.buffers[variables[by_place[b.name]]] for b in scheduled.buffers)
+            by_place = dict(zip(names, composed.buffers, strict=True))
+            arguments = tuple(self.buffers[variables[by_place[b.name].name]] for b in scheduled.buffers)
             self.steps.append(Launch(scheduled, arguments, schedule))
-            return
-        self.c.log.report += [(e.name, name) for e in group.equations]
-        names = tuple(b.name for b in kernel.buffers)
-        before = kernel
-        kernel = collapse(merge_loops(kernel))
-        if product is not None:
-            kernel = evolve(kernel, product=product.description())
-        schedule = self.c.schedule(kernel)
-        scheduled = apply(kernel, schedule)
-        tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
-        if product is not None and tile is not None:
-            scheduled = product.tiled(tile)
-        if config.checks:
-            from tracejit.ir.check import check_kernel
-
-            check_kernel(before)
-            check_kernel(kernel)
-            check_kernel(scheduled)
-        self.c.log.kernels.append((kernel, scheduled, schedule))
-        if product is None:
-            self.c.kernels.made[key] = (scheduled, names, schedule)
-        by_name = {b.name: v for v, b in parameters.items()}
-        self.steps.append(Launch(scheduled, tuple(self.buffers[by_name[b.name]] for b in scheduled.buffers), schedule, product))
+        else:
+            made = self.c.compilation.scheduled(made)
+            scheduled = made.kernel
+            if made.product is None:
+                self.c.kernels.made[key] = (scheduled, tuple([b.name for b in composed.buffers]), made.schedule)
+            arguments = tuple(self.buffers[variables[b.name]] for b in scheduled.buffers)
+            self.steps.append(Launch(scheduled, arguments, made.schedule, made.product))
+        for e in group.equations:
+            self.c.report(e.name, scheduled.name)
 
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""
-        if get_backend(self.c.backend).execution_model != "direct":
+        backend = self.c.compilation.backend
+        if backend.execution_model != "direct":
             raise UnsupportedError(
-                f"[{e.name}] the {self.c.backend} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
+                f"[{e.name}] the {backend.name} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
                 location=e.location,
-            ).about(backend=self.c.backend, primitive=e.name)
+            ).about(backend=backend.name, primitive=e.name)
         results = [self.buffers[v] for v in e.outputs]
         operands: dict[int, ProgramBuffer] = {}
         for argument in form.arguments:
@@ -220,7 +183,7 @@ class _Builder:
             a if not isinstance(a, Whole) else operands[a.number] if a.kind == "operand" else results[a.number] for a in form.arguments
         )
         self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
-        self.c.log.report.append((e.name, f"{form.environment.name}.{form.symbol}"))
+        self.c.report(e.name, f"{form.environment.name}.{form.symbol}")
 
     def contiguous(self, atom: Any) -> ProgramBuffer:
         """The buffer of an operand, row-major."""
@@ -278,7 +241,7 @@ class _Builder:
                 self._cond(e, form)
             case kind:
                 raise InternalError(f"a {kind} loop in a program")
-        self.c.log.report.append((e.name, "program"))
+        self.c.report(e.name, "program")
 
     def _carry(self, carries: Sequence[ProgramBuffer], jaxpr: Jaxpr, consts: Sequence[ProgramBuffer]) -> list[Any]:
         """The steps of one iteration: the body into next buffers, then exchanges."""
@@ -346,31 +309,17 @@ def _in_place_base(g: Group) -> tuple[Var, Var] | None:
     return None if reads_own_base(root.form) else (root.outputs[0], base)
 
 
-def build_program(
-    jaxpr: Jaxpr,
-    name: str,
-    layouts: Sequence[str],
-    backend: str,
-    schedule: Callable[[Kernel], Schedule],
-    *,
-    inline: bool = True,
-    alternatives: tuple[str, ...] = (),
-    checked: bool = False,
-) -> tuple[Program, BuildLog]:
-    """The program of a jaxpr whose inputs have the given layouts, and what its stages produced.
-
-    checked: the last output is no result; the program fails where it is not 0.
-    """
+def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
+    """The program of a jaxpr."""
     jaxpr = own_outputs(jaxpr)
-    log = BuildLog()
-    context = _Context(backend, schedule, inline, log, [], [0], alternatives)
+    context = _Context(compilation)
     inputs = tuple(
         ProgramBuffer(f"in{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "input", layout)
-        for n, (v, layout) in enumerate(zip(jaxpr.inputs, layouts, strict=True))
+        for n, (v, layout) in enumerate(zip(jaxpr.inputs, compilation.layouts, strict=True))
     )
     outputs = tuple(ProgramBuffer(f"out{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "output") for n, v in enumerate(jaxpr.outputs))
     checks: tuple[Check, ...] = ()
-    if checked:
+    if compilation.checked:
         failure = evolve(outputs[-1], name="failure", role="temporary")
         outputs = (*outputs[:-1], failure)
         context.temporaries.append(failure)
@@ -382,4 +331,4 @@ def build_program(
         for n in v.aval.shape:
             symbols |= n.symbols() if isinstance(n, Dim) else set()
     results = outputs[: len(outputs) - len(checks)]
-    return Program(name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols))), log
+    return Program(compilation.name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols)))

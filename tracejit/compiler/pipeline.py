@@ -1,112 +1,140 @@
-"""The one list of what happens to a traced function: each stage named, verified when checks are on, and shown on request."""
+"""The compiler's table of contents: the passes that a traced function goes through, in order, each with its name.
+
+    jaxpr    simplify, cse, dce
+    program  build: runs `forms` and `fused` over the function and the bodies of its loops, and for each group of equations
+             compose, merge_loops, collapse, product, schedule, scheduled
+             donate
+
+`compiler/passes.py` runs them.  Code is made of the program by its backend.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tracejit.autotune.choose import choose
-from tracejit.backends.base import Backend, Compiled
-from tracejit.compiler.build import BuildLog, build_program
-from tracejit.ir.effects import Effects, effects_of
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.backends.base import Backend
+from tracejit.compiler.build import build_program
+from tracejit.compiler.compilation import Compilation, ComposedKernel, forms_text, groups_text
+from tracejit.compiler.lower import lower
+from tracejit.compiler.lowered import Lowered
+from tracejit.compiler.passes import Dialect, Journal, Pass, read_jaxpr, read_kernel, verify_jaxpr, verify_kernel, verify_program
+from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.kernel import Kernel
+from tracejit.ir.passes.collapse import collapse
+from tracejit.ir.passes.compose import FormEquation, Group, compose
+from tracejit.ir.passes.contract import product_group
+from tracejit.ir.passes.fuse import Fusion, fuse
+from tracejit.ir.passes.merge_loops import merge_loops
 from tracejit.ir.passes.simplify import cse, dce, simplify
 from tracejit.ir.program import Program
-from tracejit.ir.schedule import Schedule
+from tracejit.ir.schedule import Schedule, Tile, apply, parse_schedule
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, UserError
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve
 
-__all__ = ["STAGES", "Lowered", "clean", "lower_jaxpr"]
+__all__ = ["FORM_PASSES", "GROUP_PASSES", "JAXPR_PASSES", "KERNEL_PASSES", "PROGRAM_PASSES", "clean", "lower_jaxpr"]
 
-STAGES = ("jaxpr", "forms", "fused", "kernel", "schedule", "scheduled", "program", "code", "asm")
+
+# -- passes ------------------------------------------------------------------------------------------------------------------------
+def _on_jaxpr(run: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr, Compilation], Jaxpr]:
+    return lambda jaxpr, _: run(jaxpr)
+
+
+def _on_kernel(run: Callable[[Kernel], Kernel]) -> Callable[[ComposedKernel, Compilation], ComposedKernel]:
+    def run_on(work: ComposedKernel, _: Compilation) -> ComposedKernel:
+        after = run(work.kernel)
+        return work if after is work.kernel else evolve(work, kernel=after)
+
+    return run_on
+
+
+def _forms(jaxpr: Jaxpr, c: Compilation) -> tuple[list[FormEquation], list[Any]]:
+    equations, outputs = lower(jaxpr, c.backend.name, c.alternatives)
+    c.log.forms += equations
+    return equations, outputs
+
+
+def _fused(lowered: tuple[list[FormEquation], list[Any]], c: Compilation) -> tuple[Fusion, list[Any]]:
+    equations, outputs = lowered
+    fusion = fuse(equations, outputs, inline=c.inline)
+    c.log.groups += fusion.groups
+    c.log.refusals += fusion.refusals
+    return fusion, outputs
+
+
+def _composed(named: tuple[Group, str, Callable[[Var], str]], _: Compilation) -> ComposedKernel:
+    group, name, layout_of = named
+    return ComposedKernel(group, layout_of, *compose(group, name, layout_of))
+
+
+def _product(work: ComposedKernel, _: Compilation) -> ComposedKernel:
+    """A kernel that is a matrix product says so."""
+    found = product_group(work.group, work.kernel.name, work.layout_of)
+    return work if found is None else evolve(work, product=found, kernel=evolve(work.kernel, product=found.description()))
+
+
+def _schedule(work: ComposedKernel, c: Compilation) -> ComposedKernel:
+    return evolve(work, schedule=c.pick(work.kernel), unscheduled=work.kernel)
+
+
+def _scheduled(work: ComposedKernel, c: Compilation) -> ComposedKernel:
+    kernel = apply(work.kernel, work.schedule)
+    tile = next((d for d in work.schedule.directives if isinstance(d, Tile)), None)
+    if work.product is not None and tile is not None:
+        kernel = work.product.tiled(tile)
+    assert work.unscheduled is not None
+    c.log.kernels.append((work.unscheduled, kernel, work.schedule))
+    return evolve(work, kernel=kernel)
+
+
+def _build(jaxpr: Jaxpr, c: Compilation) -> Program:
+    return build_program(jaxpr, c)
+
+
+def _donate(program: Program, c: Compilation) -> Program:
+    if not c.donated or c.backend.execution_model != "direct":  # others work on copies of the arguments
+        return program
+    from tracejit.compiler.donate import donate
+
+    return donate(program, c.donated)
+
+
+JAXPR = Dialect("jaxpr", str, verify_jaxpr, read_jaxpr)
+FORMS = Dialect("forms", lambda lowered: forms_text(lowered[0]))
+GROUPS = Dialect("groups", lambda fused: groups_text(fused[0].groups, fused[0].refusals))
+KERNEL = Dialect(
+    "kernel", lambda w: str(w.kernel), lambda w: verify_kernel(w.kernel), lambda text, w: evolve(w, kernel=read_kernel(text, w.kernel))
+)
+SCHEDULE = Dialect("schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip())))
+PROGRAM = Dialect("program", str, verify_program)
+
+JAXPR_PASSES = (
+    Pass("simplify", _on_jaxpr(simplify), JAXPR),
+    Pass("cse", _on_jaxpr(cse), JAXPR),
+    Pass("dce", _on_jaxpr(dce), JAXPR),
+)
+PROGRAM_PASSES = (
+    Pass("build", _build, PROGRAM),
+    Pass("donate", _donate, PROGRAM),
+)
+FORM_PASSES = (
+    Pass("forms", _forms, FORMS),
+    Pass("fused", _fused, GROUPS),
+)
+GROUP_PASSES = (Pass("compose", _composed, KERNEL),)
+KERNEL_PASSES = (
+    Pass("merge_loops", _on_kernel(merge_loops), KERNEL),
+    Pass("collapse", _on_kernel(collapse), KERNEL),
+    Pass("product", _product, KERNEL),
+    Pass("schedule", _schedule, SCHEDULE),
+    Pass("scheduled", _scheduled, KERNEL),
+)
 
 
 def clean(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr passes, in order."""
-    for run in (simplify, cse, dce):
-        after = run(jaxpr)
-        if config.checks and after is not jaxpr:
-            from tracejit.ir.check import check_jaxpr
-
-            check_jaxpr(after)
-        jaxpr = after
-    return jaxpr
-
-
-@frozen(eq=False)
-class Lowered:
-    """A traced function after all passes, before code: `text(stage)` shows any of them, `compile()` makes the executable."""
-
-    jaxpr: Jaxpr
-    program: Program
-    log: BuildLog
-    backend: Backend
-    constants: tuple[Any, ...] = ()
-    arguments: tuple[str, ...] = ()  # what the inputs are called
-    written: tuple[int, ...] = ()  # inputs whose new values are the last results: the caller's arrays get them
-
-    def text(self, stage: str = "jaxpr") -> str:
-        """The text of one of `STAGES`.  Raises UserError for another name."""
-        match stage:
-            case "jaxpr":
-                return str(self.jaxpr)
-            case "forms":
-                from tracejit.ir.text import print_form
-
-                return "\n".join(f"{e.name}: {print_form(e.form)}" for e in self.log.forms)
-            case "fused":
-                return self._fused()
-            case "kernel":
-                return "\n\n".join(str(k) for k, _, _ in self.log.kernels)
-            case "schedule":
-                return "\n".join(f"{k.name}: {s}" for k, _, s in self.log.kernels)
-            case "scheduled":
-                return "\n\n".join(str(k) for _, k, _ in self.log.kernels)
-            case "program":
-                return str(self.program)
-            case "code" | "asm":
-                return self.compile().text(stage)
-            case _:
-                raise UserError(f"there is no stage {stage!r}; stages are {', '.join(STAGES)}")
-
-    def _fused(self) -> str:
-        lines = [f"kernel {n}: {' '.join(e.name for e in g.equations)}" for n, g in enumerate(self.log.groups)]
-        lines += [f"stored {v.aval}: {why}" for v, why in self.log.refusals]
-        return "\n".join(lines)
-
-    def compile(self) -> Compiled:
-        """The executable.  Raises CompileError with source and log, UnsupportedError; both say backend, primitive and line if known."""
-        with self.blamed():
-            return self.backend.compile(self.program)
-
-    @contextmanager
-    def blamed(self) -> Generator[None]:
-        """Errors of the block say this backend, and the equation they come from as far as that can be told."""
-        try:
-            yield
-        except TracejitError as error:
-            error.about(backend=self.backend.name)
-            equations = [e for e in self.log.forms if e.location is error.location] if error.location else self.log.forms
-            if error.location or len(equations) == 1:
-                error.at(equations[0].location if equations else None).about(primitive=equations[0].name if equations else "")
-            raise
-
-    @property
-    def effects(self) -> Effects:
-        """The arguments that a call reads, changes in place, and takes over for results, as `1` (the first), `1['w']` or `'name'`."""
-        found = effects_of(self.program)
-        name = lambda numbers: frozenset(self.arguments[n] if n < len(self.arguments) else n for n in numbers)  # noqa: E731
-        return Effects(name(found.reads), name(found.writes | set(self.written)), name(found.donated))
-
-    @property
-    def report(self) -> list[tuple[str, str]]:
-        """(equation, kernel it runs in) for every equation of the compiled program."""
-        return self.log.report
+    return Journal("main").run(JAXPR_PASSES, jaxpr, None)
 
 
 def lower_jaxpr(
@@ -116,39 +144,24 @@ def lower_jaxpr(
     name: str = "main",
     constants: tuple[Any, ...] = (),
     *,
-    schedule: Any = None,
+    schedule: Callable[[Kernel], Schedule] | None = None,
     alternatives: tuple[str, ...] = (),
     donated: Sequence[int] = (),
     checked: bool = False,
+    inline: bool = True,
 ) -> Lowered:
-    """Run every pass on a staged jaxpr for a backend.
-
-    donated: inputs whose memory results may take over.  checked: the last output is no result but what the program fails by (`Check`).
-    """
-    if config.checks:
-        from tracejit.ir.check import check_jaxpr
-
-        check_jaxpr(jaxpr)
-
+    """Run every pass on a staged jaxpr for a backend; see `Compilation` for the options."""
     target = backend.target()
 
     def pick(kernel: Kernel) -> Schedule:
         return choose(kernel, target) if schedule is None else schedule(kernel)
 
-    jaxpr = clean(jaxpr)
-    program, log = build_program(jaxpr, name, layouts, backend.name, pick, alternatives=alternatives, checked=checked)
-    if donated and backend.execution_model == "direct":  # others work on copies of the arguments
-        from tracejit.compiler.donate import donate
-
-        program = donate(program, donated)
-        if config.checks:
-            from tracejit.ir.check import check_kernel
-
-            for kernel in program.kernels():
-                check_kernel(kernel)
-    return Lowered(jaxpr, program, log, backend, constants)
-
-
-def layout_of(array: np.ndarray[Any, Any]) -> str:
-    """The layout class of an argument: "C", or "strided"."""
-    return "C" if array.flags.c_contiguous and array.flags.aligned else "strided"
+    journal = Journal(name)
+    c = Compilation(
+        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, FORM_PASSES, GROUP_PASSES, KERNEL_PASSES
+    )  # fmt: skip
+    if config.checks:
+        verify_jaxpr(jaxpr)
+    jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
+    program = journal.run(PROGRAM_PASSES, jaxpr, c)
+    return Lowered(jaxpr, program, c.log, backend, journal, constants)

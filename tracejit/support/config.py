@@ -25,6 +25,8 @@ class Config:
     cache_size: how many executables one jitted function keeps.
     poison: fill results, intermediate and local arrays before each use with NaN, and integers with bytes 0xA5, so that an element which
         nothing writes shows (TRACEJIT_POISON; read when a function is compiled).  The reference backend always does.
+    dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
+    replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see `compiler/passes.py`.
     """
 
     checks: bool = False
@@ -33,6 +35,8 @@ class Config:
     cache_size: int = 128
     cpu: str = "native"
     poison: bool = False
+    dump: str = ""
+    replace: str = ""
 
 
 config = Config(
@@ -40,4 +44,6 @@ config = Config(
     backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
     cpu=os.environ.get("TRACEJIT_CPU", "native"),
     poison=_flag("TRACEJIT_POISON"),
+    dump=os.environ.get("TRACEJIT_DUMP", ""),
+    replace=os.environ.get("TRACEJIT_REPLACE", ""),
 )

@@ -1,0 +1,95 @@
+"""What the passes of `pipeline.py` know and share: the options of a compilation, what it produced, and a kernel on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.backends.base import Backend
+from tracejit.compiler.passes import Journal, Pass
+from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.kernel import Buffer, Kernel
+from tracejit.ir.passes.compose import FormEquation, Group
+from tracejit.ir.passes.contract import ProductGroup
+from tracejit.ir.passes.fuse import Fusion
+from tracejit.ir.schedule import Schedule
+from tracejit.support.nodes import define, field, frozen
+
+__all__ = ["Compilation", "ComposedKernel", "Log", "forms_text", "groups_text"]
+
+
+@frozen(eq=False)
+class ComposedKernel:
+    """A kernel on its way, with what it was made of.
+
+    parameters: the buffer of each variable that it reads or stores.  unscheduled: the kernel that the schedule was chosen for.
+    """
+
+    group: Group
+    layout_of: Callable[[Var], str]
+    kernel: Kernel
+    parameters: dict[Var, Buffer]
+    product: ProductGroup | None = None
+    schedule: Schedule = Schedule()
+    unscheduled: Kernel | None = None
+
+
+@define(eq=False)
+class Log:
+    """What the passes produced, for `text(stage)` and the compile report."""
+
+    forms: list[FormEquation] = field(factory=list)
+    groups: list[Group] = field(factory=list)
+    refusals: list[tuple[Var, str]] = field(factory=list)
+    kernels: list[tuple[Kernel, Kernel, Schedule]] = field(factory=list)  # unscheduled, scheduled, schedule
+    report: list[tuple[str, str]] = field(factory=list)  # equation name, the kernel or library it runs in
+
+
+@frozen(eq=False)
+class Compilation:
+    """What passes know besides what they work on.
+
+    pick: the schedule of a kernel.  inline: whether equations are fused at all.  alternatives: the forms of primitives that the function
+    asks for.
+    donated: inputs whose memory results may take over.  checked: the last output is no result; the program fails where it is not 0.
+    form_passes, group_passes, kernel_passes: what `build` runs over every jaxpr in the program, and every group and kernel.
+    """
+
+    name: str
+    backend: Backend
+    pick: Callable[[Kernel], Schedule]
+    journal: Journal
+    layouts: Sequence[str] = ()
+    inline: bool = True
+    alternatives: tuple[str, ...] = ()
+    donated: Sequence[int] = ()
+    checked: bool = False
+    form_passes: Sequence[Pass] = ()
+    group_passes: Sequence[Pass] = ()
+    kernel_passes: Sequence[Pass] = ()
+    log: Log = field(factory=Log)
+
+    def fused(self, jaxpr: Jaxpr) -> tuple[Fusion, list[Any]]:
+        """The groups of a jaxpr, and its outputs."""
+        return self.journal.run(self.form_passes, jaxpr, self)
+
+    def composed(self, group: Group, name: str, layout_of: Callable[[Var], str]) -> ComposedKernel:
+        """The kernel of a group in plain loops."""
+        return self.journal.run(self.group_passes, (group, name, layout_of), self, name)
+
+    def scheduled(self, composed: ComposedKernel) -> ComposedKernel:
+        """It as it will run."""
+        return self.journal.run(self.kernel_passes, composed, self, composed.kernel.name)
+
+
+def forms_text(forms: Sequence[FormEquation]) -> str:
+    """Equations and the forms that they have on the backend."""
+    from tracejit.ir.text import print_form
+
+    return "\n".join(f"{e.name}: {print_form(e.form)}" for e in forms)
+
+
+def groups_text(groups: Sequence[Group], refusals: Sequence[tuple[Var, str]]) -> str:
+    """Which equations share a kernel, and why values are stored between kernels."""
+    lines = [f"kernel {n}: {' '.join(e.name for e in g.equations)}" for n, g in enumerate(groups)]
+    return "\n".join([*lines, *(f"stored {v.aval}: {why}" for v, why in refusals)])

@@ -1,0 +1,163 @@
+"""Named passes, and the one loop that runs them: what a pass makes is verified, timed, dumped, and replaced by an edited text.
+
+`TRACEJIT_DUMP=directory` writes what each pass made, one file a pass: `directory/function.0/01-simplify.jaxpr`.
+`TRACEJIT_REPLACE=directory` takes a file of that name in place of what the pass made: dump, edit, run again.
+`TRACEJIT_CHECKS=1` verifies after every pass.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.kernel import Kernel
+from tracejit.ir.program import Program
+from tracejit.support.config import config
+from tracejit.support.errors import TracejitError, UserError, VerifyError
+from tracejit.support.nodes import frozen
+
+__all__ = ["Dialect", "Journal", "Pass", "read_jaxpr", "read_kernel", "verify_jaxpr", "verify_kernel", "verify_program"]
+
+
+@frozen(eq=False)
+class Dialect:
+    """An IR as passes see it.  read: (text, what the text is edited from) to what it says; None where it cannot be read."""
+
+    name: str
+    show: Callable[[Any], str]
+    verify: Callable[[Any], None] | None = None
+    read: Callable[[str, Any], Any] | None = None
+
+
+@frozen(eq=False)
+class Pass:
+    """A step of compilation.  run: (what was before, the compilation) to what is after, a thing of `dialect`."""
+
+    name: str
+    run: Callable[[Any, Any], Any]
+    dialect: Dialect
+
+
+_functions: Counter[str] = Counter()  # how often a function of this name was compiled while texts were dumped or replaced
+
+
+class Journal:
+    """Runs passes over what becomes of one function, and keeps the record."""
+
+    def __init__(self, function: str) -> None:
+        self._numbers = itertools.count()
+        self._directory = ""
+        if config.dump or config.replace:
+            self._directory = f"{function}.{_functions[function]}"
+            _functions[function] += 1
+
+    def run(self, passes: Sequence[Pass], thing: Any, compilation: Any, of: str = "") -> Any:
+        """What is after all of them; `of` names the kernel."""
+        for p in passes:
+            listened = _logger()
+            start = time.perf_counter() if listened is not None else 0.0
+            after = p.run(thing, compilation)
+            if listened is not None:
+                listened.debug("%s %s: %.2f ms", p.name, of, 1e3 * (time.perf_counter() - start))
+            if config.checks and p.dialect.verify is not None and after is not thing:
+                _verify(p, after)
+            thing = self.seen(p.name, p.dialect, after, of) if self._directory else after
+        return thing
+
+    def seen(self, name: str, dialect: Dialect, thing: Any, of: str = "") -> Any:
+        """What a pass made, written to the dump; or what the edited text says.  Raises: UserError where a text cannot take its place."""
+        if not self._directory:
+            return thing
+        file = f"{next(self._numbers):02}-{name}{'.' if of else ''}{of}.{dialect.name}"
+        edited = Path(config.replace, self._directory, file) if config.replace else None
+        if edited is not None and edited.exists():
+            if dialect.read is None:
+                raise UserError(f"{edited}: the result of {name} cannot be replaced by a text")
+            try:
+                thing = dialect.read(edited.read_text(), thing)
+                if dialect.verify is not None:
+                    dialect.verify(thing)
+            except TracejitError as error:
+                raise UserError(f"{edited}: {error}") from error
+        if self.keeps_texts:
+            self.keep(file, dialect.show(thing))
+        return thing
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether texts are dumped."""
+        return bool(self._directory and config.dump)
+
+    def keep(self, file: str, text: str) -> None:
+        """Write a text of this function to the dump."""
+        path = Path(config.dump, self._directory, file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.rstrip() + "\n")
+
+
+def _logger() -> Any:
+    """The logger `tracejit.passes` if somebody listens to it; who has not imported logging does not."""
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return None
+    logger = logging.getLogger("tracejit.passes")
+    return logger if logger.isEnabledFor(logging.DEBUG) else None
+
+
+def _verify(p: Pass, thing: Any) -> None:
+    assert p.dialect.verify is not None
+    try:
+        p.dialect.verify(thing)
+    except VerifyError as error:
+        error.notes = (*error.notes, f"after pass {p.name}")
+        raise
+
+
+# -- what dialects are made of; verifiers and parsers are imported where they run ----------------------------------------------------
+def verify_jaxpr(jaxpr: Jaxpr) -> None:
+    """Raises: VerifyError."""
+    from tracejit.ir.check import check_jaxpr
+
+    check_jaxpr(jaxpr)
+
+
+def verify_kernel(kernel: Kernel) -> None:
+    """Raises: VerifyError."""
+    from tracejit.ir.check import check_kernel
+
+    check_kernel(kernel)
+
+
+def verify_program(program: Program) -> None:
+    """The kernels of a program.  Raises: VerifyError."""
+    for kernel in program.kernels():
+        verify_kernel(kernel)
+
+
+def read_jaxpr(text: str, before: Jaxpr) -> Jaxpr:
+    """An edited jaxpr.  Raises: UserError if its inputs or outputs are others."""
+    from tracejit.ir.text import parse_jaxpr
+
+    made = parse_jaxpr(text)
+    for what in ("inputs", "outputs"):
+        have, want = ([str(a.aval) for a in getattr(j, what)] for j in (made, before))
+        if have != want:
+            raise UserError(f"the {what} are {', '.join(have) or 'none'}; they were {', '.join(want) or 'none'}")
+    return made
+
+
+def read_kernel(text: str, before: Kernel) -> Kernel:
+    """An edited kernel.  Raises: UserError if its buffers are others."""
+    from tracejit.ir.text import parse_kernel
+
+    made = parse_kernel(text)
+    have, want = ([f"{b.name}: {b.dtype}{list(map(str, b.shape))} {b.layout}" for b in k.buffers] for k in (made, before))
+    if have != want or made.outputs != before.outputs:
+        raise UserError(f"the buffers are {', '.join(have)}; they were {', '.join(want)}")
+    return made
