@@ -208,7 +208,7 @@ def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
         return _gather(x, found, checked)
     view = read_view(x, found)
     parts = index if isinstance(index, tuple) else (index,)
-    if x.is_scalar and isinstance(view, Tracer) and (found.shape or Ellipsis in parts):
+    if isinstance(view, Tracer) and isinstance(x, Tracer) and x.is_scalar and (found.shape or any(part is Ellipsis for part in parts)):
         return of_a_number(view)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
         return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
