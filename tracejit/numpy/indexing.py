@@ -197,7 +197,7 @@ def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------------------
-def getitem(x: Tracer, index: Any, checked: bool = True) -> Any:
+def getitem(x: Any, index: Any, checked: bool = True) -> Any:
     """x[index]: a view for basic indices, a new array for index arrays; with `checked` an error for traced indices out of range."""
     if _has_traced_mask(index):
         place = masked_part(x, index)
