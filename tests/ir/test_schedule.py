@@ -1,13 +1,30 @@
 """Schedules: text, legality, and that every directive keeps the meaning of a kernel."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 
 import tracejit as tj
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.ir.check import check_kernel
-from tracejit.ir.schedule import Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, apply, parse_schedule
+from tracejit.ir.kernel import Const, For, index_const
+from tracejit.ir.rewrite import fresh_copy
+from tracejit.ir.schedule import (
+    Directive,
+    Loops,
+    Parallel,
+    Privatize,
+    Schedule,
+    Split,
+    Unroll,
+    Vector,
+    WhileUnroll,
+    apply,
+    parse_schedule,
+)
 from tracejit.support.errors import ScheduleError
+from tracejit.support.nodes import evolve, frozen
 
 
 def kernel_of(function, *args):
@@ -94,3 +111,45 @@ def test_a_scatter_runs_in_order():
     for directive in ("parallel L1 1", "vector L1 4 1"):
         with pytest.raises(ScheduleError, match="write to memory"):
             apply(kernel, parse_schedule(directive))
+
+
+@frozen
+class Peel(Directive):
+    """The last iteration behind the loop: what a directive looks like that is not there yet."""
+
+    word: ClassVar = "peel"
+    order: ClassVar = 0
+
+    loop: str
+
+    def apply(self, loops: Loops) -> None:
+        def peeled(s: For) -> list[Any]:
+            if s.params or not isinstance(s.upper, Const):
+                raise ScheduleError(f"{self}: it carries values, or its end is computed")
+            last = index_const(s.upper.value - 1)
+            return [evolve(s, upper=last), *fresh_copy(s.body, {s.index: last})]
+
+        loops.change(self, self.loop, peeled)
+
+
+def test_a_directive_is_one_class():
+    x = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
+    kernel = kernel_of(lambda x: x.sum(axis=0), x)
+    schedule = parse_schedule("vector L0 4 1; peel L0")
+    assert schedule == Schedule((Vector("L0", 4, 1), Peel("L0")))
+    assert str(schedule) == "vector L0 4 1; peel L0"
+    scheduled = apply(kernel, schedule)
+    check_kernel(scheduled)
+    loops = [s for s in scheduled.body if isinstance(s, For)]
+    assert (loops[0].upper, loops[0].axis.kind) == (Const(7, "i64"), "vector")
+    np.testing.assert_allclose(run(scheduled, x, (8,), np.float32), x.sum(axis=0), rtol=1e-5, atol=1e-6)
+    total = kernel_of(lambda x: x.sum(), np.ones(100))
+    with pytest.raises(ScheduleError, match="peel L0: it carries values"):
+        apply(total, parse_schedule("peel L0"))
+
+
+@pytest.mark.parametrize("text", ["parallel L0.o 1; split L0 8", "vector L0.i 4 1; parallel L0.o 1; split L0 8"])
+def test_directives_run_by_their_order_however_they_are_written(text: str):
+    kernel = kernel_of(lambda x: x * 2 + 1, np.ones(100))
+    sorted_text = "; ".join(sorted(text.split("; "), key=lambda d: not d.startswith("split")))
+    assert str(apply(kernel, parse_schedule(text))) == str(apply(kernel, parse_schedule(sorted_text)))

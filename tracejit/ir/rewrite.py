@@ -51,15 +51,15 @@ def fresh_copy(block: Block, values: MutableMapping[Value, Operand]) -> Block:
     return tuple([fresh_statement(s, values) for s in block])
 
 
-def fresh_statement(s: S, values: MutableMapping[Value, Operand]) -> S:
-    """`s` with new values for all that it defines, its blocks included: both may stand in one kernel."""
+def fresh_statement(s: S, values: MutableMapping[Value, Operand], copy: Callable[[Block], Block] | None = None) -> S:
+    """`s` with new values for all that it defines, its blocks included: both may stand in one kernel.  copy: what copies a block."""
     changes: dict[str, Any] = {}
     for name, role, many in _in_order(type(s)):
         have = getattr(s, name)
         if role in ("used", "yielded"):
             changes[name] = _replaced(have, many, values)
         elif role == "nested":
-            changes[name] = fresh_copy(have, values)
+            changes[name] = fresh_copy(have, values) if copy is None else copy(have)
         else:
             made = [Value(v.dtype) for v in (have if many else (have,))]
             values.update(zip(have if many else (have,), made, strict=True))

@@ -3,6 +3,9 @@
 A schedule is a tuple of directives over loops named `L0, L1, ...` in the order they are printed (before the schedule is applied; a loop
 made by `split` is named after its parent, `L0.o` and `L0.i`).  An illegal directive raises ScheduleError, it never gives wrong code.
 
+A directive is a class: its fields are its text, `apply` says where it is legal and what it means.  Directives run by their `order`: loops
+are cut, then split, then get an axis, whatever the order in which they are written.
+
     cut L0; split L0 4096; parallel L0.o 1; vector L0.i 16 4; unroll L2
 
 GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of their options (`backends.grid.GridSchedule`).
@@ -10,123 +13,293 @@ GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of t
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from tracejit.ir.conflicts import conflicts
-from tracejit.ir.kernel import Axis, Block, Const, For, If, Kernel, Op, Operand, Prefix, Value, While, blocks, index_const
+from tracejit.ir.kernel import Axis, Block, Const, For, If, Kernel, Op, Operand, Prefix, Statement, Value, While, blocks, index_const
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
-from tracejit.ir.rewrite import inline
+from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.support.errors import ScheduleError
-from tracejit.support.nodes import evolve, frozen
+from tracejit.support.nodes import define, evolve, fields_of, frozen
 
 __all__ = [
-    "Cut",
-    "Directive",
-    "Grid",
-    "Parallel",
-    "Privatize",
-    "Schedule",
-    "Split",
-    "Tile",
-    "Unroll",
-    "Vector",
-    "WhileUnroll",
-    "apply",
-    "name_loops",
-    "parse_schedule",
-]
+    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Tile", "Unroll", "Vector", "WhileUnroll", "apply",
+    "name_loops", "parse_schedule",
+]  # fmt: skip
+
+
+@define(eq=False)
+class Loops:
+    """A kernel whose loops have names, while directives change it.
+
+    names: by the loop's index; copies share the name.  first: the loops that the kernel came with.  whole: of a part that a directive
+    made, the loop that it is a part of.
+    """
+
+    kernel: Kernel
+    names: dict[Value, str]
+    first: frozenset[Value]
+    whole: dict[Value, For]
+
+    @staticmethod
+    def of(kernel: Kernel) -> Loops:
+        """The loops of a kernel, named in printed order."""
+        names = name_loops(kernel.body)
+        return Loops(kernel, names, frozenset(names), {})
+
+    def change(self, d: Directive, name: str, make: Callable[[For], Sequence[Statement]]) -> None:
+        """Every loop of a name, unless it was cut to nothing, becomes what `make` says.  Raises: ScheduleError for other names."""
+        known = set(self.names.values())
+        if name not in known:
+            raise ScheduleError(f"{d}: kernel {self.kernel.name} has no loop {name}; it has {', '.join(sorted(known))}")
+
+        def rewrite(block: Block) -> Block:
+            out: list[Statement] = []
+            for s in block:
+                if isinstance(s, For) and self.names.get(s.index) == name:
+                    out += make(s)
+                else:
+                    out.append(map_blocks(s, rewrite))
+            return block if len(out) == len(block) and all(a is b for a, b in zip(out, block, strict=True)) else tuple(out)
+
+        self.kernel = self.kernel.with_body(rewrite(self.kernel.body))
+
+    def part(self, index: Value, name: str, of: For) -> None:
+        """A loop that is a part of another one has a name."""
+        self.names[index] = name
+        self.whole[index] = self.whole.get(of.index, of)
+
+
+class Directive:
+    """What to do with loops.  word: how its text begins; its fields follow, in order."""
+
+    word: ClassVar[str]
+    order: ClassVar[int] = 2
+    kinds: ClassVar[dict[str, type[Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Directive.kinds[cls.word] = cls
+
+    def __str__(self) -> str:
+        return " ".join([self.word, *(str(getattr(self, f.name)) for f in fields_of(type(self)))])
+
+    def apply(self, loops: Loops) -> None:
+        """Change the loops.  Raises: ScheduleError where that is not legal."""
 
 
 @frozen
-class Split:
-    """Two loops for one: the outer over blocks of `size` iterations, the inner over a block."""
+class Cut(Directive):
+    """Consecutive loops, all of the same name, between the places where conditions on the index change (see `ir.passes.cut`)."""
+
+    word: ClassVar = "cut"
+    order: ClassVar = 0
+
+    loop: str
+
+    def apply(self, loops: Loops) -> None:
+        def pieces(s: For) -> Sequence[Statement]:
+            if can_cut(s):
+                return cut(s, loops.names)
+            if s.index in loops.first:  # copies in the pieces of a loop around may have no condition left
+                raise ScheduleError(f"{self}: no condition on its index changes within constant bounds, or it carries values")
+            return (s,)
+
+        loops.change(self, self.loop, pieces)
+
+
+@frozen
+class Split(Directive):
+    """Two loops for one: the outer (`L0.o`) over blocks of `size` iterations, the inner (`L0.i`) over a block."""
+
+    word: ClassVar = "split"
+    order: ClassVar = 1
 
     loop: str
     size: int
 
-    def __str__(self) -> str:
-        return f"split {self.loop} {self.size}"
+    def apply(self, loops: Loops) -> None:
+        if self.size < 1:
+            raise ScheduleError(f"{self}: the size must be positive")
+
+        def split(s: For) -> Sequence[Statement]:
+            if _is_scan(s) or _is_recurrence(s):
+                raise ScheduleError(f"{self}: a recurrence or scan runs in order")
+            if not (isinstance(s.lower, Const) and isinstance(s.upper, Const)):
+                raise ScheduleError(f"{self}: the bounds of the loop are computed; split loops have constant or symbolic bounds")
+            block, start, stop, span, offset = (Value("i64") for _ in range(5))
+            head = (
+                Op(offset, "mul", (block, index_const(self.size))),
+                Op(start, "add", (offset, s.lower)),
+                Op(span, "add", (start, index_const(self.size))),
+                Op(stop, "min", (span, s.upper)),
+            )
+            results = tuple([Value(r.dtype) for r in s.results])
+            params = tuple([Value(p.dtype) for p in s.params])
+            joined: tuple[Operand, ...] = ()
+            tail: Block = ()
+            if s.combine is not None:
+                tail, joined = inline(s.combine, (*params, *results))
+            count = index_const((s.upper.value - s.lower.value + (self.size - 1)) // self.size)
+            inner = evolve(s, lower=start, upper=stop, results=results, axis=Axis())
+            loops.part(s.index, f"{self.loop}.i", s)
+            loops.part(block, f"{self.loop}.o", s)
+            body = (*head, inner, *tail)
+            return (For(block, index_const(0), count, body, Axis(), params, s.inits, joined, s.results, s.combine),)
+
+        loops.change(self, self.loop, split)
 
 
 @frozen
-class Cut:
-    """Consecutive loops, all of the same name, between the places where conditions on the index change (see `ir.passes.cut`)."""
+class Privatize(Directive):
+    """Columns in blocks of `block` (`L0.o`, `L0.i`) with local accumulators; the reduction runs over all of a block row by row."""
 
-    loop: str
-
-    def __str__(self) -> str:
-        return f"cut {self.loop}"
-
-
-@frozen
-class Privatize:
-    """Columns in blocks of `block` with local accumulators, the reduction inside running over all of a block row by row."""
+    word: ClassVar = "privatize"
+    order: ClassVar = 1
 
     loop: str
     block: int
 
-    def __str__(self) -> str:
-        return f"privatize {self.loop} {self.block}"
+    def apply(self, loops: Loops) -> None:
+        if self.block < 1:
+            raise ScheduleError(f"{self}: the size must be positive")
+
+        def blocked(s: For) -> Sequence[Statement]:
+            if not can_privatize(s):
+                raise ScheduleError(f"{self}: it is not a loop over columns around one reduction")
+            made, columns = privatize(s, self.block)
+            loops.part(made.index, f"{self.loop}.o", s)
+            for index in columns:
+                loops.part(index, f"{self.loop}.i", s)
+            return (made,)
+
+        loops.change(self, self.loop, blocked)
+
+
+class _AxisDirective(Directive):
+    """How a loop runs."""
+
+    word: ClassVar = ""
+    loop: str
+
+    def apply(self, loops: Loops) -> None:
+        def along(s: For) -> Sequence[Statement]:
+            self.check(s, loops.whole.get(s.index, s))
+            return (evolve(s, axis=self.axis),)
+
+        loops.change(self, self.loop, along)
+
+    @property
+    def axis(self) -> Axis:
+        """What the loop gets."""
+        raise NotImplementedError
+
+    def check(self, s: For, whole: For) -> None:
+        """Raises: ScheduleError if loop `s`, which is a part of `whole`, cannot run so."""
+        raise NotImplementedError
+
+    def independent(self, whole: For) -> None:
+        if not independent(whole, whole.index):
+            raise ScheduleError(f"{self}: its iterations write to memory that others read or write")
 
 
 @frozen
-class Parallel:
+class Parallel(_AxisDirective):
     """Iterations on the thread pool, at least `grain` a chunk."""
+
+    word: ClassVar = "parallel"
 
     loop: str
     grain: int = 1
 
-    def __str__(self) -> str:
-        return f"parallel {self.loop} {self.grain}"
+    @property
+    def axis(self) -> Axis:
+        return Axis("parallel", factor=self.grain)
+
+    def check(self, s: For, whole: For) -> None:
+        self.independent(whole)
+        if _is_recurrence(s) or _is_scan(s):
+            raise ScheduleError(f"{self}: its iterations depend on each other")
+        if conflicts(s).stores:
+            raise ScheduleError(f"{self}: its iterations may store to one place, and the last one counts")
 
 
 @frozen
-class Vector:
+class Vector(_AxisDirective):
     """Iterations as lanes: vectors of `width`, `factor` of them in flight."""
+
+    word: ClassVar = "vector"
 
     loop: str
     width: int
     factor: int = 1
 
-    def __str__(self) -> str:
-        return f"vector {self.loop} {self.width} {self.factor}"
+    @property
+    def axis(self) -> Axis:
+        return Axis("vector", self.width, self.factor)
+
+    def check(self, s: For, whole: For) -> None:
+        if self.width < 2 or self.width & (self.width - 1) or self.factor < 1:
+            raise ScheduleError(f"{self}: the width must be a power of two above 1, the factor positive")
+        self.independent(whole)
+        if _is_recurrence(s):
+            raise ScheduleError(f"{self}: its iterations depend on each other")
+        if conflicts(s).updates:
+            raise ScheduleError(f"{self}: its iterations may update one place")
 
 
 @frozen
-class Unroll:
+class Unroll(_AxisDirective):
     """All iterations written out."""
+
+    word: ClassVar = "unroll"
 
     loop: str
 
-    def __str__(self) -> str:
-        return f"unroll {self.loop}"
+    @property
+    def axis(self) -> Axis:
+        return Axis("unroll")
+
+    def check(self, s: For, whole: For) -> None:
+        if not (isinstance(s.lower, Const) and isinstance(s.upper, Const) and isinstance(s.upper.value, int)):
+            raise ScheduleError(f"{self}: its bounds are not constant")
+        if conflicts(s).stores:  # copies run in step
+            raise ScheduleError(f"{self}: its iterations may store to one place, and the last one counts")
 
 
 @frozen
-class WhileUnroll:
-    """`factor` iterations of every varying while loop between two looks at its mask."""
+class WhileUnroll(Directive):
+    """`factor` iterations of every while loop in lanes between two looks at its mask."""
+
+    word: ClassVar = "while_unroll"
+    order: ClassVar = 3
 
     factor: int
 
-    def __str__(self) -> str:
-        return f"while_unroll {self.factor}"
+    def apply(self, loops: Loops) -> None:
+        def in_lanes(block: Block) -> Block:
+            return tuple([evolve(x, unroll=self.factor) if isinstance(x, While) else x for x in [map_blocks(s, in_lanes) for s in block]])
+
+        def outside(block: Block) -> Block:
+            return tuple([map_blocks(s, in_lanes if isinstance(s, For) and s.axis.kind == "vector" else outside) for s in block])
+
+        loops.kernel = loops.kernel.with_body(outside(loops.kernel.body))
 
 
 @frozen
-class Grid:
+class Grid(Directive):
     """An option of how a GPU backend shares the kernel out; the backend checks it."""
+
+    word: ClassVar = "grid"
 
     option: str
     value: int | str
 
-    def __str__(self) -> str:
-        return f"grid {self.option} {self.value}"
-
 
 @frozen
-class Tile:
+class Tile(Directive):
     """A matrix product by register tiles (see `ir.passes.contract`), in place of the kernel's plain loops.
 
     rows x columns elements of the result in registers, columns in vectors of `width`; `depth` contracted elements a block; a task has at
@@ -135,6 +308,8 @@ class Tile:
     whose partial sums are joined in order.  flip: which packed operands lie across
     ("none", "lhs": contiguous along rows, "rhs": contiguous along the contracted axis, "lhs+rhs").
     """
+
+    word: ClassVar = "tile"
 
     rows: int
     columns: int
@@ -147,12 +322,28 @@ class Tile:
     grain: int = 1
     flip: str = "none"
 
-    def __str__(self) -> str:
-        shape = f"{self.rows} {self.columns} {self.width} {self.depth} {self.tall} {self.wide}"
-        return f"tile {shape} {self.pack} {self.share} {self.grain} {self.flip}"
+    def apply(self, loops: Loops) -> None:
+        """The loops stay: `ir.passes.contract` builds what the tile says."""
+        if loops.kernel.product is None:
+            raise ScheduleError(f"{self}: kernel {loops.kernel.name} is no matrix product")
+        sizes = self.rows, self.columns, self.width, self.depth, self.tall, self.wide, self.grain
+        if min(sizes) < 1 or self.width & (self.width - 1):
+            raise ScheduleError(f"{self}: sizes must be positive, the width a power of two")
+        for what, given, known in (
+            ("pack", self.pack, ("none", "lhs", "rhs", "both")),
+            ("share", self.share, ("none", "tasks", "batch", "depth")),
+            ("flip", self.flip, ("none", "lhs", "rhs", "lhs+rhs")),
+        ):
+            if given not in known:
+                raise ScheduleError(f"{self}: {what} is one of {', '.join(known)}, not {given!r}")
 
 
-Directive: TypeAlias = Cut | Split | Privatize | Parallel | Vector | Unroll | WhileUnroll | Grid | Tile
+def _is_scan(s: For) -> bool:
+    return any(isinstance(x, Prefix) and x.params == s.params for x in s.body)
+
+
+def _is_recurrence(s: For) -> bool:
+    return bool(s.params) and s.combine is None
 
 
 @frozen
@@ -167,32 +358,22 @@ class Schedule:
 
 def parse_schedule(text: str) -> Schedule:
     """The inverse of `str`.  Raises ScheduleError."""
-    kinds = {
-        "cut": Cut,
-        "split": Split,
-        "privatize": Privatize,
-        "parallel": Parallel,
-        "vector": Vector,
-        "unroll": Unroll,
-        "while_unroll": WhileUnroll,
-        "grid": Grid,
-        "tile": Tile,
-    }
     out: list[Directive] = []
     for part in filter(None, (p.strip() for p in text.split(";"))):
-        name, *rest = part.split()
+        word, *rest = part.split()
+        values: list[Any] = [int(r) if r.lstrip("-").isdigit() else r for r in rest]
         try:
-            values: list[Any] = [int(r) if r.lstrip("-").isdigit() else r for r in rest]
-            out.append(kinds[name](*values))
+            out.append(Directive.kinds[word](*values))
         except (KeyError, TypeError) as error:
-            raise ScheduleError(f"not a schedule directive: {part!r}; known are {', '.join(kinds)}") from error
+            known = ", ".join(filter(None, Directive.kinds))
+            raise ScheduleError(f"not a schedule directive: {part!r}; known are {known}") from error
     return Schedule(tuple(out))
 
 
-def name_loops(body: tuple[Any, ...]) -> dict[Value, str]:
+def name_loops(body: Block) -> dict[Value, str]:
     """Loop names by index variable, in printed order."""
     names: dict[Value, str] = {}
-    stack: list[Any] = list(reversed(body))
+    stack: list[Statement] = list(reversed(body))
     while stack:
         s = stack.pop()
         if isinstance(s, For):
@@ -202,170 +383,27 @@ def name_loops(body: tuple[Any, ...]) -> dict[Value, str]:
     return names
 
 
-def apply(kernel: Kernel, schedule: Schedule) -> Kernel:  # noqa: C901  (the walks inside count)
+def apply(kernel: Kernel, schedule: Schedule) -> Kernel:
     """The kernel with its loops scheduled.  Raises ScheduleError for a directive that is not legal or names no loop."""
-    names = name_loops(kernel.body)
-    uncut = set(names)
-    splits = {d.loop: d.size for d in schedule.directives if isinstance(d, Split)}
-    axes: dict[str, Axis] = {}
-    cuts: set[str] = set()
-    cut_already: set[Value] = set()
-    while_unroll = 1
-    private = {d.loop: d.block for d in schedule.directives if isinstance(d, Privatize)}
-    known = set(names.values()) | {f"{n}.{s}" for n in (*splits, *private) for s in "oi"}
-    for d in schedule.directives:
-        if isinstance(d, WhileUnroll):
-            while_unroll = d.factor
-            continue
-        if isinstance(d, Grid):
-            continue
-        if isinstance(d, Tile):
-            _check_tile(kernel, d)
-            continue
-        if d.loop not in known:
-            raise ScheduleError(f"{d}: kernel {kernel.name} has no loop {d.loop}; it has {', '.join(sorted(known))}")
-        match d:
-            case Split(size=size) | Privatize(block=size):
-                if size < 1:
-                    raise ScheduleError(f"{d}: the size must be positive")
-            case Parallel(grain=grain):
-                axes[d.loop] = Axis("parallel", factor=grain)
-            case Vector(width=width, factor=factor):
-                if width < 2 or width & (width - 1) or factor < 1:
-                    raise ScheduleError(f"{d}: the width must be a power of two above 1, the factor positive")
-                axes[d.loop] = Axis("vector", width, factor)
-            case Unroll():
-                axes[d.loop] = Axis("unroll")
-            case Cut(loop=loop_name):
-                cuts.add(loop_name)
-
-    def rewrite(body: tuple[Any, ...], vector: bool, parallel: bool) -> tuple[Any, ...]:
-        out: list[Any] = []
-        for s in body:
-            if isinstance(s, For):
-                for part in pieces(s):
-                    out += (
-                        [loop(part, vector, parallel)]
-                        if isinstance(part, For) and part.index in cut_already
-                        else rewrite((part,), vector, parallel)
-                    )
-            elif isinstance(s, While):
-                out.append(
-                    evolve(
-                        s,
-                        condition=rewrite(s.condition, vector, True),
-                        body=rewrite(s.body, vector, True),
-                        unroll=while_unroll if vector else s.unroll,
-                    )
-                )
-            elif isinstance(s, If):
-                out.append(evolve(s, then=rewrite(s.then, vector, True), orelse=rewrite(s.orelse, vector, True)))
-            else:
-                out.append(s)
-        return tuple(out)
-
-    def pieces(s: For) -> list[Any]:
-        name = names[s.index]
-        found: list[Any] = [s]
-        if name in cuts and can_cut(s):
-            found = cut(s, names)
-        elif name in cuts and s.index in uncut:  # copies in the pieces of a loop around may have no condition left
-            raise ScheduleError(f"cut {name}: no condition on its index changes within constant bounds, or it carries values")
-        cut_already.update(x.index for x in found if isinstance(x, For) and names[x.index] == name)
-        return found
-
-    def loop(s: For, vector: bool, parallel: bool) -> For:
-        name = names[s.index]
-        if name in splits:
-            return split(s, name, vector, parallel)
-        if name in private:
-            if not can_privatize(s):
-                raise ScheduleError(f"privatize {name}: it is not a loop over columns around one reduction")
-            outer, inner = axes.get(f"{name}.o", Axis()), axes.get(f"{name}.i", Axis())
-            blocked = privatize(s, private[name], outer, inner)
-            legal(blocked, outer, f"{name}.o", vector, parallel, s)
-            return blocked
-        axis = axes.get(name, s.axis)
-        legal(s, axis, name, vector, parallel)
-        return evolve(s, axis=axis, body=rewrite(s.body, vector or axis.kind == "vector", parallel or axis.kind == "parallel"))
-
-    def split(s: For, name: str, vector: bool, parallel: bool) -> For:
-        if any(isinstance(x, Prefix) and x.params == s.params for x in s.body) or (s.params and s.combine is None):
-            raise ScheduleError(f"split {name}: a recurrence or scan runs in order")
-        size = splits[name]
-        outer_axis, inner_axis = axes.get(f"{name}.o", Axis()), axes.get(f"{name}.i", Axis())
-        block, start, stop, span = Value("i64"), Value("i64"), Value("i64"), Value("i64")
-        offset = Value("i64")
-        head: list[Any] = [
-            Op(offset, "mul", (block, index_const(size))),
-            Op(start, "add", (offset, s.lower)),
-            Op(span, "add", (start, index_const(size))),
-        ]
-        head.append(Op(stop, "min", (span, s.upper)))
-        inner = evolve(s, lower=start, upper=stop, axis=inner_axis)
-        legal(inner, inner_axis, f"{name}.i", vector, parallel or outer_axis.kind == "parallel", s)
-        results = tuple(Value(r.dtype) for r in s.results)
-        params = tuple(Value(p.dtype) for p in s.params)
-        inner_vector = vector or inner_axis.kind == "vector"
-        inner = evolve(inner, body=rewrite(s.body, inner_vector, True), results=results)
-        joined: tuple[Operand, ...] = ()
-        tail: Block = ()
-        if s.combine is not None:
-            tail, joined = inline(s.combine, (*params, *results))
-        count = _blocks(s, size)
-        outer = For(block, index_const(0), count[1], (*head, inner, *tail), outer_axis, params, s.inits, joined, s.results, s.combine)
-        legal(outer, outer_axis, f"{name}.o", vector, parallel, s)
-        return outer
-
-    return kernel.with_body(rewrite(kernel.body, False, False))
+    loops = Loops.of(kernel)
+    for d in sorted(schedule.directives, key=lambda d: d.order):
+        d.apply(loops)
+    _check_nesting(loops.kernel.body, loops.names)
+    return loops.kernel
 
 
-def _check_tile(kernel: Kernel, d: Tile) -> None:
-    """A tile replaces the loops of a kernel that is a matrix product; `ir.passes.contract` builds what it says."""
-    if kernel.product is None:
-        raise ScheduleError(f"{d}: kernel {kernel.name} is no matrix product")
-    if min(d.rows, d.columns, d.depth, d.tall, d.wide, d.grain) < 1 or d.width < 1 or d.width & (d.width - 1):
-        raise ScheduleError(f"{d}: sizes must be positive, the width a power of two")
-    for what, given, known in (
-        ("pack", d.pack, ("none", "lhs", "rhs", "both")),
-        ("share", d.share, ("none", "tasks", "batch", "depth")),
-        ("flip", d.flip, ("none", "lhs", "rhs", "lhs+rhs")),
-    ):
-        if given not in known:
-            raise ScheduleError(f"{d}: {what} is one of {', '.join(known)}, not {given!r}")
-
-
-def _blocks(s: For, size: int) -> tuple[list[Any], Operand]:
-    if not (isinstance(s.lower, Const) and isinstance(s.upper, Const)):
-        raise ScheduleError("split: the bounds of the loop are computed; split loops have constant or symbolic bounds")
-    return [], index_const((s.upper.value - s.lower.value + (size - 1)) // size)
-
-
-def legal(s: For, axis: Axis, name: str, vector: bool, parallel: bool, whole: For | None = None) -> None:
-    """Raise ScheduleError where a loop cannot run along an axis; `whole` is the loop it is a part of."""
-    scan = any(isinstance(x, Prefix) and x.params == s.params for x in s.body)
-    recurrence = bool(s.params) and s.combine is None
-    if axis.kind in ("parallel", "vector") and not independent(whole or s, (whole or s).index):
-        raise ScheduleError(f"{axis.kind} {name}: its iterations write to memory that others read or write")
-    match axis.kind:
-        case "parallel":
-            if recurrence or scan:
-                raise ScheduleError(f"parallel {name}: its iterations depend on each other")
-            if conflicts(s).stores:
-                raise ScheduleError(f"parallel {name}: its iterations may store to one place, and the last one counts")
-            if parallel or vector:
-                raise ScheduleError(f"parallel {name}: it is inside of another parallel, vector or conditional region")
-        case "vector":
-            if recurrence:
-                raise ScheduleError(f"vector {name}: its iterations depend on each other")
-            if conflicts(s).updates:
-                raise ScheduleError(f"vector {name}: its iterations may update one place")
-            if vector:
-                raise ScheduleError(f"vector {name}: it is inside of another vector loop")
-        case "unroll":
-            if not (isinstance(s.lower, Const) and isinstance(s.upper, Const) and isinstance(s.upper.value, int)):
-                raise ScheduleError(f"unroll {name}: its bounds are not constant")
-            if conflicts(s).stores:  # copies run in step
-                raise ScheduleError(f"unroll {name}: its iterations may store to one place, and the last one counts")
-        case _:
-            pass
+def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, shared: bool = False) -> None:
+    """Raise ScheduleError for lanes inside of lanes, and for threads inside of threads, lanes or branches."""
+    for s in body:
+        within = (lanes, shared)
+        if isinstance(s, For):
+            kind = s.axis.kind
+            if kind == "parallel" and (lanes or shared):
+                raise ScheduleError(f"parallel {names[s.index]}: it is inside of another parallel, vector or conditional region")
+            if kind == "vector" and lanes:
+                raise ScheduleError(f"vector {names[s.index]}: it is inside of another vector loop")
+            within = lanes or kind == "vector", shared or kind == "parallel"
+        elif isinstance(s, (If, While)):
+            within = lanes, True
+        for block in blocks(s):
+            _check_nesting(block, names, *within)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ir.builder import fold_constants, fold_index
-from tracejit.ir.kernel import Alloc, Const, For, If, Load, Op, Operand, Read, Store, Value, While, blocks, index_const, results_of, walk
+from tracejit.ir.kernel import Alloc, Const, For, If, Op, Operand, Value, index_const, walk
 from tracejit.ir.ranges import IndexRanges
+from tracejit.ir.rewrite import fresh_statement, replace
 from tracejit.ir.types import Extent, same_extent, surely_at_most
 from tracejit.support.nodes import evolve
 
@@ -90,7 +91,7 @@ class _Copier:
 
     def __init__(self, names: dict[Value, str]) -> None:
         self.names = names
-        self.values: dict[Operand, Operand] = {}
+        self.values: dict[Value, Operand] = {}
         self.ranges = IndexRanges()
 
     def bound(self, index: Value, lower: Operand, upper: Operand) -> Value:
@@ -104,7 +105,7 @@ class _Copier:
         return new
 
     def of(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple(self.values.get(a, a) for a in operands)
+        return tuple([replace(a, self.values) for a in operands])
 
     def block(self, body: Sequence[Any]) -> tuple[Any, ...]:
         out: list[Any] = []
@@ -123,11 +124,6 @@ class _Copier:
                     self.values[s.out] = folded
                     return ()
                 return (evolve(s, out=out, args=args),)
-            case Load() | Read():
-                index = self.of(s.index)
-                return (evolve(s, out=self.fresh(s.out), index=index),)
-            case Store():
-                return (evolve(s, index=self.of(s.index), value=self.of((s.value,))[0]),)
             case If():
                 return self.branch(s)
             case For():
@@ -140,26 +136,8 @@ class _Copier:
                 return (
                     evolve(s, index=index, lower=lower, upper=upper, body=body, params=params, inits=inits, yields=yields, results=results),
                 )
-            case While():
-                inits = self.of(s.inits)
-                params = tuple(map(self.fresh, s.params))
-                condition = self.block(s.condition)
-                (test,) = self.of((s.test,))
-                body = self.block(s.body)
-                yields = self.of(s.yields)
-                results = tuple(map(self.fresh, s.results))
-                return (evolve(s, params=params, inits=inits, condition=condition, test=test, body=body, yields=yields, results=results),)
-            case _:  # Atomic, Call, Prefix
-                changed: dict[str, Any] = {}
-                for name in ("index", "args", "elements", "params"):
-                    if hasattr(s, name):
-                        changed[name] = self.of(getattr(s, name))
-                if hasattr(s, "value"):
-                    changed["value"] = self.of((s.value,))[0]
-                assert not blocks(s), type(s).__name__
-                if results_of(s):
-                    changed["outs"] = tuple(map(self.fresh, results_of(s)))
-                return (evolve(s, **changed),)
+            case _:
+                return (fresh_statement(s, self.values, self.block),)
 
     def branch(self, s: If) -> Sequence[Any]:
         (condition,) = self.of((s.condition,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.ir.kernel import Alloc, Axis, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, index_const
+from tracejit.ir.kernel import Alloc, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, index_const
 from tracejit.ir.rewrite import fresh_copy, replace
 
 __all__ = ["can_privatize", "privatize"]
@@ -36,8 +36,8 @@ def can_privatize(loop: For) -> bool:
     return not any(isinstance(s, Store) for s in before) and not any(b in made for b in (reduction.lower, reduction.upper))
 
 
-def privatize(loop: For, block: int, outer: Axis, inner: Axis) -> For:
-    """The loop in blocks of columns with local accumulators; `can_privatize(loop)` holds."""
+def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
+    """The loop in blocks of columns with local accumulators, and the indices of the loops over a block; `can_privatize(loop)` holds."""
     parts = _parts(loop)
     assert parts is not None and isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
     before, reduction, after = parts
@@ -50,12 +50,14 @@ def privatize(loop: For, block: int, outer: Axis, inner: Axis) -> For:
     ]
     accumulators = [Buffer(f"acc{reduction.index.id}_{n}", p.dtype, (block,), space="local") for n, p in enumerate(reduction.params)]
     head += [Alloc(b) for b in accumulators]
+    indices: list[Value] = []
 
     def columns(make: Any) -> For:
         index, place = Value("i64"), Value("i64")
+        indices.append(index)
         body: list[Any] = [Op(place, "sub", (index, start))]
         body += make(index, place)
-        return For(index, start, stop, tuple(body), inner)
+        return For(index, start, stop, tuple(body))
 
     def fill(index: Value, place: Value) -> list[Any]:
         return [Store(b, (place,), i) for b, i in zip(accumulators, reduction.inits, strict=True)]
@@ -86,4 +88,4 @@ def privatize(loop: For, block: int, outer: Axis, inner: Axis) -> For:
 
     rows = For(row, reduction.lower, reduction.upper, (columns(fold),))
     count = index_const((loop.upper.value - loop.lower.value + (block - 1)) // block)
-    return For(number, index_const(0), count, (*head, columns(fill), rows, columns(finish)), outer)
+    return For(number, index_const(0), count, (*head, columns(fill), rows, columns(finish))), indices
