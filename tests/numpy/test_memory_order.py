@@ -245,3 +245,19 @@ def test_a_trace_that_starts_again_for_strides_has_its_effects_once():
     np.testing.assert_array_equal(tj.jit(f)(x), f(arranged("F")))
     assert len(calls) == 2
     np.testing.assert_array_equal(x, arranged("F"))
+
+
+@pytest.mark.parametrize("make", [np.zeros_like, np.ones_like, np.empty_like, lambda x, **options: np.full_like(x, 3, **options)])
+@pytest.mark.parametrize("order", ["A", "K", "C", "F"])
+@pytest.mark.parametrize("shape", [(2, 3, 2), (6,), (2, 6), ()])
+@pytest.mark.parametrize("prototype", ["C", "F"])
+def test_what_is_made_like_an_array_in_another_shape(make: Any, order: str, shape: tuple[int, ...], prototype: str):
+    def f(x: Any) -> Any:
+        made = make(x, order=order, shape=shape)
+        made[...] = 0
+        made.ravel()[:3] = 8
+        made.ravel("F")[-2:] = 9
+        return made
+
+    x = np.array(np.arange(12.0).reshape(3, 4), order=prototype)
+    np.testing.assert_array_equal(tj.jit(f)(x), f(x))

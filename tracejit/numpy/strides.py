@@ -139,8 +139,10 @@ def like(x: Any, shape: Shape, dtype: Any, order: Any = "K") -> Layout:
     if order == "F":
         return laid_out(shape, itemsize, range(len(shape) - 1, -1, -1))
     found = strides_of(x)
-    if not isinstance(found, tuple) or len(found) != len(shape):
-        return None if isinstance(found, tuple) else found
+    if not isinstance(found, tuple):
+        return found
+    if len(found) != len(shape) and order != "A":  # "A" means Fortran's order whatever the rank
+        return None
     have = aval(x)
     try:
         if is_contiguous(have.shape, found, have.dtype.itemsize):
