@@ -53,7 +53,7 @@ def test_bits_agree_with_a_walk_at_every_question(seed: int, monkeypatch: pytest
         assert {g for g in self.nodes if self.after[start] >> g & 1} == reachable(self, start)
         return target in reachable(self, start)
 
-    monkeypatch.setattr(fuse._Fuser, "downstream", downstream)
+    monkeypatch.setattr(fuse.Fuser, "downstream", downstream)
     x, y = np.random.default_rng(seed).random((2, 6, 6))
     f = tj.jit(lambda x, y: program(seed, x, y))
     for got, want in zip(f(x, y), program(seed, x, y), strict=True):

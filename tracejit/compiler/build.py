@@ -16,6 +16,7 @@ from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.compose import FormEquation, Group
+from tracejit.ir.passes.reads import reads_own_base
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
@@ -304,8 +305,6 @@ def _in_place_base(g: Group) -> tuple[Var, Var] | None:
     root, base = roots[0], roots[0].inputs[0]
     if base not in g.inputs or base in root.inputs[1:] or any(base in e.inputs for e in g.equations if e is not root):
         return None
-    from tracejit.ir.passes.fuse import reads_own_base
-
     return None if reads_own_base(root.form) else (root.outputs[0], base)
 
 

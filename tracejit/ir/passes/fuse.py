@@ -7,15 +7,16 @@ cheap.  Otherwise it is stored, by a group of its own or as a further result of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from tracejit.ir.forms import Contract, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Var
-from tracejit.ir.kernel import Const, Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
-from tracejit.ir.passes.compose import MANY, FormEquation, Group, form_cost, is_few_columns, is_written_out
-from tracejit.ir.passes.product import followers, follows, tiles_well
-from tracejit.ir.types import Extent, Shape, prod
+from tracejit.ir.passes.compose import MANY, FormEquation, Group, is_few_columns, is_written_out
+from tracejit.ir.passes.fusion_rules import Question, refusal
+from tracejit.ir.passes.product import follows, tiles_well
+from tracejit.ir.passes.reads import Access, Affine, FormShape, Place, describe
+from tracejit.ir.types import Shape
 from tracejit.support.nodes import define, field, frozen
 
 __all__ = ["Fusion", "fuse"]
@@ -23,122 +24,7 @@ __all__ = ["Fusion", "fuse"]
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
 BESIDE_SCATTER = 8.0  # what may be computed for an element of a reduction that shares the loop of a scatter
 MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
-AGAIN_COST = 24.0  # of evaluating again what is read at several places: about what a store and loads from a near cache cost
 MOST_PLACES = 16
-ROOM = 16  # of that is left for cheap values
-PACK_COST = 12.0  # what an operand of a matrix product may cost to compute where it is packed
-FEW = 32  # a reduction to fewer elements than this does not feed a larger loop in the same kernel,
-SMALL = 16384  # unless it reads no more than so many
-
-
-Affine: TypeAlias = "tuple[Any, int, Extent]"  # (loop or index parameter, None for a constant; factor; offset)
-Place: TypeAlias = "tuple[Affine | int, ...]"  # where an element is read, in the loops of its group
-
-
-@frozen
-class Access:
-    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data.
-
-    at: each index as a parameter, a factor and an offset; None where it is not of that kind.
-    """
-
-    axes: tuple[frozenset[int] | None, ...]
-    at: tuple[Affine | None, ...]
-    own: bool = False  # at the form's own index
-
-
-def _statements(lam: Lambda) -> Iterable[Any]:
-    return walk(lam.body)
-
-
-def _accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
-    """Add the reads of a lambda to `into`, by operand number."""
-    depends: dict[Value, frozenset[int] | None] = {p: frozenset({n}) for n, p in enumerate(lam.params)}
-    affine: dict[Any, Affine] = {p: (n, 1, 0) for n, p in enumerate(lam.params)}
-
-    def of(operands: Sequence[Any]) -> frozenset[int] | None:
-        out: frozenset[int] = frozenset()
-        for a in operands:
-            if isinstance(a, Value):
-                d = depends.get(a)
-                if d is None:
-                    return None
-                out |= d
-        return out
-
-    for s in _statements(lam):
-        if isinstance(s, Read):
-            at = tuple((None, 0, a.value) if isinstance(a, Const) else affine.get(a) for a in s.index)
-            own = len(at) == len(lam.params) and all(a is p for a, p in zip(s.index, lam.params, strict=True))
-            into.setdefault(s.operand, []).append(Access(tuple(of((a,)) for a in s.index), at, own))
-            depends[s.out] = None
-        elif isinstance(s, Op):
-            depends[s.out] = of(s.args)
-            moved = _moved(s, affine)
-            if moved is not None:
-                affine[s.out] = moved
-        else:
-            for v in results_of(s):
-                depends[v] = None if blocks(s) else of(operands_of(s))
-
-
-def _moved(s: Op, affine: dict[Any, Affine]) -> Affine | None:
-    """The result of an index plus, minus or times a constant; None for anything else."""
-    if s.op not in ("add", "sub", "mul") or s.out.dtype != "i64":
-        return None
-    a, b = s.args
-    if isinstance(a, Const):
-        if s.op == "sub":
-            loop, factor, offset = affine.get(b, (None, 0, None))
-            return None if offset is None else (loop, -factor, a.value - offset)
-        a, b = b, a
-    if not isinstance(b, Const) or a not in affine:
-        return None
-    loop, factor, offset = affine[a]
-    if s.op == "mul":
-        return (loop, factor * b.value, offset * b.value) if isinstance(b.value, int) else None
-    return loop, factor, (offset + b.value if s.op == "add" else offset - b.value)
-
-
-@define(eq=False)
-class _Shape:
-    """What fusion needs to know of one form, computed once."""
-
-    space: Shape  # loop extents of one evaluation of all results, outermost first
-    domain: Shape
-    reads: dict[int, list[Access]]
-    cost: float
-    operations: int
-
-
-def _describe(form: Form) -> _Shape:
-    reads: dict[int, list[Access]] = {}
-    bodies: list[Lambda] = []
-    space: Shape = ()
-    domain: Shape = ()
-    match form:
-        case Map():
-            bodies, space, domain = [form.body], form.domain, form.domain
-        case Reduce():
-            bodies, space, domain = [form.body], (*form.domain, *form.over), form.domain
-        case Scan():
-            bodies, space, domain = [form.body], form.domain, form.domain
-        case Piecewise():
-            bodies, space, domain = [p.body for p in form.pieces], form.domain, form.domain
-        case Update():
-            bodies, space, domain = [form.body], form.region, form.domain
-            _accesses(form.start, reads)
-        case Scatter():
-            bodies, space, domain = [form.body], form.region, form.domain
-        case _:
-            pass
-    for body in bodies:
-        _accesses(body, reads)
-    if isinstance(form, (Update, Scatter)):
-        every = range(len(domain))
-        reads.setdefault(0, []).append(Access(tuple(frozenset({n}) for n in every), tuple((n, 1, 0) for n in every)))
-    operations = sum(1 for b in bodies for _ in _statements(b))
-    return _Shape(space, domain, reads, form_cost(form), operations)
 
 
 Order: TypeAlias = tuple[frozenset[int], ...]
@@ -146,7 +32,7 @@ _INNER = 1000  # numbers of loops that members bring along: they lie inside of t
 _BESIDE = 1_000_000  # numbers of loops that are written out side by side, inside of all others, from here on
 
 
-def _own_order(form: Form, shape: _Shape) -> Order:
+def _own_order(form: Form, shape: FormShape) -> Order:
     """The loops of a form that is a group of its own, outermost 0: the axis of a scan is the innermost one, and so are few columns."""
     space = shape.space
     numbers = list(range(len(space)))
@@ -159,7 +45,7 @@ def _own_order(form: Form, shape: _Shape) -> Order:
 
 
 @define(eq=False)
-class _Node:
+class Node:
     """A group under construction."""
 
     number: int
@@ -184,14 +70,14 @@ class Fusion:
     refusals: tuple[tuple[Var, str], ...]
 
 
-class _Fuser:
+class Fuser:
     def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Any], inline: bool) -> None:
         self.equations = equations
         self.inline = inline
         self.program_outputs = {v for v in outputs if isinstance(v, Var)}
-        described: dict[int, _Shape] = {}
+        described: dict[int, FormShape] = {}
         self.shapes = [
-            described.setdefault(id(e.form), _describe(e.form)) if id(e.form) not in described else described[id(e.form)] for e in equations
+            described.setdefault(id(e.form), describe(e.form)) if id(e.form) not in described else described[id(e.form)] for e in equations
         ]
         self.consumers: dict[Var, list[int]] = {}
         self.producer: dict[Var, int] = {}
@@ -217,83 +103,33 @@ class _Fuser:
                 None,
             )
             self.product.append(n if tiles_well(e.form) else found)
-        self.nodes: dict[int, _Node] = {}
+        self.nodes: dict[int, Node] = {}
         self.became: dict[int, int] = {}  # a group that was merged: the group it went into
         self.groups_of: list[list[int]] = [[] for _ in equations]
         self.after: dict[int, int] = {}  # group -> the groups that run after it, as bits
         self.read_by: dict[int, list[int]] = {}
         self.refusals: list[tuple[Var, str]] = []
 
+    def is_cheap(self, n: int) -> bool:
+        """Whether computing an equation again is cheaper than a store and a load."""
+        return isinstance(self.equations[n].form, (Map, Piecewise)) and self.cost[n] <= CHEAP
+
     def product_of(self, atom: Any) -> int | None:
         return self.product[self.producer[atom]] if isinstance(atom, Var) and atom in self.producer else None
 
-    # -- the table over pairs of forms ---------------------------------------------------------------------------------------------
-    def refuse(self, n: int, c: int, node: _Node) -> str | None:  # noqa: C901  (one table, read from the top)
-        """Why equation n may not be computed inside `node` for its consumer c; None if it may.  "many" if it may, but repeatedly."""
-        form, consumer = self.equations[n].form, self.equations[c]
-        if not self.inline:
-            return "fusion is off"
-        if isinstance(form, (Scan, Scatter, Update, Loop, LibraryCall)):
-            return f"a {type(form).__name__} is stored"
-        if isinstance(consumer.form, (Loop, LibraryCall)):
-            return f"a {type(consumer.form).__name__} reads buffers"
-        operations = node.operations + self.shapes[n].operations
-        cheap = isinstance(form, (Map, Piecewise)) and self.cost[n] <= CHEAP
-        if operations > (node.limit if cheap else node.limit - ROOM):
-            return "the kernel would grow beyond the limit"
-        if tiles_well(form):
-            return self.refuse_product(n, node)
-        if node.product is not None and self.product[n] is not None and (c == node.product or self.product[c] != node.product):
-            return "it follows another matrix product"
-        if c == node.product and self.cost[n] > PACK_COST:
-            return "a matrix product may pack an element more than once"
-        if cheap:
-            return None
-        if c in node.many:
-            return "the consumer is evaluated repeatedly"
-        if isinstance(form, Reduce) and node.product is not None:
-            return "a matrix product runs tile by tile"
-        places = len(self.places(n, node))
-        if places > 1 and (isinstance(form, Reduce) or self.cost[n] * (places - 1) > AGAIN_COST):
-            return f"it is read at {places} places, and would be evaluated at each"
-        domain, shape = self.shapes[n].domain, self.shapes[c]
-        for k, atom in enumerate(consumer.inputs):
-            if atom not in self.equations[n].outputs:
-                continue
-            for access in shape.reads.get(k, ()):
-                if None in access.axes:
-                    return "the consumer reads it at computed indices"
-                used, missing = self.loops(access, c, node)
-                if not missing:
-                    continue
-                if c == node.product:
-                    continue  # evaluated once for each element that is packed
-                if isinstance(consumer.form, Contract):
-                    return "a contraction reads each element many times"
-                if node.product is not None:
-                    return "a matrix product runs tile by tile"
-                if used and (max(used) > min(missing) or (self.is_beside(access, c, node) and operations > MANY - ROOM)):
-                    return "it would be evaluated again for each outer iteration"
-                if isinstance(form, Reduce) and _few(domain) and not _small((*domain, *form.over)):
-                    return "a reduction to few elements ends a kernel"
-                if not isinstance(form, Reduce) and not used and domain:
-                    return "it would be evaluated again for each outer iteration"
-        if isinstance(form, Reduce) and form.domain == () and shape.space and not _small(form.over):
-            return "a reduction to few elements ends a kernel"
-        return None
-
-    def loops(self, access: Access, c: int, node: _Node) -> tuple[set[int], set[int]]:
+    # -- loops and places ----------------------------------------------------------------------------------------------------------
+    def loops(self, access: Access, c: int, node: Node) -> tuple[set[int], set[int]]:
         """The loops around consumer c in its group that an access depends on, and those it does not."""
         order, space = node.order[c], self.shapes[c].space
         used = {p for axis in access.axes if axis is not None for d in axis if d < len(order) for p in order[d]}
         return used, {p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps} - used
 
-    def is_beside(self, access: Access, c: int, node: _Node) -> bool:
+    def is_beside(self, access: Access, c: int, node: Node) -> bool:
         """Whether an access is evaluated once only because loops are written out side by side inside of a reduction's."""
         used, missing = self.loops(access, c, node)
         return max(missing, default=0) >= _BESIDE and max((p for p in used if p < _BESIDE), default=0) >= node.outer
 
-    def places(self, n: int, node: _Node) -> frozenset[Place]:
+    def places(self, n: int, node: Node) -> frozenset[Place]:
         """At which indices the members of a group that read n ask for its elements in one iteration."""
         found: set[Place] = set()
         for c in self.consumed_by(n):
@@ -311,7 +147,7 @@ class _Fuser:
                         return frozenset(found)
         return frozenset(found)
 
-    def order_in(self, n: int, node: _Node) -> Order:
+    def order_in(self, n: int, node: Node) -> Order:
         """The loops that the axes of n run along inside a group, seen from all its consumers there; its own reductions lie inside."""
         domain, space = self.shapes[n].domain, self.shapes[n].space
         found: list[set[int]] = [set() for _ in domain]
@@ -329,17 +165,6 @@ class _Fuser:
                         positions.update(p for d in every if d < len(order) for p in order[d])
         inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + node.loops
         return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
-
-    def refuse_product(self, n: int, node: _Node) -> str | None:
-        """A matrix product joins a group in which everything that depends on it follows element by element."""
-        if node.product is not None:
-            return "a kernel holds one matrix product"
-        members = [self.equations[m] for m in sorted(set(node.members))]
-        if not all(isinstance(e.form, (Map, Piecewise)) for e in members):
-            return "a matrix product runs tile by tile"
-        if followers(self.equations[n], members, node.outputs) is None:
-            return "what follows a matrix product there is not element by element"
-        return None
 
     # -- groups ----------------------------------------------------------------------------------------------------------------------
     def downstream(self, start: int, target: int) -> bool:
@@ -404,10 +229,10 @@ class _Fuser:
             self.became[g] = first
         return kept
 
-    def scatters(self, made: _Node) -> bool:
+    def scatters(self, made: Node) -> bool:
         return any(isinstance(self.equations[m].form, Scatter) for m in made.members)
 
-    def fits_serial_loop(self, made: _Node) -> bool:
+    def fits_serial_loop(self, made: Node) -> bool:
         """Whether a group makes an integer of cheap elements: that a pass less is needed outweighs that they come one at a time.
 
         Not a sum of floating-point numbers, which is more exact where many are added up side by side.
@@ -440,7 +265,7 @@ class _Fuser:
                 ):
                     node.limit = MANY
 
-    def repeated(self, n: int, c: int, node: _Node) -> bool:
+    def repeated(self, n: int, c: int, node: Node) -> bool:
         """Whether consumer c evaluates n more than once for an element of n."""
         if c in node.many:
             return True
@@ -471,7 +296,7 @@ class _Fuser:
         stored = [v for v in e.outputs if v in self.program_outputs or self.consumers.get(v)] or list(e.outputs[:1])
         if isinstance(e.form, (Scan, Loop, LibraryCall)):
             stored = list(e.outputs)
-        self.nodes[n] = _Node(
+        self.nodes[n] = Node(
             n,
             [n],
             stored,
@@ -495,7 +320,7 @@ class _Fuser:
         groups = list(dict.fromkeys(g for c in consumers for g in self.groups_of[c]))
         reasons = {g: self.reason(n, g, consumers) for g in groups}
         if not needed and all(r is None for r in reasons.values()):
-            cheap = isinstance(e.form, (Map, Piecewise)) and self.cost[n] <= CHEAP
+            cheap = self.is_cheap(n)
             if len(groups) > 1 and not cheap:
                 groups = self.merge(groups)
             if len(groups) == 1 or cheap:
@@ -519,7 +344,7 @@ class _Fuser:
         node = self.nodes[g]
         for c in consumers:
             if g in self.groups_of[c]:
-                why = self.refuse(n, c, node)
+                why = refusal(Question(self, n, c, node))
                 if why is not None:
                     return why
         return None
@@ -563,7 +388,7 @@ class _Fuser:
             g = self.became[g]
         return g
 
-    def reads_of(self, g: int, made: _Node) -> Iterator[tuple[Var, Place]]:
+    def reads_of(self, g: int, made: Node) -> Iterator[tuple[Var, Place]]:
         """What a group reads of others, and where."""
         for m in made.members:
             for k, v in enumerate(self.equations[m].inputs):
@@ -575,14 +400,14 @@ class _Fuser:
                         if -1 not in at:  # every index is known
                             yield v, tuple(self.numbered(i, made) for i in at)
 
-    def running(self, made: _Node) -> Shape:
+    def running(self, made: Node) -> Shape:
         """The space that the loops of a group run over: for a number made of reductions to numbers that of the reductions."""
         if made.space:
             return made.space
         spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
         return spaces[0] if spaces and all(_same_space(spaces[0], s) for s in spaces) else made.space
 
-    def numbered(self, index: Affine | int, made: _Node) -> Affine | int:
+    def numbered(self, index: Affine | int, made: Node) -> Affine | int:
         """An index with the loops of reductions to numbers counted as those of a group over the same space."""
         if isinstance(index, int) or made.space or not isinstance(index[0], tuple):
             return index
@@ -637,17 +462,6 @@ def _composed(place: Place, access: Access, otherwise: Any) -> Place:
     return tuple(out)
 
 
-def _few(domain: Shape) -> bool:
-    size: Extent = prod(domain)
-    return isinstance(size, int) and size < FEW
-
-
-def _small(space: Shape) -> bool:
-    """So little work that another kernel would cost more than running it serially here."""
-    size: Extent = prod(space)
-    return isinstance(size, int) and size <= SMALL
-
-
 def _same_space(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(
         (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y)) for x, y in zip(a, b, strict=True)
@@ -656,12 +470,4 @@ def _same_space(a: Shape, b: Shape) -> bool:
 
 def fuse(equations: Sequence[FormEquation], outputs: Sequence[Any], *, inline: bool = True) -> Fusion:
     """Group equations into kernels.  With `inline=False` every equation is its own (for comparison and debugging)."""
-    return _Fuser(equations, outputs, inline).run()
-
-
-def reads_own_base(form: Form) -> bool:
-    """Whether an update's or scatter's body reads the array it changes (other than the element it replaces)."""
-    reads: dict[int, list[Access]] = {}
-    if isinstance(form, (Update, Scatter)):
-        _accesses(form.body, reads)
-    return 0 in reads
+    return Fuser(equations, outputs, inline).run()
