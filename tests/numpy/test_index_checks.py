@@ -484,3 +484,16 @@ def test_a_known_index_out_of_range_fails_only_where_it_is_reached(program: Call
         mapped = tj.jit(tj.vmap(program, in_axes=(0, None)))
         added = rows[:, 0] if program is known_index_in_a_branch else np.zeros(2)
         np.testing.assert_array_equal(mapped(rows, np.int64(0)), [otherwise + a for a in added])
+
+
+def test_ranges_and_tuples_are_lists_of_indices():
+    x, y = np.arange(12.0).reshape(4, 3), np.array([2, 0, 1, 1])
+
+    def f(p: Any, y: Any) -> Any:
+        q = p.copy()
+        q[range(p.shape[0]), y] -= 1
+        q[(0, 1), (1, 0)] = 7
+        return p[range(4), y], p[range(0)], p[range(3, 0, -1)], p[:, range(2)], p[(0, 2), (1, 1)], q
+
+    for found, expected in zip(tj.jit(f)(x, y), f(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)

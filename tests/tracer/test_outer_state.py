@@ -870,3 +870,36 @@ def test_a_modules_dict():
         assert jitted(X).tolist() == f(X).tolist()
         del module.other
         assert jitted(X).tolist() == f(X).tolist()
+
+
+def _of_subclasses(tmp_path: Any) -> dict[str, Any]:
+    mapped = np.memmap(tmp_path / "m.bin", dtype="f8", mode="w+", shape=(4,))
+    mapped[:] = [1, 2, 3, 4]
+    own = type("Own", (np.ndarray,), {})
+    return {"memmap": mapped, "masked": np.ma.MaskedArray([1.0, 2, 3, 4], mask=[0, 1, 0, 0]), "own": np.arange(1.0, 5).view(own)}
+
+
+READ_OF_SUBCLASSES: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, m: x * m.sum(), "element": lambda x, m: x * m[0], "float": lambda x, m: x * float(m.max()),
+    "mean": lambda x, m: x * np.mean(m), "array": lambda x, m: x + np.array(m).ravel(), "branch": lambda x, m: x if m.min() > 2 else -x,
+    "tolist": lambda x, m: x + np.array(m.tolist(), dtype=float).ravel() if not np.ma.isMaskedArray(m) else x * m.count(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["memmap", "masked", "own"])
+@pytest.mark.parametrize("name", READ_OF_SUBCLASSES)
+def test_captured_arrays_of_subclasses_are_read_at_each_call(tmp_path: Any, kind: str, name: str):
+    m, read, x = _of_subclasses(tmp_path)[kind], READ_OF_SUBCLASSES[name], np.arange(4.0)
+
+    def f(x: Any) -> Any:
+        return read(x, m)
+
+    g = tj.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(g(x)), np.asarray(f(x)))
+        m += 1
+    if kind == "masked":
+        m.mask[2] = True
+        np.testing.assert_array_equal(np.asarray(g(x)), np.asarray(f(x)))
+    if kind == "memmap" and name not in ("branch", "tolist"):
+        assert g.compilations == 1  # it is an array like others

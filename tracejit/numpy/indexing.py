@@ -185,8 +185,9 @@ def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]
     for k, part in enumerate(parts):
         if part is None or isinstance(part, slice) or _is_integer(part):
             continue
-        if isinstance(part, (list, np.ndarray, Tracer)) or isinstance(part, (bool, np.bool_)):
-            parts[k] = _Array(part if not isinstance(part, list) else np.asarray(part, dtype=np.int64 if not part else None))
+        if isinstance(part, (list, tuple, range, np.ndarray, Tracer)) or isinstance(part, (bool, np.bool_)):
+            listed = isinstance(part, (list, tuple, range))
+            parts[k] = _Array(np.asarray(part, dtype=None if len(part) else np.int64) if listed else part)
             continue
         raise IndexOutOfBounds(
             f"an index is {type(part).__name__}; indices are integers, slices, None, Ellipsis and arrays", location=user_location()

@@ -164,7 +164,7 @@ class Reads:
     """Collects what a trace reads from outside."""
 
     found: dict[tuple[Any, ...], tuple[Place, Any]] = field(factory=dict[tuple[Any, ...], tuple[Place, Any]])
-    frozen: dict[int, Any] = field(factory=dict[int, Any])  # arrays that cannot be traced: their elements are part of the program
+    frozen: dict[Any, Any] = field(factory=dict[Any, Any])  # arrays that cannot be traced: their elements are part of the program
     before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])  # object -> its attributes when one was first read
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
@@ -277,6 +277,11 @@ class Reads:
         """The tracer that stands for an array from outside; the array itself where nothing is recorded, or it cannot be traced."""
         interpreter = _reader()
         if interpreter is None:
+            return array
+        if type(array) not in (np.ndarray, np.memmap):  # what its methods read becomes part of the program
+            for part in (array.view(np.ndarray), getattr(array, "mask", None)):
+                if isinstance(part, np.ndarray):
+                    self.frozen[id(array), len(self.frozen)] = part
             return array
         if not array.dtype.isnative or not array.flags.aligned:
             self.frozen[id(array)] = array

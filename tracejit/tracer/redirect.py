@@ -93,7 +93,7 @@ class _Substitution:
             if is_users_function(value):
                 return self.function(value)
             return self._wrapper(value) if hasattr(value, "__wrapped__") else substitute_for(value)
-        if kind is np.ndarray:
+        if isinstance(value, np.ndarray):
             trace = _trace.get()
             return value if trace is None else trace.reads.array(value)
         if kind is ModuleType:
