@@ -25,15 +25,12 @@ from tracejit.ir.kernel import (
     Buffer,
     Const,
     For,
-    If,
     Lambda,
     Load,
     Op,
     Operand,
-    Prefix,
     Store,
     Value,
-    While,
     index_const,
 )
 from tracejit.ir.math import EXPANSIONS, expand
@@ -381,34 +378,21 @@ class FunctionEmitter(Emit):
 
     # -- statements -------------------------------------------------------------------------------------------------------------
     def block(self, statements: Sequence[Any]) -> None:
-        from tracejit.backends.cpu import control
-
         for s in statements:
-            kind = type(s)
-            if kind is Op:
-                try:
-                    self.env[s.out] = self.apply(s.op, s.out.dtype, [self.word(a) for a in s.args])
-                except TracejitError as error:
-                    error.at(s.location)
-                    raise
-            elif kind is Load:
-                self.env[s.out] = self.load(s.buffer, s.index)
-            elif kind is Store:
-                self.store(s.buffer, s.index, s.value)
-            elif kind is For:
-                control.emit_for(self, s)
-            elif kind is While:
-                control.emit_while(self, s)
-            elif kind is If:
-                control.emit_if(self, s)
-            elif kind is Prefix:
-                control.emit_prefix(self, s)
-            elif kind is Alloc:
-                self.alloc(s.buffer)
-            elif kind is Atomic:
-                self.atomic(s)
-            else:
-                raise InternalError(f"the cpu backend has no {kind.__name__}")
+            emit = EMIT.get(type(s))
+            if emit is None:
+                raise InternalError(f"the cpu backend has no {type(s).__name__}")
+            emit(self, s)
+
+    def operation(self, s: Op) -> None:
+        try:
+            self.env[s.out] = self.apply(s.op, s.out.dtype, [self.word(a) for a in s.args])
+        except TracejitError as error:
+            error.at(s.location)
+            raise
+
+    def load_statement(self, s: Load) -> None:
+        self.env[s.out] = self.load(s.buffer, s.index)
 
     # -- memory -------------------------------------------------------------------------------------------------------------------
     def alloc(self, b: Buffer) -> None:
@@ -609,6 +593,16 @@ class FunctionEmitter(Emit):
             start += [f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start", "refused:", list(self.exit), f"  {refusal}"]
         body = _flatten([self.entry, start, "start:", self.lines, self.exit, f"  {result}"])
         self.module.functions.append(f"define {signature} {attributes()} {{\nentry:\n" + "\n".join(body) + "\n}")
+
+
+EMIT: dict[type, Callable[[FunctionEmitter, Any], None]] = {
+    Op: FunctionEmitter.operation,
+    Load: FunctionEmitter.load_statement,
+    Store: lambda e, s: e.store(s.buffer, s.index, s.value),
+    Alloc: lambda e, s: e.alloc(s.buffer),
+    Atomic: FunctionEmitter.atomic,
+}
+"""What writes a statement; `program.py` adds loops and branches."""
 
 
 def _flatten(lines: Sequence[Any]) -> list[str]:

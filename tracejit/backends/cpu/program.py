@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import control, library
-from tracejit.backends.cpu.emit import FunctionEmitter, Module
+from tracejit.backends.cpu import library
+from tracejit.backends.cpu.branches import emit_if
+from tracejit.backends.cpu.counting import counted_loop
+from tracejit.backends.cpu.emit import EMIT, FunctionEmitter, Module
+from tracejit.backends.cpu.lanes import emit_prefix
+from tracejit.backends.cpu.loops import emit_for
 from tracejit.backends.cpu.polls import NO_MEMORY, Lengths
+from tracejit.backends.cpu.threads import scans
+from tracejit.backends.cpu.whiles import emit_while
 from tracejit.backends.cpu.words import Word
-from tracejit.ir.kernel import Buffer, Kernel
+from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
@@ -21,6 +27,9 @@ from tracejit.support.errors import InternalError
 from tracejit.support.nodes import frozen
 
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
+
+
+EMIT.update({For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix})
 
 
 @frozen
@@ -255,7 +264,7 @@ class _ProgramEmitter:
             self.steps(s.body)
             return []
 
-        control.counted_loop(self.e, "0", count, 1, [], [], body)
+        counted_loop(self.e, "0", count, 1, [], [], body)
 
     def flag(self, b: ProgramBuffer) -> str:
         byte = self.e.line(f"load i8, ptr {self.pointer(b)}")
@@ -305,7 +314,7 @@ def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
     for d in kernel.dims:
         parameters.append(f"i64 %n.{d}")
         e.dims[d] = f"%n.{d}"
-    control.scans(e, kernel.body)
+    scans(e, kernel.body)
     e.block(kernel.body)
     if e.polled:
         parameters.append("ptr %stop")
