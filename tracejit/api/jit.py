@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tracejit.api.array import Array
+from tracejit.api.options import Options
 from tracejit.api.signature import (
     MOST_LEAVES,
     ArrayLeaf,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from tracejit.api.entry import Runner
     from tracejit.compiler.lowered import Lowered
 
-__all__ = ["JitFunction", "jit", "without_donation"]
+__all__ = ["JitFunction", "compiled_with", "jit", "options_of"]
 
 _MANY_OUTDATED = 8
 """After how many recompilations because of rebound names a warning says which."""
@@ -155,13 +156,11 @@ _forks = _Forks()
 class JitFunction(CompiledFunction, Generic[P, R]):
     """A compiled function.  Calls look like the original's; `lower`, `explain` and `clear_cache` show and manage what was compiled."""
 
-    __slots__ = ("__call__", "__dict__", "__weakref__", "_backend", "_dispatcher", "_dynamic", "_function", "_options", "_state")
+    __slots__ = ("__call__", "__dict__", "__weakref__", "_dispatcher", "_function", "_options", "_state")
 
-    def __init__(self, function: Callable[P, R], backend: str | None, dynamic_shapes: bool | None, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[P, R], options: Options) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._backend = backend
-        self._dynamic = dynamic_shapes
         self._options = options
         self._state = _State()
         _forks.add(self._state)
@@ -181,11 +180,11 @@ class JitFunction(CompiledFunction, Generic[P, R]):
     def __reduce__(self) -> Any:
         if _is_found_by_name(self):  # as Python pickles functions; the undecorated one is no longer to be found
             return self.__qualname__
-        return _rebuild, (self._function, self._backend, self._dynamic, self._options)
+        return _rebuild, (self._function, self._options)
 
     def like(self, function: Callable[..., Any]) -> JitFunction[Any, Any]:
         """Another function compiled with the same options: what a transformation makes of a jitted function."""
-        return JitFunction(function, self._backend, self._dynamic, without_donation(self._options))
+        return JitFunction(function, self._options.without_donation())
 
     # -- looking ------------------------------------------------------------------------------------------------------------------
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -269,8 +268,18 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _rebuild(function: Any, backend: Any, dynamic: Any, options: Any) -> JitFunction[Any, Any]:
-    return JitFunction(function, backend, dynamic, options)
+def _rebuild(function: Any, options: Options) -> JitFunction[Any, Any]:
+    return JitFunction(function, options)
+
+
+def options_of(f: JitFunction[Any, Any]) -> Options:
+    """What `jit` was told of a function.  (A property of the function's would hide an attribute of the user's.)"""
+    return f._options  # pyright: ignore[reportPrivateUsage]
+
+
+def compiled_with(f: JitFunction[Any, Any], options: Options) -> JitFunction[Any, Any]:
+    """The user's function that `f` compiles, compiled anew with these options."""
+    return JitFunction(f._function, options)  # pyright: ignore[reportPrivateUsage]
 
 
 def _is_found_by_name(f: Any) -> bool:
@@ -285,7 +294,7 @@ def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
     """A call no compiled entry serves: trace and compile, or run the function under the interpreter at hand."""
     if current_interpreter() is not eager:
         function = f._function  # pyright: ignore[reportPrivateUsage]
-        redirected = f._options.get("redirect", True)  # pyright: ignore[reportPrivateUsage]
+        redirected = f._options.redirect  # pyright: ignore[reportPrivateUsage]
         from tracejit.api.control import apart
 
         return apart((prepared(function) if redirected else function)(*args, **kwargs))
@@ -447,7 +456,7 @@ def _generalise(old: CallSignature, new: CallSignature) -> CallSignature:
 
 def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequence[Any]) -> Specialisation | None:
     """Compile for a signature: as it is the first time, with symbolic extents once only extents have changed."""
-    state, dynamic = f._state, f._dynamic  # pyright: ignore[reportPrivateUsage]
+    state, dynamic = f._state, f._options.dynamic_shapes  # pyright: ignore[reportPrivateUsage]
     pattern = _pattern(signature)
     previous = state.last.get(pattern)
     wanted, began = signature, time.perf_counter()
@@ -623,7 +632,7 @@ def _trace(
     from tracejit.compiler.pipeline import lower_jaxpr
 
     function = f._function  # pyright: ignore[reportPrivateUsage]
-    redirected = f._options.get("redirect", True)  # pyright: ignore[reportPrivateUsage]
+    redirected = f._options.redirect  # pyright: ignore[reportPrivateUsage]
     name = getattr(function, "__name__", "main")
     traced = signature.traced()
     out: dict[str, Any] = {}
@@ -693,13 +702,13 @@ def _trace(
             trace.restart()
             staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers, careful=True)
     staged = evolve(staged, numbers=frozenset(numbers))
-    refuse_impossible_writes(signature, staged, name, f._options.get("writeback", True))  # pyright: ignore[reportPrivateUsage]
+    refuse_impossible_writes(signature, staged, name, f._options.writeback)  # pyright: ignore[reportPrivateUsage]
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
-    backend = get_backend(f._backend or config.backend)  # pyright: ignore[reportPrivateUsage]
-    alternatives = f._options.get("alternatives", ())  # pyright: ignore[reportPrivateUsage]
-    donated = _donated(f._options.get("donate", ()), signature, staged, name)  # pyright: ignore[reportPrivateUsage]
+    backend = get_backend(f._options.backend or config.backend)  # pyright: ignore[reportPrivateUsage]
+    alternatives = f._options.alternatives  # pyright: ignore[reportPrivateUsage]
+    donated = _donated(f._options.donate, signature, staged, name)  # pyright: ignore[reportPrivateUsage]
     lowered = lower_jaxpr(
         staged.jaxpr,
         backend,
@@ -745,11 +754,6 @@ def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged,
     if staged.written or staged.constants or staged.sites is not None:
         return []
     return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]
-
-
-def without_donation(options: dict[str, Any]) -> dict[str, Any]:
-    """Options for another function of the same body, whose arguments are not given up."""
-    return {key: option for key, option in options.items() if key != "donate"}
 
 
 @overload
@@ -814,16 +818,15 @@ def jit(
     >>> scaled(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    options: dict[str, Any] = {"writeback": writeback, "redirect": redirect}
+    asked: tuple[str, ...] = ()
     if alternatives:
         from tracejit.compiler.lower import check_alternatives
 
-        options["alternatives"] = check_alternatives(alternatives)
+        asked = check_alternatives(alternatives)
     donate = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    if donate:
-        if any(n < 0 for n in donate):
-            raise UserError(f"donate_argnums are numbers of positional arguments from 0 on, not {donate_argnums!r}")
-        options["donate"] = donate
+    if any(n < 0 for n in donate):
+        raise UserError(f"donate_argnums are numbers of positional arguments from 0 on, not {donate_argnums!r}")
+    options = Options(backend, dynamic_shapes, writeback, redirect, asked, donate)
 
     def wrap(f: Any) -> JitFunction[Any, Any]:
         if isinstance(f, (staticmethod, classmethod)):
@@ -832,6 +835,6 @@ def jit(
             raise UserError(f"tj.jit wants a function, not {type(f).__name__}")
         if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
             raise UserError("tj.jit cannot compile generator or coroutine functions; return arrays instead of yielding them")
-        return JitFunction(f, backend, dynamic_shapes, options)
+        return JitFunction(f, options)
 
     return wrap if function is None else wrap(function)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracejit.api.jit import JitFunction, without_donation
+from tracejit.api.jit import JitFunction, compiled_with, options_of
+from tracejit.api.options import Options
 from tracejit.backends.registry import get_backend
 from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError, UserError
+from tracejit.support.nodes import evolve
 
 if TYPE_CHECKING:
     from tracejit.api.tune_session import TuneReport
@@ -52,8 +54,9 @@ def tune(
     """
     if not callable(function):
         raise UserError(f"tj.tune wants a function, not {type(function).__name__}")
-    f: Any = function if isinstance(function, JitFunction) else JitFunction(function, backend, dynamic_shapes, {"writeback": True})
-    where = backend or f._backend or config.backend
+    f: Any = function if isinstance(function, JitFunction) else JitFunction(function, Options(backend, dynamic_shapes))
+    options = options_of(f)
+    where = backend or options.backend or config.backend
 
     def run(*args: Any, **kwargs: Any) -> TuneReport:
         from tracejit.api.tune_session import tune_call
@@ -61,8 +64,8 @@ def tune(
         real = get_backend(where)
         if real.execution_model == "interpret":
             raise UnsupportedError(f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there")
-        dynamic = f._dynamic if dynamic_shapes is None else dynamic_shapes
-        tuned = JitFunction(f._function, where, dynamic is True, without_donation(f._options))
+        dynamic = options.dynamic_shapes if dynamic_shapes is None else dynamic_shapes
+        tuned = compiled_with(f, evolve(options.without_donation(), backend=where, dynamic_shapes=dynamic is True))
         report = tune_call(tuned, real, default, database, seconds, args, kwargs)
         f.clear_cache()
         return report

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import define, field
 
-from tracejit.api.jit import JitFunction, without_donation
+from tracejit.api.jit import JitFunction, compiled_with, options_of
 from tracejit.autotune.choose import default_schedule
 from tracejit.autotune.database import Database, Entry, current_database, kernel_key, kernel_summary
 from tracejit.autotune.measure import Contender, Workload
@@ -71,7 +71,7 @@ def tune_call(
     start = time.monotonic()
     session = _Session(backend, default, kept, start + seconds)
     with temporary_backend(_Recording(session)) as name:
-        clone = JitFunction(function._function, name, function._dynamic, without_donation(function._options))  # pyright: ignore[reportPrivateUsage]
+        clone = compiled_with(function, evolve(options_of(function).without_donation(), backend=name))
         try:
             clone(*args, **kwargs)
         except _Finished:

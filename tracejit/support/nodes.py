@@ -235,6 +235,6 @@ def _show(self: Any) -> str:
     return f"{type(self).__name__}({shown})"
 
 
-_FROZEN = {"__setattr__": _refuse, "__delattr__": _refuse}
+_FROZEN = {"__setattr__": _refuse, "__delattr__": _refuse, "__repr__": _show}
 _SHOWN = {"__repr__": _show}
 _COMPARED = {"__eq__": _equal, "__hash__": _hash, "__repr__": _show}
