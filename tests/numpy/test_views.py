@@ -224,3 +224,42 @@ def test_numbers_have_no_elements_to_change():
     for function in (f, tj.jit(f)):
         with pytest.raises(TypeError):
             function(np.ones(2))
+
+
+WHOSE_MEMORY = {
+    "a slice of flat": "y = x.flat[:]; y[...] = 77", "a slice of flat, seen later": "y = x.flat[1:5]; x[...] = -1",
+    "flat of T": "y = x.T.flat[::2]; x[...] = -1", "an iterator kept": "it = x.flat; y = it[2:5]; y[0] = 9; it[3] = 8",
+    "flat in place": "x.flat[1:5] += 1; x.flat[2] = 9; x.flat[[1, 2]] = 3; y = x.flat[4]",
+    "sparse grids": "y = np.meshgrid(x[0], x[1], copy=False, sparse=True)[0]; y[...] = 77",
+    "grids": "y = np.meshgrid(x[0], x[1], copy=False)[0]; x[...] = -1",
+    "copied grids": "y = np.meshgrid(x[0], x[1])[1]; x[...] = -1; y[...] = 3",
+    "np.linalg.diagonal": "y = np.linalg.diagonal(x); x[...] = -1",
+    "broadcast_to its own shape": "y = np.broadcast_to(x, x.shape); x[...] = -1",
+    "max with a key": "y = max([x[:2], x[2:]], key=len); y[...] = 0", "min with a key": "y = min(x, x[:2], key=len); y[...] = 0",
+    "block": "y = np.block(x); y.ravel()[:4] = 9", "mean of a list": "y = np.mean([x, x], axis=0); y.ravel()[:2] = 7",
+    "max of a list of T": "y = np.max([x.T, x.T], axis=0); y.ravel()[:2] = 7", "var of a list": "y = np.var([x, x.copy()])",
+    "norm of a list": "y = np.linalg.norm([x[0, 1], x[1, 1]])",
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", WHOSE_MEMORY)
+def test_what_shares_memory_with_the_array(name: str, order: str):
+    body = "\n    ".join(WHOSE_MEMORY[name].split("; "))
+    namespace: dict[str, Any] = {"np": np}
+    exec(compile(f"def f(x):\n    {body}\n    return x, y", "program.py", "exec"), namespace)
+    f, x = namespace["f"], np.array(np.arange(12.0).reshape(3, 4), order=order)  # type: ignore[call-overload]
+    mine, theirs = x.copy(order="K"), x.copy(order="K")
+    for found, expected in zip(tj.jit(f)(mine), f(theirs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("make", [lambda x: np.broadcast_to(x, x.shape), np.linalg.diagonal, lambda x: np.broadcast_to(x, x.shape)[0]])
+def test_what_is_for_reading_is_not_written(make: Any):
+    def f(x: Any) -> None:
+        make(x)[...] = 1
+
+    for function in (f, tj.jit(f)):
+        with pytest.raises(ValueError, match=r"read-only|for reading"):
+            function(np.ones((3, 3)))

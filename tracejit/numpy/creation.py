@@ -12,7 +12,7 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, check_order, copy, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_to, check_order, copy, moveaxis, ravel
 from tracejit.numpy.strides import like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
@@ -208,8 +208,8 @@ def astype(
     return out
 
 
-def _copied(x: Any) -> Any:
-    return copy(x)
+def _copied(x: Any, order: str = "K") -> Any:
+    return copy(x, order)
 
 
 # -- ranges -----------------------------------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Coordinate arrays of a grid from the coordinates along each axis."""
     if indexing not in ("xy", "ij"):
         raise reject("meshgrid's indexing is 'xy' or 'ij'")
-    xs = [ravel(x) for x in xi]
+    xs = [reshaped(x, (aval(x).size,)) for x in map(array_of, xi)]
     rank = len(xs)
     order = list(range(rank))
     if indexing == "xy" and rank > 1:
@@ -372,9 +372,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         extents[d] = aval(x).shape[0]
     out: list[Any] = []
     for d, x in zip(order, xs, strict=True):
-        shape = tuple([n if sparse is False or k == d else 1 for k, n in enumerate(extents)])
-        out.append(p.broadcast_in_dim(x, shape, (d,)))
-    return tuple([_copied(x) for x in out] if copy else out)
+        line = reshaped(x, tuple([n if k == d else 1 for k, n in enumerate(extents)]))
+        out.append(line if sparse else broadcast_to(line, tuple(extents)))
+    return tuple([_copied(x, "C") for x in out] if copy else out)
 
 
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
@@ -493,8 +493,8 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 METHODS["astype"] = astype
 AS_IS.update((
-    array, asarray, ascontiguousarray, asfortranarray, require, astype, diag, empty, empty_like, eye, full, full_like, ones, ones_like,
-    zeros, zeros_like,
+    array, asarray, ascontiguousarray, asfortranarray, require, astype, diag, empty, empty_like, eye, full, full_like, meshgrid, ones,
+    ones_like, zeros, zeros_like,
 ))  # fmt: skip
 for _name in (
     "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye",

@@ -20,7 +20,7 @@ from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
 from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
-from tracejit.numpy.views import Rearranged, of_a_number, view
+from tracejit.numpy.views import Flat, Rearranged, of_a_number, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, TracerError, UnsupportedError
@@ -208,6 +208,8 @@ def getitem(x: Any, index: Any, checked: bool = True) -> Any:
     if not isinstance(found, BasicIndex):
         return _gather(x, found, checked)
     view = read_view(x, found)
+    if isinstance(view, Tracer) and isinstance(getattr(x, "index", None), Flat):
+        return METHODS["copy"](view) if found.shape else Tracer(view.interpreter, view.value, view.aval)
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(view, Tracer) and isinstance(x, Tracer) and x.is_scalar and (found.shape or any(part is Ellipsis for part in parts)):
         return of_a_number(view)

@@ -149,7 +149,7 @@ def block(arrays: Any) -> Any:
         else:
             leaves.append(item)
     rank = max([depth, *[aval(array_of(x)).ndim for x in leaves]])
-    return copy(_block(arrays, depth, rank))
+    return copy(_block(arrays, depth, rank)) if depth else copy(_block(arrays, depth, rank), "C")
 
 
 def _depth(arrays: Any) -> int:
@@ -432,6 +432,7 @@ for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, appe
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
+LAYOUTS[block] = lambda arrays, result, given: UNKNOWN if isinstance(given, list) else None
 AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = unstack

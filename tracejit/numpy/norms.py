@@ -12,6 +12,7 @@ from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsup
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
+from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.tracer import FUNCTIONS
 
 __all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
@@ -176,11 +177,17 @@ def _chain(xs: Sequence[Any], sizes: Sequence[Any]) -> Any:
     return product(0, n - 1)
 
 
+def _diagonal(x: Any, /, *, offset: Any = 0) -> Any:
+    """np.linalg.diagonal: of the matrices along the last two axes."""
+    return linear.diagonal(x, offset, -2, -1)
+
+
+AS_IS.add(_diagonal)
 FUNCTIONS.update({
     np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
     np.linalg.outer: _outer, np.linalg.cross: _cross, np.linalg.tensordot: linear.tensordot,
     np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot, np.linalg.matrix_transpose: shaping.matrix_transpose,
-    np.linalg.diagonal: lambda x, /, *, offset=0: linear.diagonal(x, offset, -2, -1),
+    np.linalg.diagonal: _diagonal,
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: linear.trace(x, offset, -2, -1, dtype),
 })  # fmt: skip

@@ -92,7 +92,9 @@ def _fill() -> None:
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
     elementwise = [f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)]
     LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))
-    redirect_members({f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}, only_nested=True)
+    nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
+    nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
+    redirect_members(nested, only_nested=True)
 
 
 _fill()

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, is_one, prod, spreads
+from tracejit.ir.types import Extent, Shape, is_one, prod, same_shape, spreads
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
 from tracejit.numpy.strides import as_iterated, is_contiguous, known_strides, like
-from tracejit.numpy.views import Reading, Reshaped, contiguous, reshaped, reversed_along, transposed, view
+from tracejit.numpy.views import Flat, Reading, contiguous, reshaped, reversed_along, transposed, view
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.nodes import frozen
@@ -158,7 +158,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
 def flat(a: Any) -> Any:
     """All elements in C order along one axis; what is written there is written to `a`."""
     x = array_of(a)
-    return view(x, Reshaped((aval(x).size,)))
+    return view(x, Flat((aval(x).size,)))
 
 
 def flatten(a: Any, order: Any = "C") -> Any:
@@ -233,7 +233,11 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     have = aval(x).shape
     if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
         raise reject(f"an array of shape {have} cannot be broadcast to {want}")
-    return view(x, _Spread(want)) if want else as_rank_0_array(x)
+    if not want:
+        return as_rank_0_array(x)
+    if isinstance(x, Tracer) and not x.is_scalar and same_shape(have, want):  # no more elements, but for reading
+        return Tracer(x.interpreter, x.value, x.aval, root=x, index=_Spread(want))
+    return view(x, _Spread(want))
 
 
 @frozen(eq=False)

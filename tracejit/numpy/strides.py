@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import DimDependent, Extent, Shape, is_one, same_extent
-from tracejit.numpy.promotion import aval
+from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
 from tracejit.tracer.tracer import OPERATORS, Tracer
@@ -26,6 +26,9 @@ __all__ = [
 
 def strides_of(x: Any) -> Strides | Open | Any:
     """The strides NumPy's array would have; `Open` or UNKNOWN where they are not known."""
+    if isinstance(x, (list, tuple)):  # an array is made of it
+        have = aval(as_array(x))
+        return c_strides(have.shape, have.dtype.itemsize)
     if not isinstance(x, Tracer):
         return np.asarray(x).strides
     chain: list[Tracer] = [x]
@@ -249,13 +252,13 @@ def in_order_of_kept_axes(arrays: Sequence[Any], result: Tracer, x: Any, axis: A
     if result.ndim < 2:
         return None
     strides = strides_of(x)
-    if not isinstance(strides, tuple) or len(arrays) > 1:
+    if not isinstance(strides, tuple) or (len(arrays) > 1 and not isinstance(x, (list, tuple))):
         return UNKNOWN if isinstance(strides, tuple) else strides
     rank = len(strides)
     over = range(rank) if axis is None else [int(k) % rank for k in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     kept = [d for d in range(rank) if d not in over]
     places = {d: d if result.ndim == rank else kept.index(d) for d in kept}
-    steps = [0 if _is_unit(n) else s for n, s in zip(aval(x).shape, strides, strict=True)]
+    steps = [0 if _is_unit(n) else s for n, s in zip(aval(as_array(x)).shape, strides, strict=True)]
     try:
         order = [places[d] for d in _agreed([steps], rank) if d in places]
         gone = [d for d in range(result.ndim) if d not in order]

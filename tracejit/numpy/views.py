@@ -21,7 +21,7 @@ from tracejit.tracer.layout import Open, Strides
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped", "reversed_along",
+    "Flat", "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped", "reversed_along",
     "transposed", "view",
 ]  # fmt: skip
 
@@ -62,6 +62,11 @@ class Reshaped(Rearranged):
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         return reshaped_strides(shape, strides, self.shape)
+
+
+@frozen(eq=False)
+class Flat(Reshaped):
+    """What iterates over all elements in C order: what is written there is written to the array, what is read there is copied."""
 
 
 @frozen(eq=False)

@@ -23,7 +23,7 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
-from tracejit.tracer.layout import layout_of_array
+from tracejit.tracer.layout import AS_IS, layout_of_array
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
 from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
@@ -300,7 +300,9 @@ for _name, _ufunc in _MATH.items():
         redirect_members({getattr(math, _name): _LIKE_PYTHONS.get(_name) or _math(getattr(math, _name), _ufunc)})
 for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
-redirect_members({builtins.isinstance: _isinstance, builtins.max: _extremum(max, np.greater), builtins.min: _extremum(min, np.less)})
+_MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
+AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
+redirect_members({builtins.isinstance: _isinstance, builtins.max: _MAX, builtins.min: _MIN})
 redirect_members({kind: _conversion(kind) for kind in (bool, int, float)} | {builtins.type: _type})
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
 

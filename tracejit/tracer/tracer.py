@@ -257,7 +257,9 @@ class Tracer:
         if known is not None:
             return np.array(known, dtype)
         self._refuse(
-            "np.asarray / np.array", "use the traced array itself; to create an array inside the function use np.zeros and fill it"
+            "np.asarray / np.array",
+            "use the traced array itself, and np.array([a, b]) for a list of them; to create an array inside the function use np.zeros and "
+            "fill it",
         )
 
     def returned(self) -> None:
