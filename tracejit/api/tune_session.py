@@ -22,6 +22,7 @@ from tracejit.ir.kernel import Kernel
 from tracejit.ir.program import Launch, Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Schedule
+from tracejit.support.nodes import evolve
 
 __all__ = ["TuneReport", "tune_call"]
 
