@@ -211,3 +211,31 @@ def test_the_function_of_map_is_traced_as_that_of_scan():
         return z + np.full(2, v) + max(v, 2.0)
 
     np.testing.assert_array_equal(tj.lax.map(fills, np.arange(4.0)), [fills(v) for v in np.arange(4.0)])
+
+
+OWN_RESULTS: dict[str, Callable[[Any], Any]] = {
+    "dynamic_slice": lambda x: lax.dynamic_slice(x, (1, 0), (2, 4)), "slice": lambda x: lax.slice(x, (0, 0), (2, 4)),
+    "slice_in_dim": lambda x: lax.slice_in_dim(x, 0, 3), "index_in_dim": lambda x: lax.index_in_dim(x, 1),
+    "reshape": lambda x: lax.reshape(x, (12,)), "the same shape": lambda x: lax.reshape(x, (3, 4)),
+    "transpose": lambda x: lax.transpose(x, (1, 0)), "expand_dims": lambda x: lax.expand_dims(x, (0,)),
+    "squeeze": lambda x: lax.squeeze(x[None], (0,)), "rev": lambda x: lax.rev(x, (0,)), "broadcast": lambda x: lax.broadcast(x, (2,)),
+    "collapse": lambda x: lax.collapse(x, 0, 2), "pad": lambda x: lax.pad(x, 0.0, ((0, 0, 0), (0, 0, 0))),
+    "iota": lambda x: lax.iota("f8", 4), "full_like": lambda x: lax.full_like(x, 2.0),
+    "dynamic_index_in_dim": lambda x: lax.dynamic_index_in_dim(x, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_RESULTS)
+def test_results_share_no_memory_with_operands_jitted_or_not(name: str):
+    def f(x: Any) -> Any:
+        y = OWN_RESULTS[name](x)
+        z = y.copy()
+        y[...] = 77
+        x[...] = -1
+        return x, y, z
+
+    x = np.arange(12.0).reshape(3, 4)
+    for found, expected in zip(tj.jit(f)(x.copy()), f(x.copy()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert np.all(f(x.copy())[1] == 77)
+    assert np.all(f(x.copy())[0] == -1)

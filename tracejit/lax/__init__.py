@@ -8,6 +8,8 @@ from functools import wraps
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
@@ -19,11 +21,14 @@ prepare()  # what is called without jit needs the operators of arrays before any
 
 
 def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as users call it: what it gives is never an operand itself, so a write into the one does not change the other."""
+    """The function as users call it: what it gives is never an operand or a view of one, so a write into the one leaves the other alone."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return handed_out(function, *args, **kwargs)
+        result = handed_out(function, *args, **kwargs)
+        if type(result) is np.ndarray and (result.base is not None or not result.flags.writeable or any(result is x for x in args)):
+            return np.array(result)
+        return result
 
     return call
 
