@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import copy
 import random
+from string import Formatter
 from typing import Any
 
 import numpy as np
 
 from tests.generators.harness import Case, Statement
 from tests.generators.programs import COPIES, EITHER, VIEWS
+from tests.generators.templates import ALL
 
 __all__ = ["order"]
 
 # What keeps a memory order, changes it, or makes one.
 ORDERS = [
     "{x}.T", "{x}.T.copy()", "{x}.T.copy('K')", "np.copy({x}.T)", "np.array({x}.T)", "np.array({x}.T, order='C')", "{x} + 1", "{x}.T + 1",
-    "{x}.T * {x}.T", "np.sin({x}.T)", "-{x}.T", "{x}.astype('f4')", "{x}.T.astype('f4')", "np.zeros_like({x}.T)", "np.ones_like({x})",
+    "{x}.T * {x}.T", "np.floor({x}.T)", "-{x}.T", "{x}.astype('f4')", "{x}.T.astype('f4')", "np.zeros_like({x}.T)", "np.ones_like({x})",
     "np.full_like({x}.T, 2)", "np.where({x}.T > 0, {x}.T, 1)", "np.clip({x}.T, 0, 3)", "np.round({x}.T)",
     "np.concatenate([{x}.T, {x}.T])", "np.stack([{x}.T, {x}.T], -1)[..., 0]", "np.stack([{x}, {x}], 1)", "np.roll({x}.T, 1, 0)",
     "np.pad({x}.T, 1)", "np.tile({x}.T, 2)", "np.repeat({x}.T, 2, 0)", "np.flip({x}.T).copy()", "np.diff({x}.T, axis=0)", "np.tril({x}.T)",
@@ -33,8 +35,19 @@ ORDERS = [
     "np.fliplr({x})", "np.hstack([{x}.T, {x}.T])", "np.vstack([{x}.T, {x}.T])", "np.dstack([{x}, {x}])", "np.nan_to_num({x}.T)",
     "np.select([{x}.T > 0], [{x}.T], 1)", "np.append({x}.T, {x}.T, 0)", "np.delete({x}.T, 0, 0)", "np.insert({x}.T, 0, 1, 0)", "np.abs({x}.T)",
     "{x}.T.clip(0, 4)", "{x}.T.round()", "np.real({x}.T)", "np.split({x}.T, [1])[1]", "np.squeeze({x}.T)", "{x}.T.sum(0)", "np.add({x}.T, 1)",
-    "np.divide({x}.T, 2)", "np.meshgrid({x}, {x})[0]", "np.linspace(0, {x}, 3)", "np.indices((2, 3))[1]", "np.kron({x}, [1, 2])",
+    "np.divide({x}.T, 2)", "np.meshgrid({x}, {x})[0]", "np.meshgrid({x}[0], {x}[..., 0], copy=False)[0]",
+    "np.meshgrid({x}[0], {x}[..., 0], copy=False, sparse=True)[1]", "{x}.flat[:]", "{x}.flat[1:3]", "{x}.T.flat[::2]", "np.block({x})",
+    "np.block([{x}, {x}])", "np.linalg.diagonal({x})", "np.broadcast_to({x}, {x}.shape)", "np.broadcast_arrays({x}, {x}[:1])[0]",
+    "max([{x}, {x}[:1]], key=len)", "min({x}, {x}[:1], key=len)", "np.mean([{x}, {x}], axis=0)", "np.max([{x}.T, {x}.T], axis=0)",
+    "np.zeros_like({x}, order='A', shape=(2, 3, 2))", "np.full_like({x}.T, 1, order='A', shape=(4, 2))", "np.linspace(0, {x}, 3)", "np.indices((2, 3))[1]", "np.kron({x}, [1, 2])",
 ]  # fmt: skip
+HOLES = {"a", "k", "n", "ax"}
+CALLS = [
+    t.text
+    for t in ALL
+    if t.grade in ("x", ">") and t.name not in ("imag", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
+]
+"""How every function whose results are exact is called with one array."""
 LAYOUTS = [
     "{0}", "{0}", "np.asfortranarray({0})", "{0}[::-1]", "{0}[..., ::-1]", "np.repeat({0}, 2, axis=-1)[..., ::2]", "np.repeat({0}, 2, axis=0)[1::2]",
     "np.ascontiguousarray({0}.T).T", "np.pad({0}, 1)[tuple([slice(1, -1)] * {0}.ndim)]",
@@ -49,8 +62,12 @@ VALUES: dict[tuple[int, ...], str] = {
 def _form(r: random.Random, x: str, have: Any) -> tuple[str, Any]:
     """A form that NumPy accepts, and what it gives."""
     while True:
-        form = r.choice(r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS]))
-        text = form.format(x=x, n=have.shape[0], shape=have.shape)
+        form = r.choice(r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS, CALLS, CALLS]))
+        if "{a}" in form:
+            a = r.choice([x, x, f"{x}.T"])
+            text = form.format(a=a, k=r.randint(0, 2), n=r.choice([0, 1, 2.5, -1]), ax=r.randrange(-have.ndim, have.ndim))
+        else:
+            text = form.format(x=x, n=have.shape[0], shape=have.shape)
         try:
             with np.errstate(all="ignore"):
                 made = eval(text, {"np": np, x: have, "copy": copy})

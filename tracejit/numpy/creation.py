@@ -12,7 +12,7 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_to, check_order, copy, moveaxis, ravel
+from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_arrays, check_order, copy, moveaxis, ravel
 from tracejit.numpy.strides import like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
@@ -370,10 +370,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     extents: list[Extent] = [1] * rank
     for d, x in zip(order, xs, strict=True):
         extents[d] = aval(x).shape[0]
-    out: list[Any] = []
-    for d, x in zip(order, xs, strict=True):
-        line = reshaped(x, tuple([n if k == d else 1 for k, n in enumerate(extents)]))
-        out.append(line if sparse else broadcast_to(line, tuple(extents)))
+    lines = [reshaped(x, tuple([n if k == d else 1 for k, n in enumerate(extents)])) for d, x in zip(order, xs, strict=True)]
+    out = lines if sparse else broadcast_arrays(*lines)
     return tuple([_copied(x, "C") for x in out] if copy else out)
 
 

@@ -158,7 +158,10 @@ def ravel(a: Any, order: Any = "C") -> Any:
 def flat(a: Any) -> Any:
     """All elements in C order along one axis; what is written there is written to `a`."""
     x = array_of(a)
-    return view(x, Flat((aval(x).size,)))
+    how = Flat((aval(x).size,))
+    if isinstance(x, Tracer) and x.ndim == 1:  # the same elements, but other slices
+        return Tracer(x.interpreter, x.value, x.aval, root=x, index=how)
+    return view(x, how)
 
 
 def flatten(a: Any, order: Any = "C") -> Any:
