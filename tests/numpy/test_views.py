@@ -263,3 +263,17 @@ def test_what_is_for_reading_is_not_written(make: Any):
     for function in (f, tj.jit(f)):
         with pytest.raises(ValueError, match=r"read-only|for reading"):
             function(np.ones((3, 3)))
+
+
+def test_a_view_of_all_of_a_view_sees_later_writes():
+    def f(x: Any) -> Any:
+        y = x[..., ::-1]
+        t, u = np.broadcast_to(y, y.shape), y.reshape(y.shape)
+        w = y.flat
+        y[-1] -= 4
+        x[0] += 1
+        return t, u, y, x, t.sum(), u[0], w[0]
+
+    x = np.arange(8.0).reshape(2, 4)
+    for found, expected in zip(tj.jit(f)(x.copy()), f(x.copy()), strict=True):
+        np.testing.assert_array_equal(found, expected)

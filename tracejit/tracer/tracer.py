@@ -81,7 +81,7 @@ class Tracer:
         outer = base.interpreter is not self.interpreter  # what a loop body has written into an outer array, its version does not tell
         if outer or root.version != self._version:
             with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
-                now = OPERATORS["read_view"](root, self.index)._value
+                now = OPERATORS["read_view"](root, self.index).value  # of the root itself where that is all of it
             if outer:
                 return now
             self._value, self._version = now, root.version
