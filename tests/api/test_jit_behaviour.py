@@ -404,6 +404,7 @@ import tracejit as tj
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.unraisablehook = lambda error: print("lost in", error.object, error.exc_value)
+tj.jit(lambda x: x + 1)(np.zeros(2))  # loads what is loaded late: an import has callbacks of its own, in which Python drops exceptions
 for n in range(25):
     traced, start = [], time.monotonic()
 
