@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+import tracejit.ir.text  # loaded late otherwise: Ctrl-C in the middle of an import leaves its file open
 from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, ShapeError, TracejitError, TracerError, UserError, WriteError
 
@@ -408,6 +409,7 @@ def note(error):
     lost.append(repr(error.object))
     print("lost in", error.object, error.exc_value)
 sys.unraisablehook = note
+import tracejit.ir.text
 tj.jit(lambda x: x + 1)(np.zeros(2))  # loads what is loaded late
 for n in range(25):
     traced, start = [], time.monotonic()
