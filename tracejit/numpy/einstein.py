@@ -40,7 +40,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
 
     Operands are taken from left to right; with `optimize` in the order that numpy.einsum_path finds.
 
-    Raises: ShapeError if subscripts do not fit the operands or extents of a label differ.
+    Raises: ShapeError if subscripts do not fit the operands or extents of a label differ; DtypeError if `casting` forbids `dtype`.
     """
     subscripts, values = _arguments(operands)
     if len(values) == 1 and out is None:
