@@ -179,19 +179,23 @@ LAST_RULES = (
 
 def refusal(q: Question) -> str | None:
     """Why a value is stored; None if it may be computed where it is consumed."""
-    for rule in RULES:
-        if rule.holds(q):
-            return rule.reason(q) if callable(rule.reason) else rule.reason
+    first = _deciding(RULES, q)
+    if first is not None:
+        return _said(first, q)
     for access in q.accesses:
-        for about in ACCESS_RULES:
-            if about.holds(q, access):
-                if about.reason is not None:
-                    return about.reason
-                break
-    for rule in LAST_RULES:
-        if rule.holds(q):
-            return rule.reason(q) if callable(rule.reason) else rule.reason
-    return None
+        about = next((rule for rule in ACCESS_RULES if rule.holds(q, access)), None)
+        if about is not None and about.reason is not None:
+            return about.reason
+    last = _deciding(LAST_RULES, q)
+    return None if last is None else _said(last, q)
+
+
+def _deciding(rules: tuple[Rule, ...], q: Question) -> Rule | None:
+    return next((rule for rule in rules if rule.holds(q)), None)
+
+
+def _said(rule: Rule, q: Question) -> str | None:
+    return rule.reason(q) if callable(rule.reason) else rule.reason
 
 
 def _kind(form: object) -> str:
