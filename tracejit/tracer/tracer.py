@@ -81,7 +81,8 @@ class Tracer:
         outer = base.interpreter is not self.interpreter  # what a loop body has written into an outer array, its version does not tell
         if outer or root.version != self._version:
             with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
-                now = OPERATORS["read_view"](root, self.index).value  # of the root itself where that is all of it
+                read = OPERATORS["read_view"](root, self.index)
+                now = root.value if read is root else read._value  # the view was all of the root; else `value` would ask here again
             if outer:
                 return now
             self._value, self._version = now, root.version
