@@ -886,3 +886,24 @@ def test_a_pullback_keeps_the_values_that_the_views_had():
     q = y[::-1]
     np.testing.assert_allclose(out, np.sin(q) * q * 3)
     np.testing.assert_allclose(cotangent, (np.cos(q) * q + np.sin(q)) * 3)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("derive", [
+    lambda h, x: tj.grad(lambda a: ((a**2).sum(), h()), has_aux=True)(x)[1], lambda h, x: tj.vjp(lambda a: h(), x)[0],
+    lambda h, x: tj.value_and_grad(lambda a: ((a**2).sum(), [h()]), has_aux=True)(x)[0][1][0],
+    lambda h, x: tj.jvp(lambda a: h(), (x,), (x,))[0],
+    lambda h, x: tj.linearize(lambda a: h(), x)[0], lambda h, x: tj.jacfwd(lambda a: (a * 2, h()), has_aux=True)(x)[1],
+    lambda h, x: tj.jacrev(lambda a: (a * 2, h()), has_aux=True)(x)[1], lambda h, x: tj.vmap(lambda a: (a, h()))(x)[1][0],
+])  # fmt: skip
+@pytest.mark.parametrize("how", [lambda y: y, lambda y: y.copy(), lambda y: y[:], lambda y: y.T])
+def test_results_of_transformations_share_no_memory_with_arrays_from_outside(how: Any, derive: Any, jitted: bool):
+    def f(x: Any) -> Any:
+        y = x.copy()
+        got = derive(lambda: how(y), x)
+        got[0] = 99
+        return y, got
+
+    y, got = (tj.jit(f) if jitted else f)(X)
+    np.testing.assert_array_equal(y, X)
+    assert got[0] == 99

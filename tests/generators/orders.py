@@ -39,15 +39,26 @@ ORDERS = [
     "np.meshgrid({x}[0], {x}[..., 0], copy=False, sparse=True)[1]", "{x}.flat[:]", "{x}.flat[1:3]", "{x}.T.flat[::2]", "np.block({x})",
     "np.block([{x}, {x}])", "np.linalg.diagonal({x})", "np.broadcast_to({x}, {x}.shape)", "np.broadcast_arrays({x}, {x}[:1])[0]",
     "max([{x}, {x}[:1]], key=len)", "min({x}, {x}[:1], key=len)", "np.mean([{x}, {x}], axis=0)", "np.max([{x}.T, {x}.T], axis=0)",
-    "np.zeros_like({x}, order='A', shape=(2, 3, 2))", "np.full_like({x}.T, 1, order='A', shape=(4, 2))", "np.linspace(0, {x}, 3)", "np.indices((2, 3))[1]", "np.kron({x}, [1, 2])",
+    "np.zeros_like({x}, order='A', shape=(2, 3, 2))", "np.full_like({x}.T, 1, order='A', shape=(4, 2))", "np.linspace(0, {x}, 3)",
+    "np.linspace({x}, {x}.T * 2, 3, axis=-1)", "np.linspace({x}, 8, 3, axis=1)", "np.cross({x}, [1, 2, 3], axis=0)",
+    "np.cross([1, 2, 3], {x}, axisb=0, axisc=0)", "np.cross({x}.T, [2, 0, 1], axisa=0)", "np.floor(np.geomspace(1, {x} + 1.5, 3, axis=-1))",
+    "np.indices((2, 3))[1]", "np.kron({x}, [1, 2])",
 ]  # fmt: skip
-HOLES = {"a", "k", "n", "ax"}
-CALLS = [
-    t.text
-    for t in ALL
-    if t.grade in ("x", ">") and t.name not in ("imag", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
-]
-"""How every function whose results are exact is called with one array."""
+HOLES = {"a", "b", "c", "k", "n", "ax"}
+
+
+def _calls(grades: str) -> list[str]:
+    return [
+        t.text
+        for t in ALL
+        if t.grade in grades and t.name not in ("imag", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
+    ]
+
+
+CALLS = _calls("x>")
+"""How every function whose results are exact is called with arrays."""
+SUMS = _calls("sdpiw")
+"""Those whose results are exact if the elements are small integers."""
 LAYOUTS = [
     "{0}", "{0}", "np.asfortranarray({0})", "{0}[::-1]", "{0}[..., ::-1]", "np.repeat({0}, 2, axis=-1)[..., ::2]", "np.repeat({0}, 2, axis=0)[1::2]",
     "np.ascontiguousarray({0}.T).T", "np.pad({0}, 1)[tuple([slice(1, -1)] * {0}.ndim)]",
@@ -62,10 +73,12 @@ VALUES: dict[tuple[int, ...], str] = {
 def _form(r: random.Random, x: str, have: Any) -> tuple[str, Any]:
     """A form that NumPy accepts, and what it gives."""
     while True:
-        form = r.choice(r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS, CALLS, CALLS]))
+        whole = np.all(np.floor(have) == have) and np.max(np.abs(have)) < 50
+        form = r.choice(r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS, CALLS, CALLS, SUMS if whole else CALLS]))
         if "{a}" in form:
-            a = r.choice([x, x, f"{x}.T"])
-            text = form.format(a=a, k=r.randint(0, 2), n=r.choice([0, 1, 2.5, -1]), ax=r.randrange(-have.ndim, have.ndim))
+            a, b, c = [r.choice([x, x, f"{x}.T", f"{x} * 2", f"{x}.T + 1", f"{x}[:1]", f"{x}[0]"][: 3 if k == 0 else 7]) for k in range(3)]
+            a, b, c = [f"({v})" if " " in v else v for v in (a, b, c)]
+            text = form.format(a=a, b=b, c=c, k=r.randint(0, 2), n=r.choice([0, 1, 2.5, -1]), ax=r.randrange(-have.ndim, have.ndim))
         else:
             text = form.format(x=x, n=have.shape[0], shape=have.shape)
         try:
@@ -73,7 +86,7 @@ def _form(r: random.Random, x: str, have: Any) -> tuple[str, Any]:
                 made = eval(text, {"np": np, x: have, "copy": copy})
         except Exception:
             continue
-        if made.ndim and made.size and made.dtype.kind in "fi":
+        if isinstance(made, np.ndarray) and made.ndim and made.size and made.dtype.kind in "fi":
             return text, made
 
 
@@ -102,7 +115,7 @@ def order(seed: int) -> Case:
     if r.random() < 0.4:
         loop = body[1:] + writes if r.random() < 0.7 else writes
         begin = body[: len(body) - len(loop) + len(writes)]
-        sums = [Statement(f"s += np.sum({n})") for n, _ in has]
+        sums = [Statement(f"s += np.sum(np.floor({n}))") for n, _ in has]  # exact in any order
         body = [*begin, Statement("s = np.zeros(1)"), Statement(f"for _ in tj.range({r.choice([1, 2, 3])}):", loop + sums)]
         has = [("s", None), ("x", x)] + ([("y", y)] if len(begin) else [])
     else:

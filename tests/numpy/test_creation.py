@@ -199,3 +199,23 @@ def test_arrays_that_are_too_big_are_errors(shape: Any):
         np.ones(shape)
     with pytest.raises(ValueError, match="is too big"):
         tj.jit(lambda x: np.ones(shape).sum() + x)(1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": -1}, {"endpoint": False}])
+@pytest.mark.parametrize("n", [5, 7, 50])
+def test_linspace_of_arrays_one_of_which_stays_the_same(n: int, options: dict[str, Any]):
+    a = np.random.default_rng(1).normal(size=(3, 4))
+    for b in (a + np.eye(3, 4) * 3, a + 0.1, a):
+        got, want = tj.jit(lambda a, b: np.linspace(a, b, n, **options))(a, b), np.linspace(a, b, n, **options)
+        assert got.tobytes() == want.tobytes()
+
+
+def test_the_imaginary_part_of_real_arrays_cannot_be_written():
+    def f(x: Any) -> Any:
+        y = np.imag(x)
+        y[0] = 1
+        return y
+
+    for function in (f, tj.jit(f)):
+        with pytest.raises(ValueError, match=r"read-only|np\.imag is a view for reading"):
+            function(np.arange(3.0))

@@ -121,3 +121,15 @@ def test_errors_name_the_fault_and_the_line(expression: str, message: str):
 def test_cross_of_truth_values_is_refused():
     with pytest.raises(DtypeError, match="does not accept bool"):
         tj.numpy.cross(np.zeros(3, bool), np.zeros(3, bool))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning", "ignore::RuntimeWarning")
+def test_cross_products_of_two_elements_have_no_third(n: int, m: int):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-2, 3, (40, n)).astype(float), rng.integers(-2, 3, (40, m)).astype(float)
+    a[0, 0], b[1, 1], b[2, -1] = np.inf, np.inf, -np.inf
+    got, want = tj.jit(np.cross)(a, b), np.cross(a, b)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))

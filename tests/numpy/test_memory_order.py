@@ -261,3 +261,25 @@ def test_what_is_made_like_an_array_in_another_shape(make: Any, order: str, shap
 
     x = np.array(np.arange(12.0).reshape(3, 4), order=prototype)
     np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("make", [
+    lambda x, axis: np.linspace(x, 5, 3, axis=axis), lambda x, axis: np.linspace(x, 5, 3, axis=axis, retstep=True)[0],
+    lambda x, axis: np.logspace(x * 0, 2, 3, axis=axis), lambda x, axis: np.round(np.geomspace(x + 1, 64, 3, axis=axis), 9),
+    lambda x, axis: np.cross(np.stack([x, x + 1, x * 2]), [1, 2, 3], axisa=0, axisc=axis),
+])  # fmt: skip
+def test_what_numpy_moves_an_axis_of_lies_in_memory_as_there(make: Any, axis: int, order: str):
+    def f(x: Any) -> Any:
+        made = make(x, axis)
+        made.ravel()[:2] = 50
+        made.ravel("F")[-2:] = 60
+        return made
+
+    x = np.array(np.arange(6.0).reshape(2, 3), order=order)
+    if order == "F" and "cross" not in make.__code__.co_names:
+        with pytest.raises(UnsupportedError, match="memory order"):
+            tj.jit(f)(x)
+    else:
+        np.testing.assert_allclose(tj.jit(f)(x), f(x), rtol=1e-14)

@@ -626,6 +626,11 @@ class Estimator:
     def predict(self, x): return x * self.coef
 class Table(Estimator):
     def __getitem__(self, name): return self.coef
+class Slots:
+    __slots__ = ("coef", "k")
+    def __init__(self): self.coef, self.k = np.ones(3), 2.0
+class Narrow(Slots):
+    __slots__ = ()
 """
 
 
@@ -652,6 +657,15 @@ def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_t
     with pytest.raises(UnsupportedError, match="in the attribute 'coef' of a Estimator"):
         tj.jit(store)(X)
     assert one.coef.tolist() == [1, 1, 1]
+    slots = package.Narrow()
+    follows(
+        lambda x: x * slots.coef[0] + slots.coef.sum() + np.mean(slots.coef) * slots.k,
+        lambda: setattr(slots, "coef", np.full(3, 3.0)),
+        lambda: slots.coef.fill(4.0),
+        lambda: setattr(slots, "k", 5.0),
+    )
+    polynomial = np.polynomial.Polynomial([1.0, 2.0])
+    follows(lambda x: x * polynomial.coef[0] + polynomial.coef.sum(), lambda: setattr(polynomial, "coef", np.full(2, 3.0)))
     table = package.Table()
     with pytest.warns(UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"):
         tj.jit(lambda x: x * table["a"])(X)

@@ -243,7 +243,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
                 location=user_location(),
             )
     outputs, slopes = flat_jvp(c.flat, c.primals, directions, name="jvp", describe=c.describe)
-    own = Owner([*c.call.leaves, *given])
+    own = c.call.owner(given)
     result = c.result(outputs, own)
     slope = unflatten(c.out["tree"], [own(_output_tangent(t, o)) for t, o in zip(slopes[: c.out["main"]], outputs, strict=False)])
     return (result, slope, c.aux(outputs, own)) if has_aux else (result, slope)
@@ -293,7 +293,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     checked_function("linearize", function)
     c = _prepare("linearize", Call.of(function, primals, {}, range(len(primals))), has_aux, False)
     linear = _linearized(c).detached()
-    own = Owner(c.call.leaves)
+    own = c.call.owner()
     avals = [aval_of_argument(x) for x in linear.outputs[: c.out["main"]]]
 
     def pushforward(*tangents: Any) -> Any:
@@ -331,7 +331,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     checked_function("vjp", function)
     c = _prepare("vjp", Call.of(function, primals, {}, range(len(primals))), has_aux, True)
     linear = _linearized(c).detached()
-    own = Owner(c.call.leaves)
+    own = c.call.owner()
     avals = [aval_of_argument(x) for x in linear.outputs[: c.out["main"]]]
     rest = len(linear.outputs) - len(avals)
 

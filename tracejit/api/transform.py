@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ class Call:
     argnums: tuple[int, ...]
     leaves: list[Any]
     trees: tuple[TreeDef, ...]
+    outside: dict[int, Any]  # arrays that the function read from elsewhere, under their identities
 
     @staticmethod
     def of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]) -> Call:
@@ -83,7 +85,8 @@ class Call:
             part, tree = flatten(args[n])
             leaves += part
             trees.append(tree)
-        return Call(prepared(function), args, kwargs, tuple(argnums), leaves, tuple(trees))
+        outside: dict[int, Any] = {}
+        return Call(prepared(function, outside), args, kwargs, tuple(argnums), leaves, tuple(trees), outside)
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The function's result with other leaves."""
@@ -92,9 +95,9 @@ class Call:
             args[n] = part
         return self.function(*args, **self.kwargs)
 
-    def owner(self) -> Owner:
-        """What makes results of this call the caller's own."""
-        return Owner(flatten((self.args, self.kwargs))[0])
+    def owner(self, also: Sequence[Any] = ()) -> Owner:
+        """What makes results of this call, which takes other arrays too, the caller's own."""
+        return Owner([*flatten((self.args, self.kwargs))[0], *also], outside=self.outside)
 
     def split(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Leaves as one pytree for each transformed argument."""
@@ -134,9 +137,10 @@ class Owner:
     Where a tj.Array is among the arguments, results are tj.Arrays.
     """
 
-    def __init__(self, inputs: Sequence[Any], arrays: bool = False) -> None:
+    def __init__(self, inputs: Sequence[Any], arrays: bool = False, outside: Mapping[int, Any] = MappingProxyType({})) -> None:
         self._eager = current_interpreter() is eager
         self._taken = {id(x) for x in inputs}
+        self._outside = outside  # the function may be run after this
         self.arrays = arrays or any(type(x) is Array for x in inputs)
 
     def __call__(self, x: Any) -> Any:
@@ -152,7 +156,7 @@ class Owner:
             return x if isinstance(x, np.generic) else np.asarray(x)[()]
         if x.ndim == 0:
             return x[()]
-        if id(x) in self._taken or x.base is not None or not x.flags.writeable or not x.flags.c_contiguous:
+        if id(x) in self._taken or id(x) in self._outside or x.base is not None or not x.flags.writeable or not x.flags.c_contiguous:
             return np.array(x, order="C")
         self._taken.add(id(x))
         return x

@@ -13,7 +13,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_arrays, check_order, copy, moveaxis, ravel
-from tracejit.numpy.strides import like as laid_out_like
+from tracejit.numpy.strides import layout_of, like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.elementwise import select
@@ -23,7 +23,7 @@ from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.layout import AS_IS
+from tracejit.tracer.layout import AS_IS, UNKNOWN
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = [
@@ -318,22 +318,36 @@ def linspace(
     else:
         div = to_dtype(as_array(gaps), computed)
         step = u.divide(delta, div)
-        # Steps that underflow to zero are taken after the product.
-        y = u.where(along(u.equal(step, 0)), u.multiply(u.divide(k, div), along(delta)), u.multiply(k, along(step)))
+        # Where one step underflows to zero, or is none, all are taken after the product.
+        late = FUNCTIONS[np.any](u.equal(step, 0))
+        y = u.where(spread(late, shape), u.multiply(u.divide(k, div), along(delta)), u.multiply(k, along(step)))
         y = u.add(y, along(a))
         if endpoint:
             y = u.where(u.equal(k, div), along(b), y)
     if target.kind in "iu" and computed.kind == "f":
         y = u.floor(y)
     y = to_dtype(y, target)
-    y = moveaxis(y, 0, axis) if axis_index(axis, len(shape)) else y
-    return (_fresh(y), step) if retstep else _fresh(y)
+    y = _moved(_fresh(y), axis, start, stop)
+    return (y, step) if retstep else y
+
+
+def _moved(y: Any, axis: Any, *operands: Any) -> Any:
+    """What is made of operands along its first axis, with that at `axis`, as it lies in memory."""
+    if not axis_index(axis, aval(y).ndim):
+        return y
+    moved = moveaxis(y, 0, axis)
+    if not isinstance(moved, Tracer):
+        return moved
+    made = _in_order(_fresh(moved), "K", moved)
+    if any(layout_of(x) is not None for x in operands):
+        made.layout = UNKNOWN
+    return made
 
 
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0) -> Any:
     """`base` to evenly spaced powers from start to stop."""
-    y = u.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return y if dtype is None else to_dtype(y, dtype)
+    y = u.power(base, linspace(start, stop, num, endpoint))
+    return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 
 
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0) -> Any:
@@ -353,8 +367,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     if endpoint and count != 1:
         y = u.where(u.equal(k, as_array(count - 1)), p.broadcast_in_dim(b, shape, lead), y)
     y = u.where(u.equal(k, 0), p.broadcast_in_dim(a, shape, lead), y)
-    y = y if dtype is None else to_dtype(y, dtype)
-    return moveaxis(y, 0, axis) if axis_index(axis, len(shape)) else y
+    return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 
 
 # -- grids ------------------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tracejit.numpy.axes import axis_index, axis_list, reject, same_extent, stat
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis
+from tracejit.numpy.strides import like
 from tracejit.numpy.views import Reading, view
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
@@ -20,8 +21,9 @@ from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OPERATORS, OUT_CASTING, UFUNCS, dtype_of_sum
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OPERATORS, OUT_CASTING, UFUNCS, Tracer, dtype_of_sum
 
 __all__ = [
     "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
@@ -287,20 +289,33 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
         raise reject(f"np.cross takes vectors of 2 or 3 elements, not of {n} and {m}")
     lead = broadcast_shapes(aval(x).shape[:-1], aval(y).shape[:-1])
 
-    def element(z: Any, k: int) -> Any:
-        rank, extent = aval(z).ndim - 1, aval(z).shape[-1]
-        return part(z, rank, k, 1) if k < extent else spread(aval(z).dtype.type(0), (*aval(z).shape[:-1], 1))
+    def times(i: int, j: int) -> Any:
+        """Element i of x times j of y; None for 0, which one of 2 elements has for a third: infinite ones there make no NaN."""
+        return u.multiply(part(x, aval(x).ndim - 1, i, 1), part(y, aval(y).ndim - 1, j, 1)) if i < n and j < m else None
 
     def minor(i: int, j: int) -> Any:
-        return u.subtract(u.multiply(element(x, i), element(y, j)), u.multiply(element(x, j), element(y, i)))
+        plus, minus = times(i, j), times(j, i)
+        if plus is None:
+            return u.negative(minus)
+        return plus if minus is None else u.subtract(plus, minus)
 
     if n == 2 and m == 2:
-        return p.reshape(minor(0, 1), lead)
+        return _new(p.reshape(minor(0, 1), lead))
     out = concatenate([spread(minor(i, j), (*lead, 1)) for i, j in ((1, 2), (2, 0), (0, 1))], -1)
-    return moveaxis(out, -1, axis_index(axisc, len(lead) + 1))
+    place = axis_index(axisc, len(lead) + 1)
+    return _new(out) if place == len(lead) else _new(moveaxis(_new(out), -1, place))
 
 
-AS_IS.add(diagonal)
+def _new(x: Any) -> Any:
+    """An array of its own that lies in memory as x does."""
+    if not isinstance(x, Tracer):
+        return x
+    made = current_interpreter().fresh(x)
+    made.layout = like(x, made.shape, made.dtype)
+    return made
+
+
+AS_IS.update((diagonal, cross))
 IN_DTYPE_OF_OUT[trace] = dtype_of_sum
 OUT_CASTING.update({dot: "equiv", outer: "same_kind"})
 LAYOUTS.update(dict.fromkeys((dot, inner, matmul, outer, tensordot), in_c_order))

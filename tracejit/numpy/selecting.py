@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype, wrapped_to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, ravel, reshape
+from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, for_reading, ravel, reshape
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
@@ -271,11 +271,11 @@ def real(val: Any) -> Any:
 
 
 def imag(val: Any) -> Any:
-    """The imaginary part: zeros of the same dtype."""
+    """The imaginary part: zeros of the same dtype, which cannot be written."""
     have = aval(array_of(val))
-    if have.shape or _is_number(val) or (isinstance(val, Tracer) and val.is_scalar):
+    if _is_number(val) or (isinstance(val, Tracer) and val.is_scalar):
         return spread(have.dtype.type(0), have.shape)
-    return FUNCTIONS[np.zeros]((), have.dtype)  # of an array of rank 0, another
+    return for_reading(FUNCTIONS[np.zeros](have.shape, have.dtype), "imag")
 
 
 def conjugate(x: Any, out: Any = None) -> Any:
@@ -482,7 +482,7 @@ def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: 
     return like_first(arrays, result) if scaled else in_order_of_operands(arrays, result)
 
 
-AS_IS.update((real, nan_to_num))
+AS_IS.update((real, imag, nan_to_num))
 SPREADING.update((clip, fix))
 OUT_CASTING.update({round: "equiv", around: "equiv"})  # NumPy rounds in the dtype of out=
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})

@@ -243,12 +243,17 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     return view(x, _Spread(want))
 
 
+def for_reading(x: Any, name: str) -> Any:
+    """An array as what np.`name` gives, which cannot be written."""
+    return Tracer(x.interpreter, x.value, x.aval, root=x, index=_Spread(x.shape, name)) if isinstance(x, Tracer) else x
+
+
 @frozen(eq=False)
 class _Spread(Reading):
     """The array repeated to a shape."""
 
     shape: Shape
-    name = "broadcast_to"
+    name: str = "broadcast_to"
 
     def read(self, x: Any) -> Any:
         return spread(x, self.shape)

@@ -298,6 +298,10 @@ class Reads:
                 return array
         return tracer
 
+    def arrays(self) -> dict[int, Any]:
+        """The arrays from outside that are traced, under their identities."""
+        return {id(t.array): t.array for t in self._tracers.values()}
+
     def dependencies(self, constants: Sequence[Any], frozen_arrays: Sequence[Any] = ()) -> Dependencies:
         """What the program depends on, whose captured arrays are `constants`.
 
@@ -306,7 +310,7 @@ class Reads:
         number = {id(x): n for n, x in enumerate(constants)}
         for x in frozen_arrays:
             number.pop(id(x), None)
-        traced = {id(t.array) for t in self._tracers.values()}
+        traced = self.arrays()
         count: dict[int, int] = {}
         for place, value in self.found.values():
             for x in value if isinstance(place, ContentsPlace) else (value,):

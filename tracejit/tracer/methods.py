@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from enum import EnumMeta
-from types import FunctionType, WrapperDescriptorType
+from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, Protocol
 
 from tracejit.support.nodes import field, frozen
@@ -23,7 +23,7 @@ from tracejit.tracer.ownership import is_users_function, is_users_type, module_o
 from tracejit.tracer.places import MISSING, StandIn
 from tracejit.tracer.substitutes import substitute_for
 
-__all__ = ["CACHED", "Attributes", "ClassPatches"]
+__all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
     "__new__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__", "__getattribute__", "__getattr__", "__setattr__",
@@ -297,14 +297,22 @@ _IMMUTABLE, _HEAP = 1 << 8, 1 << 9
 
 
 def _can_be_watched(kind: type) -> bool:
-    """Whether a class is written in Python, with objects that have a `__dict__` and are read in the usual way."""
+    """Whether a class is written in Python, with objects that have attributes and are read in the usual way."""
     return (
         kind.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP
         and all(type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind) for name in _FOREIGN_HOOKS)
-        and kind.__dictoffset__ != 0
+        and holds_attributes(kind)
         and not isinstance(kind, EnumMeta)
-        and module_of(kind).partition(".")[0] not in ("tracejit", "numpy", "builtins", "functools")
+        and (
+            module_of(kind).partition(".")[0] not in ("tracejit", "numpy", "builtins", "functools")
+            or module_of(kind).startswith("numpy.polynomial.")
+        )
     )
+
+
+def holds_attributes(kind: type) -> bool:
+    """Whether objects of a class have attributes of their own: a `__dict__`, or slots."""
+    return kind.__dictoffset__ != 0 or any(isinstance(x, MemberDescriptorType) for base in kind.__mro__ for x in vars(base).values())
 
 
 def _is_data(held: Any) -> bool:

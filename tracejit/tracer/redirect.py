@@ -10,6 +10,7 @@ A `Trace` is what one tracing of a function knows: what it read from outside, an
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import sys
@@ -31,8 +32,9 @@ from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes, holds_tracer
 from tracejit.tracer.contents import family, namespace_of, underlying
+from tracejit.tracer.copies import deep_copy, shallow_copy
 from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
-from tracejit.tracer.methods import CACHED, ClassPatches
+from tracejit.tracer.methods import CACHED, ClassPatches, holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
@@ -47,7 +49,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, sl
 _CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, arg-type]
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
-_WATCHED_MODULES = frozenset({"math", "os", "random"})
+_WATCHED_MODULES = frozenset({"copy", "math", "os", "random"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -179,7 +181,7 @@ class _Substitution:
             return
         if is_users_type(kind):
             trace.patches.add(kind)
-        elif kind is not value and kind.__dictoffset__:
+        elif kind is not value and holds_attributes(kind):
             trace.patches.watch(kind)
             trace.warn_of(value)
 
@@ -581,6 +583,20 @@ REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
 
 
+def _copy(x: Any) -> Any:
+    trace = _trace.get()
+    return copy.copy(x) if trace is None else shallow_copy(trace.reads, x)
+
+
+def _deepcopy(x: Any, memo: dict[int, Any] | None = None) -> Any:
+    trace = _trace.get()
+    return copy.deepcopy(x, memo) if trace is None else deep_copy(trace.reads, x, memo)
+
+
+REDIRECTED[id(copy.copy)] = Redirected(copy.copy, _copy)
+REDIRECTED[id(copy.deepcopy)] = Redirected(copy.deepcopy, _deepcopy)
+
+
 def _getenv(key: str, default: Any = None) -> Any:
     return _Environment().get(key, default)
 
@@ -694,10 +710,11 @@ def redirect(function: F) -> F:
     return _substitution.value(function)
 
 
-def prepared(function: F) -> F:
+def prepared(function: F, outside: dict[int, Any] | None = None) -> F:
     """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations.
 
     NumPy arrays among its arguments are traced as those are that it reads from outside, so that copies of them can be filled.
+    outside: gets the arrays that it has read, under their identities.
     """
 
     def traced(trace: Trace, x: Any) -> Any:
@@ -709,6 +726,10 @@ def prepared(function: F) -> F:
             leaves, tree = flatten((args, kwargs))
             if any(type(x) is np.ndarray for x in leaves):
                 args, kwargs = unflatten(tree, [traced(trace, x) for x in leaves])
-            return trace.function(function)(*args, **kwargs)
+            try:
+                return trace.function(function)(*args, **kwargs)
+            finally:
+                if outside is not None:
+                    outside.update(trace.reads.arrays())
 
     return run  # type: ignore[return-value]
