@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # for `tests`
 
 from tests.backends.cpu import arm
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 
 SUITES = [
     "tests/primitives", "tests/numpy", "tests/ir/test_contract.py", "tests/ir/test_math.py", "tests/backends/cpu/test_emit.py",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracejit.backends.cpu import llvm, memory, pool
+from tracejit.backends.cpu.runtime import llvm, memory, pool
 
 KERNEL = """
 define void @kernel(ptr %x, ptr %y, i64 %n) {

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from tracejit.backends.cpu import dispatch, entry as e, llvm
-from tracejit.backends.cpu.dispatch_python import PythonDispatcher
-from tracejit.backends.cpu.entry_emit import emit_entry, join
-from tracejit.backends.cpu.function import CompiledFunction, install
+from tracejit.backends.cpu.calls import dispatch, entry as e
+from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
+from tracejit.backends.cpu.calls.entry_emit import emit_entry, join
+from tracejit.backends.cpu.calls.function import CompiledFunction, install
+from tracejit.backends.cpu.runtime import llvm
 
 N = 10
 ARRAY = e.ArrayGuard("f4", (N,))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import blas
+from tracejit.backends.cpu.codegen import blas
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend

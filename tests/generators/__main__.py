@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.generators import expressions, harness, orders, programs, sizes
 from tests.generators.harness import Tally
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 
 CHUNKS = {"expressions": 24, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
 GROUP = 500  # expressions of one function

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu.watch import make_watch, words_hold
+from tracejit.backends.cpu.calls.watch import make_watch, words_hold
 from tracejit.support.errors import UnsupportedError
 from tracejit.tracer.captured import Dependencies, Read, Reads
 from tracejit.tracer.contents import contents

@@ -13,7 +13,7 @@ from tracejit.api.array import Array, adopt
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends.base import Compiled
-from tracejit.backends.cpu import entry as e
+from tracejit.backends.cpu.calls import entry as e
 from tracejit.compiler.lowered import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
@@ -210,7 +210,7 @@ class _Entry:
 
     def install(self, dependencies: Dependencies, arrays: Sequence[Any]) -> None:
         """Serve calls with these captured arrays, as long as the dependencies hold."""
-        from tracejit.backends.cpu.watch import make_watch
+        from tracejit.backends.cpu.calls.watch import make_watch
 
         self.remove()
         watch, held = make_watch(dependencies) if self._spec.watch is not None else (None, None)
@@ -221,7 +221,7 @@ class _Entry:
 
     def holds(self) -> bool:
         """Whether the entry would match, as far as names go."""
-        from tracejit.backends.cpu.watch import words_hold
+        from tracejit.backends.cpu.calls.watch import words_hold
 
         return self._installed() is not None and (self._spec.watch is None or words_hold(self._spec.watch))
 
@@ -239,10 +239,11 @@ def _native(
     dependencies: Dependencies,
     older: Sequence[CallSignature],
 ) -> Runner:
-    from tracejit.backends.cpu import dispatch, memory, pool
     from tracejit.backends.cpu.backend import CompiledProgram
-    from tracejit.backends.cpu.entry_emit import emit_entry
-    from tracejit.backends.cpu.function import install
+    from tracejit.backends.cpu.calls import dispatch
+    from tracejit.backends.cpu.calls.entry_emit import emit_entry
+    from tracejit.backends.cpu.calls.function import install
+    from tracejit.backends.cpu.runtime import memory, pool
 
     program = lowered.program
     traced = signature.traced()
@@ -358,7 +359,7 @@ def _not_of(older: Sequence[CallSignature], signature: CallSignature) -> Iterato
 def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a native entry does when its program has failed."""
     from tracejit.backends.cpu.backend import status_error
-    from tracejit.backends.cpu.program import FAILED_CHECK
+    from tracejit.backends.cpu.codegen.program import FAILED_CHECK
 
     if status == FAILED_CHECK:  # nothing has changed: it fails again where the failure can be read
         return miss(*args, **kwargs)
@@ -381,7 +382,7 @@ def _dispatchable(signature: CallSignature) -> bool:
 
 
 def compiled_slots(program: Any, signature: CallSignature, traced: Sequence[int]) -> Any:
-    from tracejit.backends.cpu.program import slots_of
+    from tracejit.backends.cpu.codegen.program import slots_of
 
     return slots_of(program, frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf)))
 

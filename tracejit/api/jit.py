@@ -30,7 +30,7 @@ from tracejit.api.signature import (
     static_numbers,
 )
 from tracejit.api.writeback import refuse_impossible_writes
-from tracejit.backends.cpu.function import CompiledFunction
+from tracejit.backends.cpu.calls.function import CompiledFunction
 from tracejit.backends.registry import get_backend
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tracejit.backends.base import Backend, Target
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.program import emit_program, slots_of
+from tracejit.backends.cpu.codegen.program import emit_program, slots_of
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.backends.registry import get_backend
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.program import emit_program
+from tracejit.backends.cpu.codegen.program import emit_program
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.errors import InternalError
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.backends.cpu import emit
+from tracejit.backends.cpu.codegen import emit
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.pipeline import lower_jaxpr
 from tracejit.ir.kernel import Kernel

@@ -22,11 +22,12 @@ import pytest
 from attrs import evolve
 from hypothesis import example, given, settings, strategies as st
 
-from tracejit.backends.cpu import cpython, dispatch, dispatch_chain, entry as e, llvm
-from tracejit.backends.cpu.dispatch_chain import CAPACITY
-from tracejit.backends.cpu.dispatch_python import PythonDispatcher
-from tracejit.backends.cpu.entry_emit import emit_entry, join
-from tracejit.backends.cpu.function import CompiledFunction, install, uninstall
+from tracejit.backends.cpu.calls import cpython, dispatch, dispatch_chain, entry as e
+from tracejit.backends.cpu.calls.dispatch_chain import CAPACITY
+from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
+from tracejit.backends.cpu.calls.entry_emit import emit_entry, join
+from tracejit.backends.cpu.calls.function import CompiledFunction, install, uninstall
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.errors import InternalError
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 
 HALVES = np.arange(65536, dtype=np.uint16).view(np.float16)
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.errors import CompileError
 
 ADD = "define i64 @f(i64 %x) {{ %y = add i64 %x, {}\n ret i64 %y }}"
@@ -153,7 +153,7 @@ def test_an_object_loads_in_another_process(tmp_path):
     (tmp_path / "code.o").write_bytes(library.object)
     script = f"""
 import ctypes, pathlib
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 library = llvm.load_object(pathlib.Path({str(tmp_path / "code.o")!r}).read_bytes())
 print(ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("f"))(), llvm.fingerprint(), sep="|", end="")
 """

@@ -214,7 +214,7 @@ def test_special_values_stay_where_they_are():
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
-    from tracejit.backends.cpu import pool
+    from tracejit.backends.cpu.runtime import pool
 
     rng = np.random.default_rng(11)
     for m, n, k in ((300, 200, 1500), (40, 3000, 100), (3000, 40, 100)):

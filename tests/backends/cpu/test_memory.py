@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy._core.multiarray import get_handler_name
 
-from tracejit.backends.cpu import llvm, memory
+from tracejit.backends.cpu.runtime import llvm, memory
 from tracejit.support.errors import OutOfMemory
 
 F32 = np.dtype("f4")

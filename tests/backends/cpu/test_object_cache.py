@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tracejit.backends.cpu import object_cache
+from tracejit.backends.cpu.runtime import object_cache
 
 TEXT = "define i32 @answer() {\n  ret i32 42\n}\n"
 

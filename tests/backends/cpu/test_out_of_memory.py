@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import llvm
 from tracejit.backends.cpu.backend import status_error
+from tracejit.backends.cpu.runtime import llvm
 
 PROGRAMS: dict[str, Any] = {
     "operands packed for a product": (lambda x: (x * 2) @ np.sin(x), np.ones((300, 300))),

@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from tracejit.backends.cpu import llvm, pool
+from tracejit.backends.cpu.runtime import llvm, pool
 from tracejit.support import platform
 
 CHUNKS = """
@@ -441,7 +441,7 @@ def test_another_thread_is_not_asked_for_signals():
 def run_script(script: str, **environment: str) -> str:
     head = """
         import ctypes, os, sys, threading, time, warnings
-        from tracejit.backends.cpu import llvm, pool
+        from tracejit.backends.cpu.runtime import llvm, pool
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         TEXT = "define void @count(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n %v = load i64, ptr %p\\n" \\
             " %w = add i64 %v, 1\\n store i64 %w, ptr %p\\n ret void }\\n" \\
@@ -542,7 +542,7 @@ def test_spawned_processes_work(tmp_path):
     script = tmp_path / "spawned.py"
     script.write_text(textwrap.dedent("""
         import ctypes, multiprocessing
-        from tracejit.backends.cpu import llvm, pool
+        from tracejit.backends.cpu.runtime import llvm, pool
 
         TEXT = "define void @mark(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n store i64 %i, ptr %p\\n ret void }"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import pool
+from tracejit.backends.cpu.runtime import pool
 
 SUMS = {
     "sum": lambda x: np.sum(x),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.errors import CompileError
 
 # A constant in memory, so that the module has more than code.
@@ -218,7 +218,7 @@ def test_the_limit_of_mappings_is_an_error_and_not_the_end_of_the_process():
     """The mappings are the process's own, nine tenths of what the system allows."""
     script = """
         import ctypes, numpy as np, tracejit as tj
-        from tracejit.backends.cpu import llvm
+        from tracejit.backends.cpu.runtime import llvm
         from tracejit.support.errors import CompileError
 
         x = np.ones(3)

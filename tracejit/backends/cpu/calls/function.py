@@ -17,10 +17,10 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from tracejit.backends.cpu.cpython import native_dispatch_supported
-from tracejit.backends.cpu.dispatch import Dispatcher, vectorcall_address
-from tracejit.backends.cpu.dispatch_chain import FUNCTION_STATE, FUNCTION_VECTORCALL
-from tracejit.backends.cpu.dispatch_python import PythonDispatcher
+from tracejit.backends.cpu.calls.cpython import native_dispatch_supported
+from tracejit.backends.cpu.calls.dispatch import Dispatcher, vectorcall_address
+from tracejit.backends.cpu.calls.dispatch_chain import FUNCTION_STATE, FUNCTION_VECTORCALL
+from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 
 __all__ = ["CompiledFunction", "install", "uninstall"]
 
@@ -75,7 +75,7 @@ def _base() -> type:
     call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p)
     slots = (_Slot * 3)(_Slot(_TP_CALL, call), _Slot(_TP_MEMBERS, ctypes.addressof(members)))
     size = FUNCTION_VECTORCALL + ctypes.sizeof(ctypes.c_void_p)
-    spec = _Spec(b"tracejit.backends.cpu.function.Base", size, 0, _BASETYPE | _HAVE_VECTORCALL, slots)
+    spec = _Spec(b"tracejit.backends.cpu.calls.function.Base", size, 0, _BASETYPE | _HAVE_VECTORCALL, slots)
     create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
     return create(ctypes.byref(spec))
 

@@ -51,8 +51,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.object_cache import load_cached
+from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime.object_cache import load_cached
 from tracejit.support.platform import native_symbols, native_text, thread_count
 
 __all__ = ["ensure_loaded", "ensure_started", "parallel_for", "pool_size", "set_threads"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.backends.cpu import polls
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.words import Key, Word, copies, project
+from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.words import Key, Word, copies, project
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.ir.kernel import For, Value
 from tracejit.support.errors import InternalError

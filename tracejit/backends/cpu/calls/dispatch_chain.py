@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from string import Template
 
-from tracejit.backends.cpu.cpython import Layout
+from tracejit.backends.cpu.calls.cpython import Layout
 from tracejit.support.nodes import as_dict
 
 __all__ = [

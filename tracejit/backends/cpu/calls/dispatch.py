@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu import dispatch_chain as chain, entry as e
-from tracejit.backends.cpu.cpython import c_functions, layout, native_dispatch_supported
-from tracejit.backends.cpu.dispatch_python import PythonDispatcher, unexpected_status
-from tracejit.backends.cpu.entry_constants import Word, constants
-from tracejit.backends.cpu.entry_support import SUPPORT_FUNCTIONS, support_text
+from tracejit.backends.cpu.calls import dispatch_chain as chain, entry as e
+from tracejit.backends.cpu.calls.cpython import c_functions, layout, native_dispatch_supported
+from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher, unexpected_status
+from tracejit.backends.cpu.calls.entry_constants import Word, constants
+from tracejit.backends.cpu.calls.entry_support import SUPPORT_FUNCTIONS, support_text
 
 __all__ = ["Dispatcher", "ensure_loaded", "make_dispatcher", "vectorcall_address"]
 
@@ -134,8 +134,8 @@ class _Native:
 
     def __init__(self) -> None:
         # Imported at first use: LLVM costs tens of milliseconds.
-        from tracejit.backends.cpu import llvm
-        from tracejit.backends.cpu.object_cache import load_cached
+        from tracejit.backends.cpu.runtime import llvm
+        from tracejit.backends.cpu.runtime.object_cache import load_cached
 
         for symbol, address in c_functions().items():
             llvm.define_symbol(symbol, address)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import polls
-from tracejit.backends.cpu.branches import any_lane
-from tracejit.backends.cpu.counting import Strips, phi_words, settled, widen, write_phis
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.words import Key, Word, copies, union
+from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.branches import any_lane
+from tracejit.backends.cpu.codegen.counting import Strips, phi_words, settled, widen, write_phis
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.words import Key, Word, copies, union
 from tracejit.backends.llvm_like import constant
 from tracejit.ir.kernel import Value, While
 

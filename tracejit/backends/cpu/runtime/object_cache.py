@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tracejit.backends.cpu import llvm
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.digest import checksum, fingerprint
 from tracejit.support.errors import CompileError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.runtime import llvm
 from tracejit.backends.llvm_like import constant, llvm_type
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import Call

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu import entry as e
-from tracejit.backends.cpu.dispatch_chain import CAPACITY
-from tracejit.backends.cpu.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
+from tracejit.backends.cpu.calls import entry as e
+from tracejit.backends.cpu.calls.dispatch_chain import CAPACITY
+from tracejit.backends.cpu.calls.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import define, field, frozen
@@ -287,7 +287,7 @@ def _operation(operation: str, left: int, right: int) -> int:
 
 
 def _run(entry: _Entry, match: _Match, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from tracejit.backends.cpu.memory import new_array  # imports LLVM, which is there when there is a program
+    from tracejit.backends.cpu.runtime.memory import new_array  # imports LLVM, which is there when there is a program
 
     outputs = [new_array(output.dtype, shape) for shape, output in zip(match.shapes, entry.spec.outputs, strict=True)]
     numpy_scalars = (place for place, leaf in enumerate(entry.leaves) if isinstance(leaf, e.NumpyScalarGuard))

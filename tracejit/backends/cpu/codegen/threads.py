@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import polls
-from tracejit.backends.cpu.counting import bounds_of, counted_loop
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.words import Word
+from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.ir.kernel import For, walk
 from tracejit.support.errors import InternalError

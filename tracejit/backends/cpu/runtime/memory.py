@@ -35,8 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.object_cache import load_cached
+from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime.object_cache import load_cached
 from tracejit.support.errors import OutOfMemory
 from tracejit.support.platform import native_symbols, native_text, physical_memory
 

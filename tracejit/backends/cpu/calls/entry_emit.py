@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 
-from tracejit.backends.cpu import entry as e
-from tracejit.backends.cpu.cpython import layout
-from tracejit.backends.cpu.entry_constants import constants
-from tracejit.backends.cpu.entry_match import Matcher
+from tracejit.backends.cpu.calls import entry as e
+from tracejit.backends.cpu.calls.cpython import layout
+from tracejit.backends.cpu.calls.entry_constants import constants
+from tracejit.backends.cpu.calls.entry_match import Matcher
 from tracejit.support.nodes import define, field
 
 __all__ = ["emit_entry", "join"]

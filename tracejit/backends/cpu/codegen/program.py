@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import library
-from tracejit.backends.cpu.branches import emit_if
-from tracejit.backends.cpu.counting import counted_loop
-from tracejit.backends.cpu.emit import EMIT, FunctionEmitter, Module
-from tracejit.backends.cpu.lanes import emit_prefix
-from tracejit.backends.cpu.loops import emit_for
-from tracejit.backends.cpu.polls import NO_MEMORY, Lengths
-from tracejit.backends.cpu.threads import scans
-from tracejit.backends.cpu.whiles import emit_while
-from tracejit.backends.cpu.words import Word
+from tracejit.backends.cpu.codegen import library
+from tracejit.backends.cpu.codegen.branches import emit_if
+from tracejit.backends.cpu.codegen.counting import counted_loop
+from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
+from tracejit.backends.cpu.codegen.lanes import emit_prefix
+from tracejit.backends.cpu.codegen.loops import emit_for
+from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
+from tracejit.backends.cpu.codegen.threads import scans
+from tracejit.backends.cpu.codegen.whiles import emit_while
+from tracejit.backends.cpu.codegen.words import Word
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS

@@ -14,9 +14,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit.backends.cpu.llvm import attributes
-from tracejit.backends.cpu.polls import Lengths, leave_without_memory
-from tracejit.backends.cpu.words import Key, Region, Word, copies, project, union
+from tracejit.backends.cpu.codegen.polls import Lengths, leave_without_memory
+from tracejit.backends.cpu.codegen.words import Key, Region, Word, copies, project, union
+from tracejit.backends.cpu.runtime.llvm import attributes
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
 from tracejit.ir.kernel import (

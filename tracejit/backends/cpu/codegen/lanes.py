@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.cpu import polls
-from tracejit.backends.cpu.counting import bounds_of, counted_loop, trip_count, widen
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.words import Word
+from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count, widen
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.ir.kernel import For, Lambda, Op, Prefix, walk
 from tracejit.ir.scalar import OPS

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu import polls
-from tracejit.backends.cpu.counting import bounds_of, counted_loop, trip_count
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.lanes import emit_vector
-from tracejit.backends.cpu.threads import emit_parallel
-from tracejit.backends.cpu.words import Word
+from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.lanes import emit_vector
+from tracejit.backends.cpu.codegen.threads import emit_parallel
+from tracejit.backends.cpu.codegen.words import Word
 from tracejit.ir.kernel import Const, For, Op, blocks
 from tracejit.ir.scalar import OPS
 from tracejit.support.errors import InternalError

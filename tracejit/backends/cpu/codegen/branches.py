@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.backends.cpu.counting import widen
-from tracejit.backends.cpu.emit import FunctionEmitter
-from tracejit.backends.cpu.words import Key, Word, copies, project, union
+from tracejit.backends.cpu.codegen.counting import widen
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.words import Key, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
 from tracejit.ir.kernel import For, If, Load, Op, Store, Value, While, operands_of, results_of, walk
 from tracejit.ir.scalar import OPS

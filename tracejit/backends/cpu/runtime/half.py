@@ -9,8 +9,8 @@ LLVM makes every operation on f16 of these and operations on f32, lane by lane. 
 
 from __future__ import annotations
 
-from tracejit.backends.cpu import llvm
-from tracejit.backends.cpu.object_cache import load_cached
+from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime.object_cache import load_cached
 
 __all__ = ["ensure_loaded"]
 

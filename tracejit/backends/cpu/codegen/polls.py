@@ -19,7 +19,7 @@ from tracejit.ir.scalar import OPS
 from tracejit.ir.types import Dim, Extent, surely_at_most
 
 if TYPE_CHECKING:
-    from tracejit.backends.cpu.emit import FunctionEmitter
+    from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 
 __all__ = [
     "NO_MEMORY", "Lengths", "leave_if_stopped", "leave_without_memory", "look", "rarely", "strip_of", "strip_of_chunk", "strip_of_while",

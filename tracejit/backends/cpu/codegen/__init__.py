@@ -1,0 +1,1 @@
+"""Kernels and programs to LLVM IR."""

@@ -1,0 +1,1 @@
+"""LLVM in this process, memory, the thread pool."""
