@@ -177,7 +177,7 @@ def test_threads_may_load_at_the_same_time():
 
 
 def test_importing_does_not_import_llvm():
-    script = "import sys; from tracejit.backends.cpu import llvm, pool, memory; print('llvmlite' in sys.modules)"
+    script = "import sys; from tracejit.backends.cpu.runtime import llvm, pool, memory; print('llvmlite' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -335,7 +335,7 @@ def test_native_threads_share_the_pool_without_the_gil():
 
 
 def run_script(script: str) -> str:
-    head = "import gc, os, sys, threading, warnings, numpy as np\nfrom tracejit.backends.cpu import memory\n"
+    head = "import gc, os, sys, threading, warnings, numpy as np\nfrom tracejit.backends.cpu.runtime import memory\n"
     head += "warnings.filterwarnings('ignore', category=DeprecationWarning)\n"
     done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -489,7 +489,7 @@ def _names(module: Any) -> tuple[list[str], list[str]]:
 def _load_runtime(declared: Sequence[str]) -> None:
     for symbol in declared:
         if symbol in _RUNTIME and symbol not in _symbols:
-            import_module(f"tracejit.backends.cpu.{_RUNTIME[symbol]}").ensure_loaded()
+            import_module(f"tracejit.backends.cpu.runtime.{_RUNTIME[symbol]}").ensure_loaded()
 
 
 def _in_process(engine: _Engine, symbol: str) -> bool:
