@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from tracejit.backends.cpu.calls import dispatch, entry as e
+from tracejit.backends import entry as e
+from tracejit.backends.callable import CompiledFunction
+from tracejit.backends.cpu.calls import dispatch
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 from tracejit.backends.cpu.calls.entry_emit import emit_entry, join
-from tracejit.backends.cpu.calls.function import CompiledFunction, install
 from tracejit.backends.cpu.runtime import llvm
 
 N = 10
@@ -121,7 +122,7 @@ def build(case: Case, native: bool) -> Callable[..., Any]:
         dispatcher.add(entry, library.address("entry" if native else entry.program), library)
     function = Function()
     function.__call__ = dispatcher.callable
-    install(function, dispatcher)
+    dispatch.attach(function, dispatcher)
     return function
 
 

@@ -33,8 +33,7 @@ from tracejit.support.errors import (
 
 pytestmark = pytest.mark.opencl
 
-MODELS = {"cpu": "direct", "opencl": "jit", "reference": "interpret"}
-BACKENDS = list(MODELS)
+BACKENDS = ["cpu", "opencl", "reference"]
 HERE = [b for b in BACKENDS if not backend_reason(b)]
 
 
@@ -54,9 +53,12 @@ def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None
     return request.param
 
 
-# -- execution models --------------------------------------------------------------------------------------------------------------------
+# -- what backends can do ----------------------------------------------------------------------------------------------------------------
 def test_each_backend_says_how_it_executes_and_does_so(backend: str):
-    assert get_backend(backend).execution_model == MODELS[backend]
+    found = get_backend(backend)
+    here = backend == "cpu"
+    assert (found.native_calls() is not None, found.donates, found.calls_libraries) == (here, here, here)
+    assert found.is_scheduled == (backend != "reference")
     assert tj.list_backends() == ["opencl", "cpu", "reference"]
     x = normal(37, 19)
     f = tj.jit(softmax, backend=backend)

@@ -93,7 +93,6 @@ class Pretending(Backend):
     """The CPU, whose code is slower, wrong or broken for schedules of some widths."""
 
     name = "cpu"
-    execution_model = "direct"
 
     def __init__(self, behaviour: dict[int, str]) -> None:
         self.behaviour = behaviour

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,33 +11,32 @@ import numpy as np
 from tracejit.api.array import Array, adopt
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
-from tracejit.backends.base import Compiled
-from tracejit.backends.cpu.calls import entry as e
+from tracejit.backends import entry as e
+from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
 from tracejit.compiler.lowered import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
 from tracejit.support.equality import compares_wholly
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
-from tracejit.support.nodes import evolve
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.failures import failure_error
 from tracejit.tracer.stage import Staged
 
-__all__ = ["Runner", "distance", "make_runner"]
+__all__ = ["Called", "Runner", "distance", "make_runner"]
 
 
 class Runner:
     """Runs one version from the leaves of a call.
 
-    keep: the captured arrays it reads.  writeback: which arguments it changes.  On the CPU it also keeps the
-    function's native entry, which reads them at fixed addresses.
+    keep: the captured arrays it reads.  writeback: which arguments it changes.  entry: what serves calls without Python, where it can.
     """
 
     __slots__ = ("_entry", "_run", "keep", "writeback")
 
-    def __init__(self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: _Entry | None = None) -> None:
+    def __init__(self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: Entry | None = None) -> None:
         self._run = run
         self.keep = keep
         self.writeback = writeback
@@ -62,8 +60,20 @@ class Runner:
             self._entry.remove()
 
 
+@frozen(eq=False)
+class Called:
+    """The function whose calls are served.
+
+    function: the user's.  dispatcher: what its calls go to on a backend that serves them without Python.  miss: what others go to.
+    """
+
+    function: Callable[..., Any]
+    dispatcher: Callable[[NativeCalls], Dispatcher]
+    miss: Callable[..., Any]
+
+
 def make_runner(
-    f: Any,
+    f: Called,
     signature: CallSignature,
     lowered: Lowered,
     staged: Staged,
@@ -72,12 +82,13 @@ def make_runner(
     dependencies: Dependencies,
     older: Sequence[CallSignature],
 ) -> Runner:
-    """A function of the call's leaves that runs the version; on the CPU it also becomes the function's native entry.
+    """A function of the call's leaves that runs the version; where the backend serves calls without Python, with an entry for them.
 
     older: versions that are equal but for extents, and keep the calls that they take.
     """
-    if lowered.backend.execution_model == "direct":
-        return _native(f, signature, lowered, staged, out_tree, out_leaves, dependencies, older)
+    native = lowered.backend.native_calls()
+    if native is not None:
+        return _native(native, f, signature, lowered, staged, out_tree, out_leaves, dependencies, older)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
     run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
@@ -179,58 +190,9 @@ def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[An
             )
 
 
-class _Mark:
-    """Lives as long as an entry that keeps it."""
-
-    __slots__ = ("__weakref__",)
-
-
-class _Entry:
-    """A version's native entry: replaced by another over the same code when captured arrays or the memory of names have moved."""
-
-    __slots__ = ("_address", "_compiled", "_dispatcher", "_held", "_installed", "_slots", "_spec", "_status")
-
-    def __init__(
-        self,
-        dispatcher: Any,
-        spec: e.EntrySpec,
-        slots: Callable[[Sequence[Any]], tuple[Any, ...]],
-        compiled: Any,
-        address: int,
-        status: Callable[[int, tuple[Any, ...], dict[str, Any]], Any],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._spec = spec
-        self._slots = slots
-        self._compiled = compiled
-        self._address = address
-        self._status = status
-        self._held: Any = None
-        self._installed: Callable[[], Any] = lambda: None  # whether the dispatcher still has the entry: it drops those not used for long
-
-    def install(self, dependencies: Dependencies, arrays: Sequence[Any]) -> None:
-        """Serve calls with these captured arrays, as long as the dependencies hold."""
-        from tracejit.backends.cpu.calls.watch import make_watch
-
-        self.remove()
-        watch, held = make_watch(dependencies) if self._spec.watch is not None else (None, None)
-        self._spec, self._held = evolve(self._spec, slots=self._slots(arrays), watch=watch), held
-        mark = _Mark()
-        self._installed = weakref.ref(mark)
-        self._dispatcher.add(self._spec, self._address, (self._compiled, tuple(arrays), held, mark), self._status)
-
-    def holds(self) -> bool:
-        """Whether the entry would match, as far as names go."""
-        from tracejit.backends.cpu.calls.watch import words_hold
-
-        return self._installed() is not None and (self._spec.watch is None or words_hold(self._spec.watch))
-
-    def remove(self) -> None:
-        self._dispatcher.remove(self._spec)
-
-
 def _native(
-    f: Any,
+    native: NativeCalls,
+    f: Called,
     signature: CallSignature,
     lowered: Lowered,
     staged: Staged,
@@ -239,12 +201,6 @@ def _native(
     dependencies: Dependencies,
     older: Sequence[CallSignature],
 ) -> Runner:
-    from tracejit.backends.cpu.backend import CompiledProgram
-    from tracejit.backends.cpu.calls import dispatch
-    from tracejit.backends.cpu.calls.entry_emit import emit_entry
-    from tracejit.backends.cpu.calls.function import install
-    from tracejit.backends.cpu.runtime import memory, pool
-
     program = lowered.program
     traced = signature.traced()
     keep = [np.asarray(c) for c in staged.constants]
@@ -262,7 +218,8 @@ def _native(
     args_tree, kwargs_tree = signature.tree.children
     args = tuple(_guard_tree(child, guards) for child in args_tree.children)
     kwargs = tuple((k, _guard_tree(child, guards)) for k, child in zip(kwargs_tree.data, kwargs_tree.children, strict=True))
-    wanted = tuple(compiled_slots(program, signature, traced))
+    scalars = frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf))
+    wanted = native.slots(program, scalars)
     parts = _parts(signature)
 
     numbers = _leaf_numbers(signature)
@@ -271,7 +228,6 @@ def _native(
     def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(_slot(s, signature, traced, arrays, numbers, fresh) for s in wanted)
 
-    watch = e.Watch(0, lambda: False) if dependencies.any() else None  # a real one when it is installed
     allocated = [program.outputs[n] for n in fresh]
     outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in allocated)
     results = [
@@ -279,32 +235,18 @@ def _native(
         for n, b in enumerate(program.outputs)
     ]
     spec = e.EntrySpec(
-        e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f._function)),
+        e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f.function)),
         slots(keep),
         outputs,
         _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
         "program",
         _release(program, parts),
         conditions=(*_least_extents(signature), *_not_of(older, signature)),
-        watch=watch,
     )
-    memory.ensure_loaded()
-    pool.ensure_loaded()
-    scalars = frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf))
-    from tracejit.api.jit import _miss  # pyright: ignore[reportPrivateUsage]
-
-    miss = functools.partial(_miss, f)
-    if f._dispatcher is None:
-        f._dispatcher = dispatch.make_dispatcher(miss, f.__name__ if hasattr(f, "__name__") else "compiled")
-        f.__call__ = f._dispatcher.callable
-        install(f, f._dispatcher)
     with lowered.blamed():
-        compiled = CompiledProgram(program, scalars, emit_entry(spec, "entry") if f._dispatcher.native else "")
-        lowered.kept(compiled)
-    address = compiled.library.address("entry") if f._dispatcher.native else compiled.address
-    entry = _Entry(f._dispatcher, spec, slots, compiled, address, functools.partial(_status, miss))
-    entry.install(dependencies, keep)
-    run = _python_call(compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
+        entry = native.enter(f.dispatcher(native), spec, slots, Entered(program, scalars, dependencies, keep, f.miss))
+        lowered.kept(entry.compiled)
+    run = _python_call(entry.compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
     return Runner(run, keep, writeback, entry)
 
 
@@ -356,16 +298,6 @@ def _not_of(older: Sequence[CallSignature], signature: CallSignature) -> Iterato
             yield e.Condition("ne", away, 0)
 
 
-def _status(miss: Callable[..., Any], status: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a native entry does when its program has failed."""
-    from tracejit.backends.cpu.backend import status_error
-    from tracejit.backends.cpu.codegen.program import FAILED_CHECK
-
-    if status == FAILED_CHECK:  # nothing has changed: it fails again where the failure can be read
-        return miss(*args, **kwargs)
-    raise status_error(status)
-
-
 def _dispatchable(signature: CallSignature) -> bool:
     """Whether every container among the arguments is one the native entry looks into, and no strides decide."""
     if any(isinstance(leaf, ArrayLeaf) and leaf.strides is not None for leaf in signature.leaves):
@@ -379,12 +311,6 @@ def _dispatchable(signature: CallSignature) -> bool:
             return False
         stack.extend(t.children)
     return True
-
-
-def compiled_slots(program: Any, signature: CallSignature, traced: Sequence[int]) -> Any:
-    from tracejit.backends.cpu.codegen.program import slots_of
-
-    return slots_of(program, frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf)))
 
 
 def _slot(

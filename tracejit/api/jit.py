@@ -30,7 +30,7 @@ from tracejit.api.signature import (
     static_numbers,
 )
 from tracejit.api.writeback import refuse_impossible_writes
-from tracejit.backends.cpu.calls.function import CompiledFunction
+from tracejit.backends.callable import CompiledFunction
 from tracejit.backends.registry import get_backend
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
@@ -49,7 +49,8 @@ from tracejit.tracer.stage import ChangedLater, NeedStrides, NeedValue, Staged, 
 from tracejit.tracer.tracer import Tracer, is_number
 
 if TYPE_CHECKING:
-    from tracejit.api.entry import Runner
+    from tracejit.api.entry import Called, Runner
+    from tracejit.backends.base import Dispatcher, NativeCalls
     from tracejit.compiler.lowered import Lowered
 
 __all__ = ["JitFunction", "compiled_with", "jit", "options_of"]
@@ -164,12 +165,18 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         self._options = options
         self._state = _State()
         _forks.add(self._state)
-        self._dispatcher: Any = None
+        self._dispatcher: Dispatcher | None = None
         self._reset_entry()
 
     def _reset_entry(self) -> None:
         """The callable that serves calls: Python's until the first program is compiled (LLVM is not imported before)."""
         self.__call__ = functools.partial(_miss, self)
+
+    def _called(self) -> Called:
+        """The function as those see it who serve its calls."""
+        from tracejit.api.entry import Called
+
+        return Called(self._function, functools.partial(_dispatched, self), functools.partial(_miss, self))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -288,6 +295,15 @@ def _is_found_by_name(f: Any) -> bool:
     for name in getattr(f, "__qualname__", "<").split("."):
         found = getattr(found, name, None)
     return found is f
+
+
+def _dispatched(f: Any, native: NativeCalls) -> Dispatcher:
+    """What calls of a compiled function go to."""
+    made = f._dispatcher
+    if made is None:
+        made = f._dispatcher = native.dispatcher(f, functools.partial(_miss, f), getattr(f, "__name__", "compiled"))
+        f.__call__ = made.callable
+    return made
 
 
 def _miss(f: JitFunction[Any, Any], *args: Any, **kwargs: Any) -> Any:
@@ -477,7 +493,8 @@ def _compile(f: JitFunction[Any, Any], signature: CallSignature, leaves: Sequenc
 
     dependencies.spent = dependencies.reason()
     older = [known for known in state.versions if _pattern(known) == pattern]
-    run = make_runner(f, wanted, lowered, staged, out_tree, out_leaves, dependencies, older)
+    called = f._called()  # pyright: ignore[reportPrivateUsage]
+    run = make_runner(called, wanted, lowered, staged, out_tree, out_leaves, dependencies, older)
     if dependencies.spent:
         run.remove()
     reason = _reason(state, signature, wanted)

@@ -62,7 +62,7 @@ def tune(
         from tracejit.api.tune_session import tune_call
 
         real = get_backend(where)
-        if real.execution_model == "interpret":
+        if not real.is_scheduled:
             raise UnsupportedError(f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there")
         dynamic = options.dynamic_shapes if dynamic_shapes is None else dynamic_shapes
         tuned = compiled_with(f, evolve(options.without_donation(), backend=where, dynamic_shapes=dynamic is True))

@@ -130,7 +130,7 @@ class _Session:
 class _Recording(Backend):
     """Stands in for a backend: programs come unscheduled, and instead of running them their kernels are tuned."""
 
-    execution_model: ClassVar[str] = "interpret"
+    is_scheduled: ClassVar[bool] = False
 
     def __init__(self, session: _Session) -> None:
         self.session = session

@@ -10,9 +10,12 @@ import numpy as np
 from tracejit.support.nodes import field, frozen
 
 if TYPE_CHECKING:
+    from tracejit.backends.callable import CompiledFunction
+    from tracejit.backends.entry import EntrySpec, ProgramSlot, Slot
     from tracejit.ir.program import Program
+    from tracejit.tracer.captured import Dependencies
 
-__all__ = ["Backend", "Compiled", "Target", "Timed"]
+__all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "NativeCalls", "Target", "Timed"]
 
 
 @frozen
@@ -62,11 +65,88 @@ class Timed(Protocol):
         ...
 
 
+class Dispatcher(Protocol):
+    """What a compiled function's calls go to: entries tried in turn."""
+
+    @property
+    def callable(self) -> Callable[..., Any]:
+        """What is to be called in the function's place."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all entries.  Calls in progress finish."""
+        ...
+
+
+class Entry(Protocol):
+    """The entry of one version among those of its function."""
+
+    @property
+    def compiled(self) -> Compiled:
+        """The program that it runs."""
+        ...
+
+    def install(self, dependencies: Dependencies, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Serve calls with these captured arrays, as long as the dependencies hold."""
+        ...
+
+    def holds(self) -> bool:
+        """Whether the entry would match, as far as names outside of the function go."""
+        ...
+
+    def remove(self) -> None:
+        """Serve no more calls."""
+        ...
+
+
+@frozen(eq=False)
+class Entered:
+    """What an entry runs, and on what it depends.
+
+    numbers: inputs that are Python numbers.  arrays: those that the function reads from outside.  again: what makes a call whose program
+    has failed a check once more, from Python.
+    """
+
+    program: Program
+    numbers: frozenset[int]
+    dependencies: Dependencies
+    arrays: Sequence[np.ndarray[Any, Any]]
+    again: Callable[..., Any]
+
+
+class NativeCalls(Protocol):
+    """How calls of compiled functions reach programs of this process without Python."""
+
+    def slots(self, program: Program, numbers: frozenset[int]) -> Sequence[ProgramSlot]:
+        """The argument block of a program."""
+        ...
+
+    def dispatcher(self, function: CompiledFunction, miss: Callable[..., Any], name: str) -> Dispatcher:
+        """What calls of `function` go to from now on; those that no entry serves go to `miss`."""
+        ...
+
+    def enter(self, dispatcher: Any, spec: EntrySpec, slots: Callable[[Sequence[Any]], tuple[Slot, ...]], entered: Entered) -> Entry:
+        """Compile a program with its entry, and have the dispatcher try it.  slots: what fills the block, given the captured arrays.
+
+        Raises: CompileError.
+        """
+        ...
+
+
 class Backend:
-    """One backend: a folder with a subclass of this, registered by name."""
+    """One backend: a folder with a subclass of this, registered by name.  What it says it can do is asked for; its name is not."""
 
     name: ClassVar[str]
-    execution_model: ClassVar[str]  # "direct", "jit" or "interpret"
+    donates: ClassVar[bool] = False
+    """Whether programs may write into arguments that the caller gives up; else they work on copies."""
+    calls_libraries: ClassVar[bool] = False
+    """Whether programs may call functions of libraries that are loaded into this process."""
+    is_scheduled: ClassVar[bool] = True
+    """Whether schedules change how fast kernels are; then compiled programs are `Timed`."""
+
+    def native_calls(self) -> NativeCalls | None:
+        """How calls reach its programs without Python, None if they do not."""
+        return None
 
     def target(self) -> Target:
         raise NotImplementedError

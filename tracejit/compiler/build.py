@@ -170,7 +170,7 @@ class _Builder:
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""
         backend = self.c.compilation.backend
-        if backend.execution_model != "direct":
+        if not backend.calls_libraries:
             raise UnsupportedError(
                 f"[{e.name}] the {backend.name} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
                 location=e.location,

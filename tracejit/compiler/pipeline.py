@@ -93,7 +93,7 @@ def _build(jaxpr: Jaxpr, c: Compilation) -> Program:
 
 
 def _donate(program: Program, c: Compilation) -> Program:
-    if not c.donated or c.backend.execution_model != "direct":  # others work on copies of the arguments
+    if not c.donated or not c.backend.donates:
         return program
     from tracejit.compiler.donate import donate
 

@@ -268,7 +268,6 @@ class ArmBackend(Backend):
     """The CPU backend of a processor that this machine is not."""
 
     name: ClassVar[str] = "cpu"
-    execution_model: ClassVar[str] = "direct"
 
     def target(self) -> Target:
         with llvm.elsewhere("aarch64"):

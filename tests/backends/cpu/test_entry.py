@@ -22,11 +22,12 @@ import pytest
 from attrs import evolve
 from hypothesis import example, given, settings, strategies as st
 
-from tracejit.backends.cpu.calls import cpython, dispatch, dispatch_chain, entry as e
+from tracejit.backends import cpython, entry as e
+from tracejit.backends.callable import CompiledFunction, uninstall
+from tracejit.backends.cpu.calls import dispatch, dispatch_chain
 from tracejit.backends.cpu.calls.dispatch_chain import CAPACITY
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 from tracejit.backends.cpu.calls.entry_emit import emit_entry, join
-from tracejit.backends.cpu.calls.function import CompiledFunction, install, uninstall
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.support.errors import InternalError
 
@@ -1322,7 +1323,7 @@ def installed(kind: str, miss: Callable[..., Any] = lambda *args, **kwargs: MISS
     add(dispatcher, *recording(e.Signature([number], [("k", number)]), *slots))
     function: Any = Function()
     function.__call__ = dispatcher.callable
-    assert install(function, dispatcher) == (kind == "native" and NATIVE)
+    assert dispatch.attach(function, dispatcher) == (kind == "native" and NATIVE)
     return function
 
 
@@ -1332,7 +1333,7 @@ def test_a_function_goes_through_its_own_call_until_it_is_installed(kind: str):
     assert function(1, k=2) == ("own", (1,), {"k": 2})
     dispatcher = plus_one(kind)
     x = np.zeros(3, "f4")
-    if install(function, dispatcher):
+    if dispatch.attach(function, dispatcher):
         assert function(x).tolist() == [1, 1, 1]
         assert function("a") is MISS
         uninstall(function)
@@ -1381,13 +1382,13 @@ def test_a_function_in_a_cycle_with_its_dispatcher_is_collected(kind: str):
 def test_a_function_whose_state_was_cleared_raises():
     function = installed("native" if NATIVE else "python")
     if _uses_vectorcall(function):
-        del function._dispatcher_state
+        del function._called_state
         with pytest.raises(ReferenceError):
             function(3, k=4)
 
 
 def _uses_vectorcall(function: Any) -> bool:
-    return hasattr(function, "_dispatcher_state")
+    return hasattr(function, "_called_state")
 
 
 def test_reference_counts_of_a_million_calls_of_a_function(kind: str):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tracejit.backends.base import Backend, Target
+from tracejit.backends.base import Backend, NativeCalls, Target
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, OUT_OF_MEMORY, emit_program, slots_of
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.ir.program import Program
@@ -125,7 +125,13 @@ class CPUBackend(Backend):
     """Native code through LLVM, run on the thread pool."""
 
     name: ClassVar[str] = "cpu"
-    execution_model: ClassVar[str] = "direct"
+    donates: ClassVar[bool] = True
+    calls_libraries: ClassVar[bool] = True
+
+    def native_calls(self) -> NativeCalls:
+        from tracejit.backends.cpu.calls.native import CPUCalls  # at the first call: programs that are only lowered need none of it
+
+        return CPUCalls()
 
     def target(self) -> Target:
         threads = thread_count()

@@ -128,7 +128,6 @@ class OpenCLBackend(Backend):
     """Kernels as OpenCL C, through pyopencl."""
 
     name: ClassVar[str] = "opencl"
-    execution_model: ClassVar[str] = "jit"
 
     def __init__(self) -> None:
         self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())

@@ -61,7 +61,7 @@ class ReferenceBackend(Backend):
     """Executable meaning of the kernel IR."""
 
     name: ClassVar[str] = "reference"
-    execution_model: ClassVar[str] = "interpret"
+    is_scheduled: ClassVar[bool] = False
 
     def target(self) -> Target:
         return Target("reference", capabilities={"f64": True, "f16": True, "i64": True, "atomics": True})

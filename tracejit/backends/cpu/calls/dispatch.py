@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu.calls import dispatch_chain as chain, entry as e
-from tracejit.backends.cpu.calls.cpython import c_functions, layout, native_dispatch_supported
+from tracejit.backends import entry as e
+from tracejit.backends.callable import CompiledFunction, install
+from tracejit.backends.cpu.calls import dispatch_chain as chain
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher, unexpected_status
 from tracejit.backends.cpu.calls.entry_constants import Word, constants
 from tracejit.backends.cpu.calls.entry_support import SUPPORT_FUNCTIONS, support_text
+from tracejit.backends.cpython import c_functions, layout, native_dispatch_supported
 
-__all__ = ["Dispatcher", "ensure_loaded", "make_dispatcher", "vectorcall_address"]
+__all__ = ["Dispatcher", "attach", "ensure_loaded", "make_dispatcher"]
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _TYPES = {
@@ -174,6 +176,6 @@ def ensure_loaded() -> None:
     _native()
 
 
-def vectorcall_address() -> int:
-    """The address that a `CompiledFunction` is called at."""
-    return _native().vectorcall
+def attach(function: CompiledFunction, dispatcher: Dispatcher | PythonDispatcher) -> bool:
+    """Have calls of `function` go straight to `dispatcher`.  False where that is not possible: they stay with its `__call__`."""
+    return isinstance(dispatcher, Dispatcher) and install(function, dispatcher.state, _native().vectorcall)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from string import Template
 
-from tracejit.backends.cpu.calls.cpython import Layout
+from tracejit.backends.callable import FUNCTION_STATE
+from tracejit.backends.cpython import Layout
 from tracejit.support.nodes import as_dict
 
 __all__ = [
-    "CAPACITY", "CHAIN", "CONSTANTS", "COUNT", "FUNCTION", "FUNCTION_STATE", "FUNCTION_VECTORCALL", "HOLDER", "METHOD", "MISS", "NAME",
-    "RECORD_WORDS", "STAMP", "chain_text",
+    "CAPACITY", "CHAIN", "CONSTANTS", "COUNT", "FUNCTION", "HOLDER", "METHOD", "MISS", "NAME", "RECORD_WORDS", "STAMP", "chain_text",
 ]  # fmt: skip
 
 CAPACITY = 64
@@ -27,9 +27,6 @@ _HINT = CHAIN + CAPACITY
 NAME = _HINT + _HINTS
 # Words of an entry's record: its function, its constants, the object that holds both, when it was used last.
 FUNCTION, CONSTANTS, HOLDER, STAMP, RECORD_WORDS = 0, 1, 2, 3, 4
-
-# Bytes into a CompiledFunction: the address that is called, the state of its dispatcher.
-FUNCTION_VECTORCALL, FUNCTION_STATE = 16, 24
 
 
 def chain_text(at: Layout) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu.calls import entry as e
+from tracejit.backends import entry as e
 from tracejit.backends.cpu.calls.dispatch_chain import CAPACITY
 from tracejit.backends.cpu.calls.entry_constants import FLAG_WARN_ON_WRITE, FLAG_WRITEABLE
 from tracejit.ir.ranges import ARGUMENTS

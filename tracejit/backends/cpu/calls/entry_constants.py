@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu.calls.cpython import member_offset
-from tracejit.backends.cpu.calls.entry import (
+from tracejit.backends.cpython import member_offset
+from tracejit.backends.entry import (
     ArrayGuard,
     ConstSlot,
     DictGuard,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 
-from tracejit.backends.cpu.calls import entry as e
-from tracejit.backends.cpu.calls.cpython import layout
+from tracejit.backends import entry as e
 from tracejit.backends.cpu.calls.entry_constants import constants
 from tracejit.backends.cpu.calls.entry_match import Matcher
+from tracejit.backends.cpython import layout
 from tracejit.support.nodes import define, field
 
 __all__ = ["emit_entry", "join"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tracejit.backends.cpu.calls import entry as e
-from tracejit.backends.cpu.calls.cpython import Layout
+from tracejit.backends import entry as e
+from tracejit.backends.cpython import Layout
 from tracejit.support.nodes import define, field
 
 __all__ = ["ArrayValue", "Matcher"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from tracejit.backends.cpu.calls.cpython import Layout
+from tracejit.backends.cpython import Layout
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.nodes import as_dict
 

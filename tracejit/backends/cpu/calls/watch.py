@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tracejit.backends.cpu.calls.cpython import layout, native_dispatch_supported
-from tracejit.backends.cpu.calls.entry import Watch
+from tracejit.backends.cpython import layout, native_dispatch_supported
+from tracejit.backends.entry import Watch
 from tracejit.support.nodes import define, field
 from tracejit.tracer.captured import Dependencies, Read, content
 from tracejit.tracer.contents import family

@@ -18,45 +18,31 @@ from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
+from tracejit.backends.entry import ProgramSlot
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import frozen
 
-__all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "Slot", "emit_program", "slots_of"]
+__all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]
 
 
 EMIT.update({For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix})
 
 
-@frozen
-class Slot:
-    """One word of the argument block.
-
-    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n),
-    "failure" (what a check has found, written by the program).
-    """
-
-    kind: str
-    number: int = 0
-    axis: int = 0
-    name: str = ""
-
-
-def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[Slot, ...]:
+def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[ProgramSlot, ...]:
     """The argument block of a program: inputs with their strides, extents, outputs.  Inputs in `scalars` lie in the block itself."""
-    out: list[Slot] = []
+    out: list[ProgramSlot] = []
     for n, b in enumerate(program.inputs):
-        out.append(Slot("scalar" if n in scalars else "data", n))
+        out.append(ProgramSlot("scalar" if n in scalars else "data", n))
         if b.layout != "C":
-            out += [Slot("stride", n, axis) for axis in range(len(b.shape))]
-    out += [Slot("dim", name=d) for d in program.dims]
-    out += [Slot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]  # others lie in arguments
+            out += [ProgramSlot("stride", n, axis) for axis in range(len(b.shape))]
+    out += [ProgramSlot("dim", name=d) for d in program.dims]
+    out += [ProgramSlot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]  # others lie in arguments
     if program.checked:
-        out.append(Slot("failure"))
+        out.append(ProgramSlot("failure"))
     return tuple(out)
 
 

@@ -1,4 +1,4 @@
-"""`CompiledFunction`, the base class of objects whose call is a dispatcher's, without the detour over `__call__`.
+"""`CompiledFunction`, the base class of objects whose call is that of a C function, without the detour over `__call__`.
 
 An instance of a Python class with `__call__` is called through a tuple and a dict made for the occasion: 50 ns, 240 with five keywords.
 CPython's vectorcall protocol hands the arguments over as they lie on its stack, to a function whose address is in the object. The class
@@ -17,12 +17,12 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from tracejit.backends.cpu.calls.cpython import native_dispatch_supported
-from tracejit.backends.cpu.calls.dispatch import Dispatcher, vectorcall_address
-from tracejit.backends.cpu.calls.dispatch_chain import FUNCTION_STATE, FUNCTION_VECTORCALL
-from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
+from tracejit.backends.cpython import native_dispatch_supported
 
-__all__ = ["CompiledFunction", "install", "uninstall"]
+__all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install", "uninstall"]
+
+FUNCTION_VECTORCALL, FUNCTION_STATE = 16, 24
+"""Bytes into a `CompiledFunction`: the address that is called, and what it finds there."""
 
 _TP_CALL, _TP_MEMBERS, _T_PYSSIZET, _READONLY = 50, 72, 19, 1
 _BASETYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11
@@ -75,7 +75,7 @@ def _base() -> type:
     call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p)
     slots = (_Slot * 3)(_Slot(_TP_CALL, call), _Slot(_TP_MEMBERS, ctypes.addressof(members)))
     size = FUNCTION_VECTORCALL + ctypes.sizeof(ctypes.c_void_p)
-    spec = _Spec(b"tracejit.backends.cpu.calls.function.Base", size, 0, _BASETYPE | _HAVE_VECTORCALL, slots)
+    spec = _Spec(b"tracejit.backends.callable.Base", size, 0, _BASETYPE | _HAVE_VECTORCALL, slots)
     create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
     return create(ctypes.byref(spec))
 
@@ -89,7 +89,7 @@ class CompiledFunction(_Base):
     Instances hold an address, so they are copied and pickled only by a subclass that says how (`__reduce__`).
     """
 
-    __slots__ = ("_dispatcher_state",)
+    __slots__ = ("_called_state",)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -97,18 +97,18 @@ class CompiledFunction(_Base):
             _flags(cls).value |= _HAVE_VECTORCALL
 
 
-_state: Any = CompiledFunction.__dict__["_dispatcher_state"]
+_state: Any = CompiledFunction.__dict__["_called_state"]
 
 
-def install(function: CompiledFunction, dispatcher: Dispatcher | PythonDispatcher) -> bool:
-    """Have calls of `function` go straight to `dispatcher`. False where that is not possible: they stay with `__call__`.
+def install(function: CompiledFunction, state: Any, address: int) -> bool:
+    """Have calls of `function` go straight to the C function at `address`, which finds `state` in it.
 
-    The function keeps what the dispatcher needs alive.
+    False where that is not possible: calls stay with `__call__`.  The function keeps `state` alive.
     """
-    if not _supported() or not isinstance(dispatcher, Dispatcher):
+    if not _supported():
         return False
-    _state.__set__(function, dispatcher.state)  # before the address: from then on it is read
-    _vectorcall(function).value = vectorcall_address()
+    _state.__set__(function, state)  # before the address: from then on it is read
+    _vectorcall(function).value = address
     return True
 
 

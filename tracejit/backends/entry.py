@@ -2,8 +2,8 @@
 
 A call matches an `EntrySpec` when its arguments fit the `Signature`: a tree of guards over positional arguments and keywords. Guards at the
 ends of the tree are *leaves*, numbered from 0 in order (positional first, then keywords as listed; `leaves` gives them). A matching call
-fills the `slots`, allocates the outputs, calls `i32 program(ptr slots)`, and builds the result. `entry_emit` writes this as LLVM IR,
-`dispatch_python` does it in Python.
+fills the `slots`, allocates the outputs, calls `i32 program(ptr slots)`, and builds the result. On the CPU `entry_emit` writes this as
+LLVM IR, `dispatch_python` does it in Python.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = [
     "Watch",
     "GIL_WORK", "ArrayGuard", "Condition", "ConstSlot", "DataSlot", "DictGuard", "DimSlot", "EntrySpec", "Extent", "Guard", "Leaf",
     "ListGuard", "NumpyScalarGuard", "ObjectGuard", "OutArg", "OutCall", "OutConst", "OutDict", "OutLeaf", "OutList", "OutObject",
-    "OutSlot", "OutTuple", "OutputSpec", "Result", "ScalarGuard", "ScalarSlot", "Signature", "Slot", "StaticGuard", "StrideSlot",
-    "TupleGuard", "bound_names", "children", "is_builtin_number", "leaves", "names_in", "nodes", "result_nodes",
+    "OutSlot", "OutTuple", "OutputSpec", "ProgramSlot", "Result", "ScalarGuard", "ScalarSlot", "Signature", "Slot", "StaticGuard",
+    "StrideSlot", "TupleGuard", "bound_names", "children", "is_builtin_number", "leaves", "names_in", "nodes", "result_nodes",
 ]  # fmt: skip
 
 Extent: TypeAlias = "int | str | tuple[str, Extent, Extent]"
@@ -171,6 +171,20 @@ class ConstSlot:
 
 
 Slot: TypeAlias = DataSlot | StrideSlot | DimSlot | ScalarSlot | OutSlot | ConstSlot
+
+
+@frozen
+class ProgramSlot:
+    """What a program wants in one word of its argument block.
+
+    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n),
+    "failure" (what a check has found, written by the program).
+    """
+
+    kind: Literal["data", "scalar", "stride", "dim", "out", "failure"]
+    number: int = 0
+    axis: int = 0
+    name: str = ""
 
 
 @frozen
