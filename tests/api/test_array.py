@@ -260,7 +260,7 @@ def test_native_entries_take_arrays():
     a = tj.Array(X)
     f(a)
     missed: list[Any] = []
-    f._function = lambda x: missed.append(x)  # type: ignore[attr-defined]
+    f._state.function = lambda x: missed.append(x)  # type: ignore[attr-defined]
     f._state.versions.clear()  # type: ignore[attr-defined]
     np.testing.assert_array_equal(f(a), X + 1)
     assert not missed

@@ -721,7 +721,7 @@ def test_versions_that_left_the_dispatcher_come_back():
         f(np.zeros(n))
     assert f.compilations == 73
     f(np.zeros(2))
-    f._function = None  # type: ignore[attr-defined]
+    f._state.function = None  # type: ignore[attr-defined]
     before = f._state.versions  # type: ignore[attr-defined]
     f._state.versions = {}  # type: ignore[attr-defined]
     np.testing.assert_array_equal(f(np.zeros(2)), [1, 1])

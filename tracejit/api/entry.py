@@ -10,10 +10,10 @@ import numpy as np
 
 from tracejit.api.array import Array, adopt
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
+from tracejit.api.tracing import Traced
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
 from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
-from tracejit.compiler.lowered import Lowered
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
@@ -23,7 +23,6 @@ from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.failures import failure_error
-from tracejit.tracer.stage import Staged
 
 __all__ = ["Called", "Runner", "distance", "make_runner"]
 
@@ -75,23 +74,20 @@ class Called:
 def make_runner(
     f: Called,
     signature: CallSignature,
-    lowered: Lowered,
-    staged: Staged,
-    out_tree: TreeDef,
-    out_leaves: tuple[Any, ...],
-    dependencies: Dependencies,
+    made: Traced,
     older: Sequence[CallSignature],
 ) -> Runner:
     """A function of the call's leaves that runs the version; where the backend serves calls without Python, with an entry for them.
 
     older: versions that are equal but for extents, and keep the calls that they take.
     """
+    lowered, staged = made.lowered, made.staged
     native = lowered.backend.native_calls()
     if native is not None:
-        return _native(native, f, signature, lowered, staged, out_tree, out_leaves, dependencies, older)
+        return _native(native, f, signature, made, older)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
-    run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
+    run = _python_call(lowered.compile(), signature, writeback, made, keep)
     return Runner(run, keep, writeback)
 
 
@@ -194,13 +190,10 @@ def _native(
     native: NativeCalls,
     f: Called,
     signature: CallSignature,
-    lowered: Lowered,
-    staged: Staged,
-    out_tree: TreeDef,
-    out_leaves: tuple[Any, ...],
-    dependencies: Dependencies,
+    made: Traced,
     older: Sequence[CallSignature],
 ) -> Runner:
+    lowered, staged, dependencies = made.lowered, made.staged, made.dependencies
     program = lowered.program
     traced = signature.traced()
     keep = [np.asarray(c) for c in staged.constants]
@@ -210,7 +203,7 @@ def _native(
     if writeback is not None and copying is not None:
         copying = None if writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
-        run = _python_call(lowered.compile(), signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
+        run = _python_call(lowered.compile(), signature, writeback, made, keep)
         return Runner(run, keep, writeback)
     program = copying
     written |= {traced[n] for n in donated_inputs(program)}
@@ -238,7 +231,7 @@ def _native(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f.function)),
         slots(keep),
         outputs,
-        _result_tree(out_tree, iter(out_leaves), signature.wrapped, results),
+        _result_tree(made.out_tree, iter(made.out_leaves), signature.wrapped, results),
         "program",
         _release(program, parts),
         conditions=(*_least_extents(signature), *_not_of(older, signature)),
@@ -246,7 +239,7 @@ def _native(
     with lowered.blamed():
         entry = native.enter(f.dispatcher(native), spec, slots, Entered(program, scalars, dependencies, keep, f.miss))
         lowered.kept(entry.compiled)
-    run = _python_call(entry.compiled, signature, writeback, out_tree, out_leaves, keep, lowered.backend.name, staged)
+    run = _python_call(entry.compiled, signature, writeback, made, keep)
     return Runner(run, keep, writeback, entry)
 
 
@@ -374,14 +367,12 @@ def _python_call(
     compiled: Compiled,
     signature: CallSignature,
     writeback: Writeback | None,
-    out_tree: TreeDef,
-    out_leaves: tuple[Any, ...],
+    made: Traced,
     keep: Sequence[Any],
-    backend: str,
-    staged: Staged,
 ) -> Callable[..., Any]:
     """Run the compiled program from Python: the first call, and calls the native entry does not take."""
     traced, wrapped = signature.traced(), signature.wrapped
+    staged, out_leaves, backend = made.staged, made.out_leaves, made.lowered.backend.name
     donated = donated_inputs(compiled.program)
     written = writeback.written if writeback is not None else ()
 
@@ -412,6 +403,6 @@ def _python_call(
         results = [adopt(o) if wrapped else o for o in outputs[:split]]
         if not wrapped:
             results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]
-        return unflatten(out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
+        return unflatten(made.out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
 
     return run

@@ -1,0 +1,196 @@
+"""From a function and the signature of a call to a lowered program: one run of the function on traced arrays, then the passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit.api.array import Array
+from tracejit.api.options import Options
+from tracejit.api.signature import MOST_LEAVES, ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_paths
+from tracejit.api.writeback import refuse_impossible_writes
+from tracejit.backends.registry import get_backend
+from tracejit.ir.ranges import ARGUMENTS
+from tracejit.ir.types import Dim
+from tracejit.support.config import config
+from tracejit.support.errors import TracerError, UserError
+from tracejit.support.nodes import evolve, frozen
+from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.layout import Layout, Open
+from tracejit.tracer.redirect import tracing
+from tracejit.tracer.stage import ChangedLater, NeedStrides, NeedValue, Staged, stage
+from tracejit.tracer.tracer import Tracer, is_number
+
+if TYPE_CHECKING:
+    from tracejit.compiler.lowered import Lowered
+
+__all__ = ["Traced", "trace_call"]
+
+
+@frozen(eq=False)
+class Traced:
+    """What one trace gives.
+
+    out_tree, out_leaves: how results are assembled, each leaf an output's number or a `Constant`.  dependencies: on what outside of the
+    function the program depends.
+    """
+
+    staged: Staged
+    lowered: Lowered
+    out_tree: TreeDef
+    out_leaves: tuple[Any, ...]
+    dependencies: Dependencies
+
+
+@frozen(eq=False)
+class Constant:
+    """A result that the function gives whatever its arguments are."""
+
+    value: Any
+
+
+def _refuse_changed_containers(name: str, tree: TreeDef, arguments: Any, passed: Sequence[Any]) -> None:
+    """Raises: UserError if the function has changed a list or dict among its arguments; what it got were copies."""
+    now, structure = flatten(arguments)
+    if structure != tree or any(a is not b for a, b in zip(now, passed, strict=True)):
+        raise UserError(
+            f"{name} changes a list or dict that it was given, which the caller would not see; copy it first (d = dict(d)) and "
+            "return the copy, or change the arrays in it in place (d['x'][...] = v)"
+        )
+
+
+def _a(noun: str) -> str:
+    return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def trace_call(function: Callable[..., Any], options: Options, signature: CallSignature) -> Traced:
+    """Stage the function for a signature and run the passes.
+
+    Raises: NeedValue, NeedStrides, DimDependent where it has to start again with another signature; what tracing and compiling raise.
+    """
+    from tracejit.compiler.pipeline import lower_jaxpr
+
+    redirected = options.redirect
+    name = getattr(function, "__name__", "main")
+    traced = signature.traced()
+    out: dict[str, Any] = {}
+    numbers: set[int] = set()
+
+    def need_booleans() -> None:
+        for position, n in enumerate(traced):
+            leaf = signature.leaves[n]
+            if isinstance(leaf, NumberLeaf) and leaf.kind == "bool":
+                raise NeedValue(position)
+
+    def flat(*tracers: Any) -> Sequence[Any]:
+        argument = trace.argument if redirected else lambda value: value
+        filled: list[Any] = [argument(leaf.value) if isinstance(leaf, StaticLeaf) else None for leaf in signature.leaves]
+        for n, t in zip(traced, tracers, strict=True):
+            filled[n] = t
+        for n in traced:
+            leaf = signature.leaves[n]
+            filled[n].is_array = isinstance(leaf, ArrayLeaf) and not leaf.scalar
+        for first, again in signature.aliases:
+            filled[traced[again]] = filled[traced[first]]
+        args, kwargs = unflatten(signature.tree, filled)
+        with trace.changing():
+            result = (trace.function(function) if redirected else function)(*args, **kwargs)
+        _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
+        values, out["tree"] = flatten(result)
+        if len(values) > MOST_LEAVES:
+            raise UserError(
+                f"{name} returned {len(values):,} arrays and numbers, more than the {MOST_LEAVES:,} that are compiled one by one; return "
+                "them in one array (np.stack, np.concatenate)"
+            )
+        kept: list[Any] = []
+        slots: list[Any] = []
+        numbers.clear()
+        for v in values:
+            v = int(v) if isinstance(v, Dim) else v  # a number of this size: the trace starts again with it fixed
+            if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
+                if type(v) is Tracer and is_number(v) and not signature.wrapped:
+                    numbers.add(len(kept))
+                slots.append(len(kept))
+                kept.append(v)
+            elif isinstance(v, str) and "Tracer<" in v:
+                raise TracerError(
+                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and format it outside"
+                )
+            elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
+                slots.append(Constant(v))
+            else:
+                raise TracerError(
+                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or containers of them"
+                )
+        out["slots"] = tuple(slots)
+        trace.changes.keep()
+        return kept
+
+    def specialise(position: int) -> bool:
+        return isinstance(signature.leaves[traced[position]], NumberLeaf)
+
+    avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
+    lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
+    integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
+    with tracing() as trace:
+        trace.need_booleans = need_booleans
+        try:
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers)
+        except ChangedLater:
+            trace.restart()
+            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers, careful=True)
+    staged = evolve(staged, numbers=frozenset(numbers))
+    refuse_impossible_writes(signature, staged, name, options.writeback)
+    dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
+    layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
+    layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
+    backend = get_backend(options.backend or config.backend)
+    donated = _donated(options.donate, signature, staged, name)
+    lowered = lower_jaxpr(
+        staged.jaxpr,
+        backend,
+        layouts,
+        name if name.isidentifier() else "main",
+        staged.constants,
+        alternatives=options.alternatives,
+        donated=donated,
+        checked=staged.sites is not None,
+    )
+    paths = leaf_paths(signature.tree)
+    names = [paths[n] for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
+    lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
+    return Traced(staged, lowered, out["tree"], out["slots"], dependencies)
+
+
+def _layout(position: int, leaf: Leaf) -> Layout:
+    """How a traced argument lies in memory: what is not in C order is asked for where it matters."""
+    if not isinstance(leaf, ArrayLeaf) or leaf.layout == "C":
+        return None
+    return Open(NeedStrides(position)) if leaf.strides is None else leaf.strides
+
+
+def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged, name: str) -> list[int]:
+    """The inputs in arguments that the caller gives up; none where the function changes arguments or reads arrays from outside.
+
+    (Those may share memory with what is given up, which no check at the call would see.)  Neither where the program can fail: an exception
+    leaves the arguments as they were.
+    """
+    count, wanted = 0, set[int]()
+    arguments = signature.tree.children[0].children
+    for n in positions:
+        if n >= len(arguments):
+            raise UserError(f"donate_argnums={n}: {name} was called with {len(arguments)} positional arguments")
+    for n, child in enumerate(arguments):
+        if n in positions:
+            wanted |= set(range(count, count + child.leaves))
+        count += child.leaves
+    traced = signature.traced()
+    arrays = [(k, signature.leaves[n]) for k, n in enumerate(traced) if n in wanted]
+    if any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for _, leaf in arrays):
+        raise UserError(f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays")
+    if staged.written or staged.constants or staged.sites is not None:
+        return []
+    return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]

@@ -1,0 +1,219 @@
+"""The versions of one function: which serves a call, when another is compiled, and when one is let go."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracejit.api import notices
+from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, with_other_extents
+from tracejit.api.options import Options
+from tracejit.api.signature import CallSignature, leaf_path, signature_of
+from tracejit.api.tracing import trace_call
+from tracejit.ir.types import DimDependent
+from tracejit.support.config import config
+from tracejit.support.nodes import define, evolve, field, frozen
+from tracejit.support.source import Location
+from tracejit.support.tree import TreeDef
+from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.stage import NeedStrides, NeedValue, Staged
+
+if TYPE_CHECKING:
+    from tracejit.api.entry import Runner
+    from tracejit.backends.base import Dispatcher, NativeCalls
+    from tracejit.compiler.lowered import Lowered
+
+__all__ = ["Version", "Versions"]
+
+_MANY_OUTDATED = 8
+"""After how many recompilations because of rebound names a warning says which."""
+
+
+@frozen(eq=False)
+class Version:
+    """One compiled version: the signature it serves, its stages, how results are assembled."""
+
+    signature: CallSignature
+    lowered: Lowered
+    staged: Staged
+    out_tree: TreeDef
+    out_leaves: tuple[Any, ...]  # an output number, or a `Constant`
+    static: frozenset[int]
+    run: Runner
+    dependencies: Dependencies
+    reason: str
+
+
+@define(eq=False)
+class Versions:
+    """What a jitted function remembers; guarded by `lock`.
+
+    function, options: what was given to `jit`.  dispatched: what its calls go to on a backend that serves them without Python.  miss: what
+    others go to.
+    """
+
+    function: Callable[..., Any]
+    options: Options
+    dispatched: Callable[[NativeCalls], Dispatcher]
+    miss: Callable[..., Any]
+    lock: threading.RLock = field(factory=threading.RLock)
+    versions: dict[CallSignature, Version] = field(factory=dict)
+    static: set[int] = field(factory=set)  # leaves whose values the trace has asked for
+    strided: set[int] = field(factory=set)  # leaves whose strides it has asked for
+    last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
+    compilations: int = 0
+    values: set[Any] = field(factory=set[Any])  # of numbers that it was compiled for
+    warned_of_values: bool = False
+    because: str = ""  # why the next version is compiled, where a version was dropped for it
+    asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
+    dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)  # structure and ranks -> dtypes compiled for; emptied by the warning
+    warned_of_dtypes: bool = False
+    outdated: int = 0  # versions that were dropped because of what the function reads from outside
+
+    def asked(self, signature: CallSignature, need: NeedStrides | NeedValue) -> None:
+        """Remember what a trace wants to know of an argument before it starts again."""
+        position = signature.traced()[need.position]
+        if isinstance(need, NeedStrides):
+            self.strided.add(position)
+            return
+        self.static.add(position)
+        self.asked_at[position] = need.location
+
+    def named(self, otherwise: str) -> str:
+        """The function's name, for messages."""
+        return getattr(self.function, "__name__", otherwise)
+
+    def clear(self) -> None:
+        """Forget every version."""
+        self.versions.clear()
+        self.last.clear()
+
+    def of_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], aliases: tuple[tuple[int, int], ...] = ()
+    ) -> tuple[Version, list[Any], list[Any]]:
+        """(the version for a call, compiled if there is none; values of the call's leaves; the leaves)"""
+        while True:
+            asked = len(self.static), len(self.strided)
+            signature, values, leaves = signature_of(self.function, args, kwargs, frozenset(self.static), frozenset(self.strided))
+            signature = evolve(signature, aliases=aliases) if aliases else signature
+            version = self._current(self.versions.get(signature) or self._symbolic(signature)) or self._compile(signature)
+            if version is not None and (len(self.static), len(self.strided)) == asked:
+                return version, values, leaves
+
+    def aliases(self, version: Version, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+        """Which traced arguments are one array, where that matters because the function changes it."""
+        if version.run.writeback is None:
+            return ()
+        traced, tree = version.signature.traced(), version.signature.tree
+        name = self.named("the function")
+
+        def describe(position: int) -> str:
+            return (
+                f"argument {leaf_path(tree, traced[position])} of {name}"
+                if position < len(traced)
+                else f"an array that {name} reads from outside"
+            )
+
+        return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, describe)
+
+    def _current(self, version: Version | None) -> Version | None:
+        """The version, brought up to date with what names outside of the function hold now; None if it is no longer valid."""
+        if version is None:
+            return None
+        renewed = version.dependencies.renewed()
+        if renewed is None:
+            self.outdated += 1
+            if self.outdated == _MANY_OUTDATED:
+                warnings.warn(
+                    f"{self.named('a function')} was compiled {_MANY_OUTDATED} times anew because what it reads from outside "
+                    f"changed (now {version.dependencies.reason()}); pass what changes as an argument",
+                    stacklevel=5,
+                )
+            self.because = f"because {version.dependencies.reason()}"
+            last = dict(self.last)
+            self._forget(version.signature)
+            self.last.update(last)  # what the next one generalises
+            return None
+        version.run.follow(renewed)
+        if renewed is not version.dependencies:
+            version = self.versions[version.signature] = evolve(version, dependencies=renewed)
+        return version
+
+    def _symbolic(self, signature: CallSignature) -> Version | None:
+        """The oldest version with symbolic extents that fits, as in the native entries: equal arguments always run the same code."""
+        pattern = pattern_of(signature)
+        if pattern not in self.last:
+            return None
+        alike = ((known, v) for known, v in self.versions.items() if pattern_of(known) == pattern)
+        return next((v for known, v in alike if bind_dims(known, signature) is not None), None)
+
+    def _compile(self, signature: CallSignature) -> Version | None:
+        """Compile for a signature: as it is the first time, with symbolic extents once only extents have changed."""
+        dynamic = self.options.dynamic_shapes
+        pattern = pattern_of(signature)
+        previous = self.last.get(pattern)
+        wanted, began = signature, time.perf_counter()
+        if dynamic is not False and previous is not None:
+            wanted = generalise(previous, signature)
+        elif dynamic is True:
+            wanted = generalise(with_other_extents(signature), signature)
+        while True:
+            try:
+                made = trace_call(self.function, self.options, wanted)
+                break
+            except (NeedStrides, NeedValue) as need:
+                self.asked(signature, need)
+                return None
+            except DimDependent as error:
+                wanted = decide(wanted, signature, error)
+        from tracejit.api.entry import Called, make_runner
+
+        dependencies, static = made.dependencies, frozenset(self.static)
+        dependencies.spent = dependencies.reason()
+        older = [known for known in self.versions if pattern_of(known) == pattern]
+        run = make_runner(Called(self.function, self.dispatched, self.miss), wanted, made, older)
+        if dependencies.spent:
+            run.remove()
+        reason = self._reason(signature, wanted)
+        version = Version(wanted, made.lowered, made.staged, made.out_tree, made.out_leaves, static, run, dependencies, reason)
+        while len(self.versions) >= max(1, config.cache_size):
+            self._forget(next(iter(self.versions)))
+        self.versions[wanted] = version
+        self.last[pattern] = wanted
+        self.compilations += 1
+        notices.log(self, version, time.perf_counter() - began)
+        notices.warn_of_many_values(self, version)
+        notices.warn_of_many_dtypes(self, version)
+        return version
+
+    def _reason(self, signature: CallSignature, wanted: CallSignature) -> str:
+        """Why a version is compiled, as the rest of a sentence."""
+        because, self.because = self.because, ""
+        if because:
+            return because
+        if not self.versions:
+            return "for the first call" if not self.compilations else "for the first call after clear_cache()"
+        from tracejit.api.explain import difference
+
+        more = "; serves other sizes too" if wanted.symbols else ""
+        return f"because {difference(list(self.versions), signature)}{more}"
+
+    def _forget(self, signature: CallSignature) -> None:
+        """Let a version go, and its native entry; and those made later that leave it calls."""
+        from tracejit.api.entry import distance
+
+        pattern = pattern_of(signature)
+        known = list(self.versions.items())
+        place = next(n for n, (s, _) in enumerate(known) if s is signature)
+        later = [s for s, _ in known[place + 1 :] if pattern_of(s) == pattern and distance(signature, s) is not None]
+        gone = {id(s) for s in (signature, *later)}
+        for s, version in known:
+            if id(s) in gone:
+                version.run.remove()
+                if self.last.get(pattern) is s:
+                    del self.last[pattern]
+        # A new dict, because an object among the arguments may have another hash by now.
+        self.versions = {s: version for s, version in known if id(s) not in gone}
