@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from string import Template as Holes
 
 from tracejit.support.errors import InternalError
 
@@ -31,11 +30,12 @@ class Template:
 
         Raises: InternalError for a hole without a value, and for one of `values` without a hole.
         """
-        template = Holes((_FOLDER / f"{self.name}.ll").read_text("utf-8"))
-        holes = set(template.get_identifiers())
+        head, *rest = (_FOLDER / f"{self.name}.ll").read_text("utf-8").split("${")
+        parts = [part.partition("}") for part in rest]
+        holes = {hole for hole, _, _ in parts}
         every = {**(record or {}), **values}
         if empty := sorted(holes - every.keys()):
             raise InternalError(f"{self.name}.ll has holes without a value: {', '.join(empty)}")
         if unknown := sorted(values.keys() - holes):
             raise InternalError(f"{self.name}.ll has no holes for these values: {', '.join(unknown)}")
-        return template.substitute(every)
+        return head + "".join(f"{every[hole]}{after}" for hole, _, after in parts)
