@@ -166,7 +166,7 @@ def test_no_recycling_with_limit_zero():
 
 
 def test_blocks_without_use_go_after_a_while(monkeypatch):
-    monkeypatch.setattr(memory, "_RECYCLE", memory._RECYCLE.replace(str(memory._STALE_MILLISECONDS), "1000"))
+    monkeypatch.setattr(memory, "_STALE_MILLISECONDS", 1000)
     native = memory._Native()
     native.limit.value = 1 << 30
     for size in (1 << 20, 2 << 20, 3 << 20):
