@@ -1016,3 +1016,40 @@ def test_bound_methods_of_arrays_are_followed():
         lambda: matrix.fill(2.0),
         lambda: setattr(model, "product", np.ones((3, 3)).dot),
     )
+
+
+def refusing(*names: str) -> type:
+    """A class whose own class has properties of these names."""
+    return type("Meta", (type,), {name: property(lambda self: 1) for name in names})
+
+
+def unusual_classes() -> list[type]:
+    class Union(ctypes.Union):
+        pass
+
+    class Proxy:
+        @property
+        def __class__(self) -> type:  # type: ignore[override]
+            return int
+
+    class Named:
+        @property
+        def __name__(self) -> str:
+            return "named"
+
+    class Typed(metaclass=refusing("run", "rate")):
+        rate = 3.0
+
+        def run(self) -> float:
+            return self.rate
+
+    return [Point, Union, Proxy, Named, Typed]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_classes_whose_own_class_refuses_what_is_put_into_them(number: int):
+    kind = unusual_classes()[number]
+    before = dict(vars(kind))
+    made = kind()
+    assert tj.jit(lambda x: x + (made is not None) + (kind is not None))(1.0) == 3.0
+    assert dict(vars(kind)) == before

@@ -13,6 +13,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from enum import EnumMeta
 from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 from tracejit.support.nodes import field, frozen
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
-from tracejit.tracer.places import MISSING, StandIn
+from tracejit.tracer.places import MISSING, StandIn, held_by_class
 from tracejit.tracer.substitutes import substitute_for
 
 __all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
@@ -227,7 +228,7 @@ class ClassPatches:
             if type(held) in _KINDS and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Member
                 _put(kind, name, made(held, kind, name, self.attributes))
-            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _sees_stores(kind)):
+            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _is_of_c(kind)):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
         if not data:
             return False
@@ -270,24 +271,29 @@ class ClassPatches:
         self._classes.clear()
 
 
-def _sees_stores(kind: type) -> bool:
-    """Whether the class of a class is written in C and wants to see what is put into it, as of the structures of ctypes."""
-    meta: Any = type(kind)
-    return next((base for base in meta.__mro__ if "__setattr__" in vars(base)), type) is not type and not meta.__flags__ & _HEAP
-
-
 def _put(kind: Any, name: str, value: Any) -> None:
-    if _sees_stores(kind):
-        setattr(kind, name, value)
-    else:
-        type.__setattr__(kind, name, value)
+    """Have a class hold something, unless its own class has another use for the name, or refuses: then what it holds is not redirected."""
+    if hasattr(type(held_by_class(type(kind), name)), "__set__"):
+        return
+    with suppress(Exception):
+        if _is_of_c(kind):
+            setattr(kind, name, value)
+        else:
+            type.__setattr__(kind, name, value)
 
 
 def _drop(kind: Any, name: str) -> None:
-    if _sees_stores(kind):
-        delattr(kind, name)
-    else:
-        type.__delattr__(kind, name)
+    with suppress(Exception):
+        if _is_of_c(kind):
+            delattr(kind, name)
+        else:
+            type.__delattr__(kind, name)
+
+
+def _is_of_c(kind: type) -> bool:
+    """Whether the class of a class is written in C and wants to see what is put into it, as of the structures of ctypes."""
+    meta: Any = type(kind)
+    return meta is not type and not meta.__flags__ & _HEAP and any("__setattr__" in vars(base) for base in meta.__mro__ if base is not type)
 
 
 def _released(counts: dict[type, int], kind: type) -> bool:

@@ -9,8 +9,8 @@ from tracejit.support.nodes import frozen
 from tracejit.tracer.contents import contents
 
 __all__ = [
-    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace", "FunctionPlace", "ItemPlace", "KindPlace",
-    "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
+    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace", "FunctionPlace", "ItemPlace",
+    "KindPlace", "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
 ]  # fmt: skip
 
 
@@ -246,4 +246,7 @@ class CallPlace:
         return f"the remembered result of {getattr(self.function, '__qualname__', self.function)}"
 
 
-Place = NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace | CallPlace
+Place = (
+    NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace
+    | CallPlace
+)  # fmt: skip

@@ -123,12 +123,9 @@ class _Substitution:
             return value if found is held else MappingProxyType(found)
         if value is os.environ:
             return _Environment()
-        if kind is BuiltinMethodType and type(value.__self__) is np.ndarray:  # w.sum under a name
-            array = self.held(value.__self__)
-            return getattr(array, value.__name__) if isinstance(array, Tracer) else value
-        if kind is BuiltinMethodType and family(type(value.__self__)) is not None:  # LOG.append under a name
-            self.held(value.__self__)
-            return getattr(self.value(value.__self__), value.__name__)
+        if kind is BuiltinMethodType and (type(value.__self__) is np.ndarray or family(type(value.__self__)) is not None):
+            owner = self.held(value.__self__)  # w.sum, or LOG.append, under a name
+            return value if owner is value.__self__ else getattr(owner, value.__name__)
         found = substitute_for(value)
         if found is not value:
             return found
