@@ -497,3 +497,18 @@ def test_ranges_and_tuples_are_lists_of_indices():
 
     for found, expected in zip(tj.jit(f)(x, y), f(x, y), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("index", [np.uint64(2**64 - 1), np.uint64(2**63), np.uint64(5)])
+def test_an_unsigned_index_does_not_turn_around(index: Any):
+    def put(x: Any, i: Any) -> Any:
+        y = x.copy()
+        y[i] = 7
+        return y
+
+    for f in (lambda x, i: x[i], put, lambda x, i: x[(np.zeros(1, np.uint64) + i)[0]]):
+        with pytest.raises((IndexError, OverflowError)):
+            f(X, index)
+        with pytest.raises(IndexOutOfBounds):
+            tj.jit(f)(X, index)
+    assert tj.jit(lambda x, i: x[i])(X, np.uint64(3)) == 3

@@ -371,3 +371,62 @@ def test_equal_quotients_are_float64_unless_asked_otherwise(dtype: str, asked: A
     found, expected = tj.jit(f)(ends[0], ends[1]), f(ends[0], ends[1])
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], np.arange(3) + 1, np.array([0.5, 1, 1])])
+def test_average_of_no_rows(weights: Any):
+    x = np.zeros((0, 3))
+    np.testing.assert_array_equal(tj.jit(lambda x: np.average(x, axis=1, weights=weights))(x), np.average(x, axis=1, weights=weights))
+
+
+@pytest.mark.parametrize("function", [np.add, np.multiply, np.subtract])
+@pytest.mark.parametrize("number", [1, 300, -1])
+@pytest.mark.parametrize("dtype", ["u1", "u4", "u8", "i1"])
+def test_a_python_integer_with_dtype_of_the_array(dtype: str, number: int, function: Any):
+    x = np.arange(3, dtype=dtype)
+    try:
+        want = function(x, number, dtype=x.dtype)
+    except OverflowError:
+        with pytest.raises(OverflowError):
+            tj.jit(lambda x: function(x, number, dtype=x.dtype))(x)
+        return
+    got = tj.jit(lambda x: function(x, number, dtype=x.dtype))(x)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+class Quaternion:
+    __array_priority__ = 1000
+
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.v * other
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.v - other * 10
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return (self.v * other).sum()
+
+    def __gt__(self, other: Any) -> Any:
+        return self.v > other
+
+
+class Dual(np.lib.mixins.NDArrayOperatorsMixin):
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return Dual(getattr(ufunc, method)(*[x.v if isinstance(x, Dual) else x for x in inputs]))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * Quaternion(x), lambda x: x - Quaternion(x), lambda x: x @ Quaternion(x), lambda x: x < Quaternion(x + 1),
+    lambda x: x[0] * Quaternion(x), lambda x: x.sum() - Quaternion(x), lambda x: (x * Dual(x)).v, lambda x: np.multiply(x, Dual(x)).v,
+    lambda x: (Dual(x) + x).v, lambda x: (x[1] * Dual(x)).v, lambda x: np.sin(Dual(x)).v, lambda x: (2 * Dual(x)).v,
+])  # fmt: skip
+def test_arrays_give_way_to_classes_that_ask_for_it(function: Any):
+    x = np.arange(3.0)
+    np.testing.assert_allclose(tj.jit(function)(x), function(x), rtol=1e-15)

@@ -1,9 +1,11 @@
 """What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
 
 import contextlib
+import ctypes
 import functools
 import importlib
 import os
+import sys
 import threading
 import types
 import warnings
@@ -917,3 +919,137 @@ def test_captured_arrays_of_subclasses_are_read_at_each_call(tmp_path: Any, kind
         np.testing.assert_array_equal(np.asarray(g(x)), np.asarray(f(x)))
     if kind == "memmap" and name not in ("branch", "tolist"):
         assert g.compilations == 1  # it is an array like others
+
+
+def test_modules_imported_within_the_function(monkeypatch: pytest.MonkeyPatch):
+    def module(k: float) -> None:
+        made: Any = types.ModuleType("a_module_of_the_users")
+        made.k = k
+        monkeypatch.setitem(sys.modules, "a_module_of_the_users", made)
+
+    def change(k: float) -> None:
+        sys.modules["a_module_of_the_users"].k = k  # type: ignore[attr-defined]
+
+    def whole(x):
+        import a_module_of_the_users
+
+        return x * a_module_of_the_users.k
+
+    def member(x):
+        from a_module_of_the_users import k
+
+        return x * k
+
+    def optional(x):
+        try:
+            from a_module_of_the_users import k
+        except ImportError:
+            k = -1
+        return x * k
+
+    def by_name(x):
+        return x * importlib.import_module("a_module_of_the_users").k
+
+    for function in (whole, member, by_name, optional):
+        module(1.0)
+        follows(function, lambda: module(2.0), lambda: change(3.0), lambda: module(4.0))
+    follows(optional, lambda: sys.modules.pop("a_module_of_the_users"), lambda: module(5.0))
+
+
+class Delegates:
+    def __init__(self, to: Any) -> None:
+        object.__setattr__(self, "_to", to)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_to"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(object.__getattribute__(self, "_to"), name, value)
+
+
+def test_what_is_read_past_a_class_is_followed():
+    model = Model(2.0)
+    proxy = Delegates(model)
+    model.w = np.ones(3)  # type: ignore[attr-defined]
+    changes = (
+        lambda: setattr(model, "scale", 4.0),
+        lambda: model.w.fill(5.0),  # type: ignore[attr-defined]
+        lambda: setattr(proxy, "scale", 7.0),
+        lambda: setattr(model, "w", np.full(3, 2.0)),
+    )
+    follows(lambda x: x * proxy.scale + proxy.w, *changes)
+    follows(lambda x: x * object.__getattribute__(model, "scale") + object.__getattribute__(model, "w")[0], *changes)
+
+    def store(x):
+        proxy.scale = x * 2
+        return x
+
+    with pytest.raises(UnsupportedError, match="is stored outside of the traced function"):
+        tj.jit(store)(X)
+    assert model.scale == 7.0
+    assert tj.jit(lambda x: x if isinstance(object(), object) and type(object()) is object else 0)(1.0) == 1.0
+
+
+class Point(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_double), ("n", ctypes.c_int))
+
+
+def test_numbers_and_structures_of_ctypes_are_followed():
+    point, number = Point(1.0, 2), ctypes.c_double(3.0)
+    follows(
+        lambda x: x * point.x + point.n * number.value,
+        lambda: setattr(point, "x", 5.0),
+        lambda: setattr(point, "n", 7),
+        lambda: setattr(number, "value", 11.0),
+    )
+    assert Point(4.0, 1).x == 4.0
+
+
+def test_bound_methods_of_arrays_are_followed():
+    w, matrix = np.ones(3), np.eye(3)
+    total, held = w.sum, {"mean": w.mean}
+    model = Model(1.0)
+    model.product = matrix.dot  # type: ignore[attr-defined]
+    follows(
+        lambda x: x * total() + held["mean"]() + model.product(x),  # type: ignore[attr-defined]
+        lambda: w.fill(3.0),
+        lambda: matrix.fill(2.0),
+        lambda: setattr(model, "product", np.ones((3, 3)).dot),
+    )
+
+
+def refusing(*names: str) -> type:
+    """A class whose own class has properties of these names."""
+    return type("Meta", (type,), {name: property(lambda self: 1) for name in names})
+
+
+def unusual_classes() -> list[type]:
+    class Union(ctypes.Union):
+        pass
+
+    class Proxy:
+        @property
+        def __class__(self) -> type:  # type: ignore[override]
+            return int
+
+    class Named:
+        @property
+        def __name__(self) -> str:
+            return "named"
+
+    class Typed(metaclass=refusing("run", "rate")):
+        rate = 3.0
+
+        def run(self) -> float:
+            return self.rate
+
+    return [Point, Union, Proxy, Named, Typed]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_classes_whose_own_class_refuses_what_is_put_into_them(number: int):
+    kind = unusual_classes()[number]
+    before = dict(vars(kind))
+    made = kind()
+    assert tj.jit(lambda x: x + (made is not None) + (kind is not None))(1.0) == 3.0
+    assert dict(vars(kind)) == before

@@ -93,6 +93,7 @@ class _Body:
     ) -> None:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
+        self.weak: list[bool] = []  # which of them are Python numbers
         cells = list(cells)
         held = PythonState((function,))
         while True:
@@ -100,13 +101,14 @@ class _Body:
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = _leaves(function(*tracers))
                 self.layouts = _layouts(result)
+                self.weak = [aval_of_argument(x).weak for x in result]
                 return result
 
             staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain)
+            held.check("the function of a tj.lax loop or branch", "return the value as part of the state")  # of each: two may cancel out
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
-        held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
         self.cells = cells
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
@@ -116,7 +118,8 @@ class _Body:
         self.jaxpr = Jaxpr((*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs)
 
     def out_avals(self) -> tuple[ShapedArray, ...]:
-        return self.jaxpr.out_avals[: self.count]
+        """Of the results: a Python number is known by its traced value, not by what the program computes."""
+        return tuple([ShapedArray(a.shape, a.dtype, w) for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)])
 
 
 def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
@@ -129,12 +132,27 @@ def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
-    """Carries that came as Python numbers take the dtype the body gives them; whether one changed."""
+    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype; whether one changed."""
     changed = False
     for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
-        if w and aval_of_argument(x).dtype != o.dtype:
-            inits[k], weak[k], changed = _strong(x, o.dtype), False, True
+        if w and (aval_of_argument(x).dtype != o.dtype or not o.weak):
+            x = _strong(x, o.dtype)
+            if o.weak:
+                x = x.as_python_number() if isinstance(x, Tracer) else x.item()
+            inits[k], weak[k], changed = x, o.weak, True
     return changed
+
+
+def _number(x: Any, weak: bool) -> Any:
+    """A loop's result, as a Python number if its carry is one."""
+    if not weak:
+        return x
+    return x.as_python_number() if isinstance(x, Tracer) else np.asarray(x).item()
+
+
+def _carried(inits: Sequence[Any]) -> list[ShapedArray]:
+    """What a body gets: Python numbers stay such as long as it makes nothing else of them."""
+    return [aval_of_argument(x) for x in inits]
 
 
 def _leaves_like(tree: Any, wanted: TreeDef, what: str) -> list[Any]:
@@ -217,7 +235,6 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, *, reverse: bool) -> tuple[Any, Any]:
     inits, init_tree = _leaves(init)
     weak = [aval_of_argument(x).weak for x in inits]
-    inits = [_strong(x) for x in inits]
     rows, xs_tree = _leaves(xs)
     row_avals = [ShapedArray(aval_of_argument(x).shape[1:], aval_of_argument(x).dtype) for x in rows]
     trees: dict[str, Any] = {}
@@ -233,7 +250,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
         return [*new, *ys]
 
     while True:
-        avals = [ShapedArray((), np.int64), *[aval_of_argument(x).strong() for x in inits], *row_avals]
+        avals = [ShapedArray((), np.int64, True), *_carried(inits), *row_avals]
         body = _Body(flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows], certain=_is_positive(count))
         settled = not _settle_layouts(layouts, body.layouts[: len(inits)])
         if not _settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
@@ -257,7 +274,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=False):
-        inits[k] = _lying(new, layouts[k])
+        inits[k] = _number(_lying(new, layouts[k]), weak[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
 
 
@@ -283,14 +300,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     cond_fun, body_fun = _redirected(cond_fun), _redirected(body_fun)
     inits, tree = _leaves(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
-    inits = [_strong(x) for x in inits]
     layouts = _layouts(inits)
 
     def step(*c: Any) -> Any:
         return _leaves_like(body_fun(unflatten(tree, c)), tree, "while_loop")
 
     while True:
-        avals = [aval_of_argument(x).strong() for x in inits]
+        avals = _carried(inits)
         body = _Body(step, avals, layouts=layouts)
         settled = not _settle_layouts(layouts, body.layouts)
         if not _settle(inits, weak, body.out_avals()) and settled:
@@ -331,7 +347,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     for cell, new in zip(body.cells, results[:ncell], strict=True):
         cell.assign(new)
     for k, new in zip(kept, results[ncell:], strict=True):
-        inits[k] = _lying(new, layouts[k])
+        inits[k] = _number(_lying(new, layouts[k]), weak[k])
     return unflatten(tree, inits)
 
 
@@ -364,8 +380,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return apart((true_fun if pred else false_fun)(*apart(operands)))
     leaves, tree = _leaves(operands)
     layouts = _layouts(leaves)
-    avals = [aval_of_argument(x).strong() for x in leaves]
-    leaves = [_strong(x) for x in leaves]
+    avals = _carried(leaves)
     functions: list[Callable[..., Any]] = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
     cells: list[Tracer] = []
     while True:
@@ -394,7 +409,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     for cell, new in zip(bodies[0].cells, results[count:], strict=True):
         cell.assign(new)
     lies = [a if same_layout(a, b) else UNKNOWN for a, b in zip(bodies[0].layouts, bodies[1].layouts, strict=True)]
-    return unflatten(yes, [_lying(x, layout) for x, layout in zip(results[:count], lies, strict=True)])
+    numbers = [a.weak and b.weak for a, b in zip(bodies[0].out_avals(), bodies[1].out_avals(), strict=True)]
+    return unflatten(yes, [_number(_lying(x, layout), w) for x, layout, w in zip(results[:count], lies, numbers, strict=True)])
 
 
 def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:
@@ -404,16 +420,22 @@ def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any
 def _reconcile(
     bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer], layouts: Sequence[Layout]
 ) -> list[_Body]:
-    """Python numbers returned by one branch take the dtype of the other's array."""
+    """Python numbers returned by one branch take the dtype of the other's array; of an integer and a float the former becomes one."""
     no, yes = bodies[0].out_avals(), bodies[1].out_avals()
-    want = [b.dtype if a.weak and not b.weak else (a.dtype if b.weak or a.dtype == b.dtype else None) for a, b in zip(no, yes, strict=True)]
-    if all(w is None or (a.dtype == w and b.dtype == w) for w, a, b in zip(want, no, yes, strict=True)):
+
+    def common(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
+        if a.weak == b.weak:
+            return a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
+        return b.strong() if a.weak else a.strong()
+
+    want = [common(a, b) for a, b in zip(no, yes, strict=True)]
+    if all(w is None or a.dtype == b.dtype == w.dtype for w, a, b in zip(want, no, yes, strict=True)):
         return bodies
 
     def converted(f: Any) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
             leaves, tree = _leaves(f(*args))
-            return unflatten(tree, [x if w is None else _strong(x, w) for x, w in zip(leaves, want, strict=True)])
+            return unflatten(tree, [x if w is None else _number(_strong(x, w.dtype), w.weak) for x, w in zip(leaves, want, strict=True)])
 
         return run
 

@@ -27,6 +27,8 @@ __all__ = ["from_start", "known_to_be_outside"]
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
     """Integers counted from the start of an axis of extent n.  `checked`: the program fails where one is out of range."""
     known = k.seen().value_range()
+    if k.dtype == np.uint64 and not k.shape:  # an index as a Python integer is: it does not turn around
+        k = u.minimum(k, np.uint64(2**63 - 1))
     place = to_dtype(k, np.int64)
     if known[0] is None or not within((known[0], known[0]), 0, known[0]):
         place = u.where(u.less(place, 0), u.add(place, OPERATORS["extent"](n)), place)

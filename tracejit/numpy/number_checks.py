@@ -69,7 +69,8 @@ def check_exponent(x: Any) -> None:
 def check_none(wrong: Any, reason: Reason) -> None:
     """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known."""
     if isinstance(wrong, Tracer):
-        _fail(wrong, np.int64(-1), reason)
+        if not any(isinstance(n, int) and n == 0 for n in wrong.shape):
+            _fail(wrong, np.int64(-1), reason)
     elif np.any(wrong):
         raise reason.error()
 

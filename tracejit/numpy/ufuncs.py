@@ -78,6 +78,8 @@ def _refuse_conversions(name: str, dtype: Any, *xs: Any) -> None:
     if dtype is None:
         return
     for have in [aval(as_array(x)) for x in xs]:
+        if have.weak and have.dtype.kind == "i" and np.dtype(dtype).kind == "u":
+            continue  # a Python integer is checked by its value
         if not np.can_cast(_LEAST.get(have.dtype.kind, have.dtype) if have.weak else have.dtype, dtype, "same_kind"):
             raise DtypeError(f"np.{name} with dtype={canonical(dtype)} does not convert {have}; convert it first", location=user_location())
 

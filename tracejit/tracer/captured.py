@@ -27,6 +27,7 @@ from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
     ClassPlace,
+    ComputedPlace,
     ContentsPlace,
     FunctionPlace,
     KindPlace,
@@ -120,6 +121,12 @@ def _equal_scalars(one: Any, two: Any) -> bool:
     if isinstance(one, np.generic) and not one.dtype.hasobject:
         return one.dtype == two.dtype and one.tobytes() == two.tobytes()
     return kind in _SCALARS and one == two
+
+
+def _is_computed(held: Any) -> bool:
+    """Whether what a class holds is a descriptor for data that is written in C."""
+    kind: Any = type(held)
+    return hasattr(kind, "__get__") and hasattr(kind, "__set__") and not kind.__flags__ & _HEAP_TYPE and kind is not property
 
 
 class CellTracer(Tracer):
@@ -259,6 +266,8 @@ class Reads:
             return True
         if not isinstance(kind, type) or not self.is_outside(owner):
             return held is value
+        if type(value) in _SCALARS and _is_computed(held):
+            self.note(ComputedPlace(owner, name, held), value)
         self.note(ClassPlace(kind, name), held)
         self.note(KindPlace(owner), kind)
         if kind.__dictoffset__ and name not in own:

@@ -13,6 +13,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from enum import EnumMeta
 from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 from tracejit.support.nodes import field, frozen
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
-from tracejit.tracer.places import MISSING, StandIn
+from tracejit.tracer.places import MISSING, StandIn, held_by_class
 from tracejit.tracer.substitutes import substitute_for
 
 __all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
@@ -174,7 +175,8 @@ def _foreign_reader(original: Callable[[Any, str], Any], attributes: Attributes)
 def _attribute_writer(original: Callable[..., None], attributes: Attributes) -> Callable[..., None]:
     def write(self: Any, name: str, *value: Any) -> None:
         if attributes.active():
-            attributes.store(self, name, original, *value)
+            put = attributes.function(original) if type(original) is FunctionType else original  # it may store in other objects
+            attributes.store(self, name, put, *value)
         else:
             original(self, name, *value)
 
@@ -225,9 +227,9 @@ class ClassPatches:
         for name, held in list(vars(kind).items()):
             if type(held) in _KINDS and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Member
-                type.__setattr__(kind, name, made(held, kind, name, self.attributes))
-            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held):
-                type.__setattr__(kind, name, _Data(held, kind, name, self.attributes))
+                _put(kind, name, made(held, kind, name, self.attributes))
+            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _is_of_c(kind)):
+                _put(kind, name, _Data(held, kind, name, self.attributes))
         if not data:
             return False
         self.before[kind] = {name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()}
@@ -236,11 +238,11 @@ class ClassPatches:
             maker: Any = vars(kind).get("__getattr__")
             if type(maker) is FunctionType:
                 _hooks[kind]["__getattr__"] = maker
-                type.__setattr__(kind, "__getattr__", _attribute_maker(maker, self.attributes))
+                _put(kind, "__getattr__", _attribute_maker(maker, self.attributes))
             for name, hook in _HOOKS.items():
                 original: Any = getattr(kind, name)
                 if vars(kind).get(name) is original or type(original) is WrapperDescriptorType:  # others pass a base's
-                    type.__setattr__(kind, name, hook(original, self.attributes))
+                    _put(kind, name, hook(original, self.attributes))
         _readers[kind] = _readers.get(kind, 0) + 1
         return True
 
@@ -254,7 +256,7 @@ class ClassPatches:
             if kind not in _readers:
                 _hooks[kind] = dict.fromkeys(_FOREIGN_HOOKS, MISSING)
                 for name, hook in _FOREIGN_HOOKS.items():
-                    type.__setattr__(kind, name, hook(getattr(kind, name), self.attributes))
+                    _put(kind, name, hook(getattr(kind, name), self.attributes))
             _readers[kind] = _readers.get(kind, 0) + 1
             self._classes[kind] = True
 
@@ -269,6 +271,31 @@ class ClassPatches:
         self._classes.clear()
 
 
+def _put(kind: Any, name: str, value: Any) -> None:
+    """Have a class hold something, unless its own class has another use for the name, or refuses: then what it holds is not redirected."""
+    if hasattr(type(held_by_class(type(kind), name)), "__set__"):
+        return
+    with suppress(Exception):
+        if _is_of_c(kind):
+            setattr(kind, name, value)
+        else:
+            type.__setattr__(kind, name, value)
+
+
+def _drop(kind: Any, name: str) -> None:
+    with suppress(Exception):
+        if _is_of_c(kind):
+            delattr(kind, name)
+        else:
+            type.__delattr__(kind, name)
+
+
+def _is_of_c(kind: type) -> bool:
+    """Whether the class of a class is written in C and wants to see what is put into it, as of the structures of ctypes."""
+    meta: Any = type(kind)
+    return meta is not type and not meta.__flags__ & _HEAP and any("__setattr__" in vars(base) for base in meta.__mro__ if base is not type)
+
+
 def _released(counts: dict[type, int], kind: type) -> bool:
     """Count one trace less, and say whether it was the last."""
     counts[kind] -= 1
@@ -281,16 +308,16 @@ def _released(counts: dict[type, int], kind: type) -> bool:
 def _unhook(kind: type) -> None:
     for name, original in _hooks.pop(kind).items():
         if original is not MISSING:
-            type.__setattr__(kind, name, original)
+            _put(kind, name, original)
         elif name in vars(kind):
-            type.__delattr__(kind, name)
+            _drop(kind, name)
     _restore(kind, _Data)
 
 
 def _restore(kind: type, which: type[StandIn]) -> None:
     for name, held in list(vars(kind).items()):
         if isinstance(held, which):
-            type.__setattr__(kind, name, held.original)
+            _put(kind, name, held.original)
 
 
 _IMMUTABLE, _HEAP = 1 << 8, 1 << 9
@@ -311,8 +338,11 @@ def _can_be_watched(kind: type) -> bool:
 
 
 def holds_attributes(kind: type) -> bool:
-    """Whether objects of a class have attributes of their own: a `__dict__`, or slots."""
-    return kind.__dictoffset__ != 0 or any(isinstance(x, MemberDescriptorType) for base in kind.__mro__ for x in vars(base).values())
+    """Whether objects of a class have attributes of their own: a `__dict__`, or slots of a class statement."""
+    if kind.__dictoffset__:
+        return True
+    written = [base for base in kind.__mro__ if base.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP]
+    return any(isinstance(x, MemberDescriptorType) for base in written for x in vars(base).values())
 
 
 def _is_data(held: Any) -> bool:

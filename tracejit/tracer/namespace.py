@@ -21,9 +21,9 @@ import numpy as np
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions, name_of
-from tracejit.tracer.ownership import is_users_type
+from tracejit.tracer.ownership import is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
-from tracejit.tracer.substitutes import called_here, converter, refuse_random
+from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
 
@@ -83,6 +83,15 @@ class Namespace(dict[str, Any]):
     def substituted(self, value: Any) -> Any:
         return self._substitution.value(value)
 
+    def imported(self, module: ModuleType) -> None:
+        """A function imports a module: what the interpreter holds under its name counts."""
+        if is_users_module(module):
+            self._substitution.name(sys.modules, module.__name__, module)
+
+    def not_imported(self, name: str) -> None:
+        """A function fails to import a module, and may go on without it."""
+        self._substitution.name(sys.modules, name, sys.modules.get(name, MISSING))
+
     # `globals()` in a redirected function.
     def get(self, name: str, default: Any = None) -> Any:
         value = self.find(name)
@@ -137,7 +146,13 @@ class Builtins(dict[str, Any]):
 
     def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         real = globals.real if isinstance(globals, Namespace) else globals
-        module = builtins.__import__(name, real, locals, fromlist, level)
+        try:
+            module = builtins.__import__(name, real, locals, fromlist, level)
+        except ImportError:
+            if not level:
+                self._namespace.not_imported(name)
+            raise
+        self._namespace.imported(module)
         return self._namespace.substituted(module)
 
     def __getitem__(self, name: str) -> Any:
@@ -151,6 +166,8 @@ class Builtins(dict[str, Any]):
         if name not in table:
             self._namespace.missed(name)
         value = table[name]
+        if value is object and reads_attribute(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+            return _OBJECT
         if isinstance(value, type):
             convert = converter(value)
             return convert if convert is not None and called_here(sys._getframe(1)) else value  # pyright: ignore[reportPrivateUsage]
@@ -158,6 +175,16 @@ class Builtins(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._namespace.real or hasattr(builtins, str(name))
+
+
+class _ObjectView:
+    """`object` where a function is about to read an attribute of it: `object.__getattribute__(o, name)` looks past the class of o."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return substitute_for(getattr(object, name))
+
+
+_OBJECT = _ObjectView()
 
 
 class ModuleView(ModuleType):

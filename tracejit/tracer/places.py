@@ -9,8 +9,8 @@ from tracejit.support.nodes import frozen
 from tracejit.tracer.contents import contents
 
 __all__ = [
-    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ContentsPlace", "FunctionPlace", "ItemPlace", "KindPlace",
-    "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
+    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace", "FunctionPlace", "ItemPlace",
+    "KindPlace", "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
 ]  # fmt: skip
 
 
@@ -155,6 +155,27 @@ class SlotPlace:
 
 
 @frozen(eq=False)
+class ComputedPlace:
+    """An attribute that a class written in C computes from what an object holds: `value` of a number of ctypes, a field of a structure."""
+
+    owner: Any
+    name: str
+    descriptor: Any
+
+    def identity(self) -> tuple[Any, ...]:
+        return ComputedPlace, id(self.owner), self.name
+
+    def read(self) -> Any:
+        try:
+            return self.descriptor.__get__(self.owner, type(self.owner))
+        except Exception:  # the trace meets it again
+            return MISSING
+
+    def __str__(self) -> str:
+        return f"the attribute {self.name!r} of a {type(self.owner).__name__}"
+
+
+@frozen(eq=False)
 class ItemPlace:
     """One item of a dict, whatever else is in it."""
 
@@ -225,4 +246,7 @@ class CallPlace:
         return f"the remembered result of {getattr(self.function, '__qualname__', self.function)}"
 
 
-Place = NamePlace | CellPlace | AttributePlace | SlotPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace | CallPlace
+Place = (
+    NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace
+    | CallPlace
+)  # fmt: skip

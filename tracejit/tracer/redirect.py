@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import os
 import sys
 import threading
@@ -37,7 +38,7 @@ from tracejit.tracer.interpreter import current_interpreter, eager, use_interpre
 from tracejit.tracer.methods import CACHED, ClassPatches, holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
-from tracejit.tracer.places import CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
+from tracejit.tracer.places import MISSING, CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for, type_of
 from tracejit.tracer.tracer import OPERATORS, Tracer
 
@@ -49,7 +50,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, sl
 _CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, arg-type]
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
-_WATCHED_MODULES = frozenset({"copy", "math", "os", "random"})
+_WATCHED_MODULES = frozenset({"copy", "importlib", "math", "os", "random"})
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -122,9 +123,9 @@ class _Substitution:
             return value if found is held else MappingProxyType(found)
         if value is os.environ:
             return _Environment()
-        if kind is BuiltinMethodType and family(type(value.__self__)) is not None:  # LOG.append under a name
-            self.held(value.__self__)
-            return getattr(self.value(value.__self__), value.__name__)
+        if kind is BuiltinMethodType and (type(value.__self__) is np.ndarray or family(type(value.__self__)) is not None):
+            owner = self.held(value.__self__)  # w.sum, or LOG.append, under a name
+            return value if owner is value.__self__ else getattr(owner, value.__name__)
         found = substitute_for(value)
         if found is not value:
             return found
@@ -581,6 +582,32 @@ def _note_lookup(owner: Any, name: str) -> None:
 
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
+
+
+def _get_of_object(owner: Any, name: str) -> Any:
+    try:
+        value = object.__getattribute__(owner, name)
+    except AttributeError:
+        _attributes.found(owner, name, MISSING)
+        raise
+    return value if _trace.get() is None else _attributes.found(owner, name, value)
+
+
+REDIRECTED[id(object.__getattribute__)] = Redirected(object.__getattribute__, _get_of_object)
+REDIRECTED[id(object.__setattr__)] = Redirected(object.__setattr__, lambda owner, name, value: _attributes.store(owner, name, _SET, value))
+REDIRECTED[id(object.__delattr__)] = Redirected(object.__delattr__, lambda owner, name: _attributes.store(owner, name, _DELETE))
+_SET: Any = object.__setattr__
+_DELETE: Any = object.__delattr__
+
+
+def _import_module(name: str, package: str | None = None) -> Any:
+    module = importlib.import_module(name, package)
+    if _trace.get() is not None and is_users_module(module):
+        _substitution.name(sys.modules, module.__name__, module)
+    return _substitution.value(module)
+
+
+REDIRECTED[id(importlib.import_module)] = Redirected(importlib.import_module, _import_module)
 
 
 def _copy(x: Any) -> Any:

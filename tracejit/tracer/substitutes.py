@@ -28,7 +28,9 @@ from tracejit.tracer.stage import StageInterpreter, aval_of_argument
 from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
-__all__ = ["CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "redirect_members", "substitute_for", "type_of"]
+__all__ = [
+    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "reads_attribute", "redirect_members", "substitute_for", "type_of",
+]  # fmt: skip
 
 CREATION = (
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag", "diag_indices",
@@ -80,6 +82,23 @@ def converter(value: Any) -> Callable[..., Any] | None:
 def called_here(frame: FrameType | None) -> bool:
     """Whether the instruction that looks a name or attribute up does so in order to call what it finds."""
     return frame is not None and frame.f_lasti in _called_loads(frame.f_code)
+
+
+def reads_attribute(frame: FrameType | None) -> bool:
+    """Whether the instruction that looks a name up does so in order to read an attribute of what it finds."""
+    return frame is not None and frame.f_lasti in _loads_of_attributes(frame.f_code)
+
+
+@cache
+def _loads_of_attributes(code: CodeType) -> frozenset[int]:
+    """Where the instructions are that load what an attribute is read of next."""
+    found: set[int] = set()
+    before: tuple[str, int] | None = None
+    for name, _, offset in instructions(code):
+        if before is not None and name in ("LOAD_ATTR", "LOAD_METHOD"):
+            found.update(range(before[1], offset, 2))  # a frame may stand on the caches that follow the instruction
+        before = (name, offset) if name.startswith("LOAD_") else None
+    return frozenset(found)
 
 
 @cache

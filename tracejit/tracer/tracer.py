@@ -225,6 +225,8 @@ class Tracer:
 
     # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(map(_has_its_own_ufuncs, inputs)):
+            return NotImplemented
         if method == "__call__":
             function = UFUNCS.get(ufunc) or UFUNCS.get(f"scipy.special.{ufunc.__name__}")
         else:
@@ -691,6 +693,30 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
     return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
 
 
+_ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray, Tracer})
+
+
+def _gives_way(other: Any) -> bool:
+    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do.
+
+    Source: NumPy's binop_override.h: `__array_ufunc__` if the class has one, else a greater `__array_priority__`.
+    """
+    kind: Any = type(other)
+    if kind in _ARRAYS or isinstance(other, (np.ndarray, np.generic)) or kind.__module__.startswith("tracejit."):
+        return False
+    if hasattr(kind, "__array_ufunc__"):
+        return True
+    priority = getattr(kind, "__array_priority__", 0)
+    return isinstance(priority, (int, float)) and priority > 0
+
+
+def _has_its_own_ufuncs(x: Any) -> bool:
+    kind: Any = type(x)
+    if kind in _ARRAYS or not hasattr(kind, "__array_ufunc__"):
+        return False
+    return kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ and not kind.__module__.startswith("tracejit.")
+
+
 def _is_no_number(x: Tracer, other: Any) -> bool:
     """Whether a number is compared with what is none, like None or text: they are different, as Python says."""
     return x.is_scalar and (other is None or isinstance(other, (str, bytes, dict, set, frozenset, type)))
@@ -733,7 +759,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or modulo or _is_sequence_operation(self, other) or getattr(other, "__array_ufunc__", 0) is None:
+        if function is None or modulo or _is_sequence_operation(self, other) or _gives_way(other):
             return NotImplemented
         if name in _COMPARISONS and _is_no_number(self, other):
             return NotImplemented
@@ -745,7 +771,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or _is_sequence_operation(self, other) or getattr(other, "__array_ufunc__", 0) is None:
+        if function is None or _is_sequence_operation(self, other) or _gives_way(other):
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
