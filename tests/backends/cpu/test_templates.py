@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from llvmlite import binding
-from tracejit.backends.cpu.calls.cpython import Layout
 
 import tracejit
 from tracejit.backends.cpu.calls.dispatch_chain import chain_text
 from tracejit.backends.cpu.calls.entry_support import support_text
 from tracejit.backends.cpu.runtime import half, memory, pool, templates
 from tracejit.backends.cpu.runtime.templates import Template
+from tracejit.backends.cpython import Layout
 from tracejit.support import platform
 from tracejit.support.errors import InternalError
 
