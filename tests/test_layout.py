@@ -91,12 +91,21 @@ def test_the_layer_check_sees_an_upward_import(source: str):
     assert upward_imports("tracejit.ir.kernel", ast.parse(source), PACKAGE / "ir" / "kernel.py")
 
 
+class _WithoutTypes(ast.NodeTransformer):
+    """Leaves out what is imported under TYPE_CHECKING."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else self.generic_visit(node)
+
+
 def import_graph() -> dict[str, set[str]]:
-    """Imports executed when a module is loaded (not those inside functions or under TYPE_CHECKING)."""
+    """Imports of modules and of the functions in them; of the latter not those whose line says why they are there."""
     graph: dict[str, set[str]] = {}
     for path in FILES:
-        top = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        targets = {name for name, _ in inner_imports(path, ast.Module(body=top, type_ignores=[]))}
+        text = path.read_text()
+        tree, lines = _WithoutTypes().visit(ast.parse(text)), text.splitlines()
+        top = {node.lineno for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
+        targets = {name for name, line in inner_imports(path, tree) if line in top or "  # " not in lines[line - 1]}
         graph[module_name(path)] = (targets & MODULES) - {module_name(path)}
     return graph
 

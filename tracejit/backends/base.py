@@ -12,10 +12,11 @@ from tracejit.support.nodes import field, frozen
 if TYPE_CHECKING:
     from tracejit.backends.callable import CompiledFunction
     from tracejit.backends.entry import EntrySpec, ProgramSlot, Slot
+    from tracejit.ir.forms import Form
     from tracejit.ir.program import Program
     from tracejit.tracer.captured import Dependencies
 
-__all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "NativeCalls", "Target", "Timed"]
+__all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "LoweringRule", "NativeCalls", "Target", "Timed"]
 
 
 @frozen
@@ -133,6 +134,19 @@ class NativeCalls(Protocol):
         ...
 
 
+@frozen(eq=False)
+class LoweringRule:
+    """A backend's own form of a primitive: `rule(primitive, builder, *operands)`, used where `predicate(primitive, *avals)` holds.
+
+    alternative: its name, if only functions that ask for it by `jit(alternatives=...)` use the rule.
+    """
+
+    primitive: str
+    rule: Callable[..., Form]
+    predicate: Callable[..., bool] | None = None
+    alternative: str = ""
+
+
 class Backend:
     """One backend: a folder with a subclass of this, registered by name.  What it says it can do is asked for; its name is not."""
 
@@ -143,6 +157,8 @@ class Backend:
     """Whether programs may call functions of libraries that are loaded into this process."""
     is_scheduled: ClassVar[bool] = True
     """Whether schedules change how fast kernels are; then compiled programs are `Timed`."""
+    lowerings: ClassVar[tuple[LoweringRule, ...]] = ()
+    """Its own forms of primitives."""
 
     def native_calls(self) -> NativeCalls | None:
         """How calls reach its programs without Python, None if they do not."""

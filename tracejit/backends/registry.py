@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Generator
+from importlib import import_module
 
 from tracejit.backends.base import Backend
 from tracejit.support.errors import BackendUnavailable
@@ -18,7 +19,7 @@ class BackendInfo:
     """A known backend: how it is made, its place in the order of choice, and the instance once made."""
 
     name: str
-    factory: Callable[[], Backend]
+    factory: Callable[[], Backend] | str
     priority: int
     instance: Backend | None = None
     reason: str = ""
@@ -27,8 +28,12 @@ class BackendInfo:
 _BACKENDS: dict[str, BackendInfo] = {}
 
 
-def register_backend(name: str, factory: Callable[[], Backend], *, priority: int) -> None:
-    """Make a backend known.  `factory` is called at first use and raises BackendUnavailable with the reason if it cannot work here."""
+def register_backend(name: str, factory: Callable[[], Backend] | str, *, priority: int) -> None:
+    """Make a backend known.
+
+    factory: what makes it, a class or a function, or its name, "module:class", so that the module is loaded at first use.  It raises
+    BackendUnavailable with the reason if the backend cannot work here.
+    """
     _BACKENDS[name] = BackendInfo(name, factory, priority)
 
 
@@ -85,31 +90,20 @@ def _loaded(name: str) -> Backend:
         if info.reason:
             raise BackendUnavailable(info.reason)
         try:
-            info.instance = info.factory()
+            info.instance = _factory(info)()
         except BackendUnavailable as error:
             info.reason = error.message
             raise
     return info.instance
 
 
-def _cpu() -> Backend:
-    from tracejit.backends.cpu.backend import CPUBackend
-
-    return CPUBackend()
-
-
-def _reference() -> Backend:
-    from tracejit.backends.reference.backend import ReferenceBackend
-
-    return ReferenceBackend()
+def _factory(info: BackendInfo) -> Callable[[], Backend]:
+    if not isinstance(info.factory, str):
+        return info.factory
+    module, _, name = info.factory.partition(":")
+    return getattr(import_module(module), name)
 
 
-def _opencl() -> Backend:
-    from tracejit.backends.opencl.backend import OpenCLBackend
-
-    return OpenCLBackend()
-
-
-register_backend("opencl", _opencl, priority=90)
-register_backend("cpu", _cpu, priority=50)
-register_backend("reference", _reference, priority=5)
+register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90)
+register_backend("cpu", "tracejit.backends.cpu.backend:CPUBackend", priority=50)
+register_backend("reference", "tracejit.backends.reference.backend:ReferenceBackend", priority=5)

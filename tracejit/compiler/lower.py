@@ -5,37 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.backends.cpu.codegen import blas
-from tracejit.backends.registry import get_backend, list_backends
+from tracejit.backends.base import LoweringRule
+from tracejit.backends.registry import backend_reason, get_backend, list_backends
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from tracejit.ir.passes.compose import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, UserError
-from tracejit.support.nodes import frozen
 from tracejit.tracer.stage import stage
 
 __all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
 
 
-@frozen(eq=False)
-class LoweringRule:
-    """A backend's own form of a primitive, used where `predicate(primitive, *avals)` holds.
-
-    alternative: its name, if only functions that ask for it by `jit(alternatives=...)` use the rule.
-    """
-
-    primitive: str
-    backend: str
-    rule: Callable[..., Form]
-    predicate: Callable[..., bool] | None = None
-    alternative: str = ""
-
-
-_RULES: dict[tuple[str, str], list[LoweringRule]] = {
-    ("dot_general", "cpu"): [LoweringRule("dot_general", "cpu", blas.product, blas.fits, "blas")],
-}
+_RULES: dict[tuple[str, str], list[LoweringRule]] = {}  # (primitive, backend) -> what users registered
 
 
 def register_lowering(
@@ -64,7 +47,7 @@ def register_lowering(
         raise UserError(f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
 
     def register(rule: Callable[..., Form]) -> Callable[..., Form]:
-        _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, backend, rule, predicate, alternative))
+        _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, rule, predicate, alternative))
         _FORMS.clear()
         return rule
 
@@ -79,8 +62,14 @@ def unregister_lowering(rule: Callable[..., Form]) -> None:
 
 
 def lowering_rules() -> list[LoweringRule]:
-    """Every override, in the order they are asked."""
-    return [r for rules in _RULES.values() for r in rules]
+    """Every override, in the order they are asked: those of users, then those of backends that work here."""
+    own = [r for name in list_backends() if not backend_reason(name) for r in get_backend(name).lowerings]
+    return [*[r for rules in _RULES.values() for r in rules], *own]
+
+
+def _rules_of(primitive: Primitive, backend: str) -> list[LoweringRule]:
+    own = [r for r in get_backend(backend).lowerings if r.primitive == primitive.name]
+    return [*_RULES.get((primitive.name, backend), ()), *own]
 
 
 _FORMS: dict[Any, Form] = {}
@@ -117,7 +106,7 @@ def form_of(
 
     builder = FormBuilder(out_avals, fuses)
     operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
-    for rule in _RULES.get((primitive.name, backend), ()):
+    for rule in _rules_of(primitive, backend):
         if rule.alternative and rule.alternative not in alternatives:
             continue
         if rule.predicate is None or rule.predicate(primitive, *in_avals):

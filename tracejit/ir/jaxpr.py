@@ -75,7 +75,7 @@ class Jaxpr:
 
     def __str__(self) -> str:
         if not self._text:
-            from tracejit.ir.text import print_jaxpr
+            from tracejit.ir.text import print_jaxpr  # printers know what they print
 
             self._text.append(print_jaxpr(self))
         return self._text[0]

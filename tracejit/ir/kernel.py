@@ -428,6 +428,6 @@ class Kernel:
         return evolve(self, body=body)
 
     def __str__(self) -> str:
-        from tracejit.ir.text import print_kernel
+        from tracejit.ir.text import print_kernel  # printers know what they print
 
         return print_kernel(self)

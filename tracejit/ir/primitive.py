@@ -99,6 +99,6 @@ class Primitive:
         return as_dict(self)
 
     def __str__(self) -> str:
-        from tracejit.ir.text import print_parameters
+        from tracejit.ir.text import print_parameters  # printers know what they print
 
         return self.name + print_parameters(self.parameters())

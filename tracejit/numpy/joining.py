@@ -430,6 +430,7 @@ METHODS["repeat"] = repeat
 for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
                   hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+OPERATORS["stack"] = stack
 LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 LAYOUTS[block] = lambda arrays, result, given: UNKNOWN if isinstance(given, list) else None

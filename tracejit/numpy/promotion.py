@@ -28,9 +28,7 @@ def as_array(x: Any) -> Any:
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
-            from tracejit.numpy.joining import stack
-
-            return stack([as_array(item) for item in x])
+            return OPERATORS["stack"]([as_array(item) for item in x])
         return np.asarray(x)
     if isinstance(x, Dim):
         number = OPERATORS["extent"](x)

@@ -83,6 +83,8 @@ class EvalInterpreter(Interpreter):
     """Runs each primitive's `impl` at once, after its `abstract_eval`."""
 
     name = "eager"
+    fails: Callable[[Any], None]
+    """Set by `failures`: raises what a cell of failures tells."""
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
         for a in args:
@@ -106,9 +108,7 @@ class EvalInterpreter(Interpreter):
 
     def write(self, cell: Any, value: Any) -> None:
         """The one cell it has is that of its failures: what has failed is raised."""
-        from tracejit.tracer.failures import note_failure
-
-        note_failure(value)
+        self.fails(value)
 
 
 def _leaked(tracer: Any) -> LeakedTracerError:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu.backend import status_error
+from tracejit.backends.cpu.compiled import status_error
 from tracejit.backends.cpu.runtime import llvm
 
 PROGRAMS: dict[str, Any] = {

@@ -11,12 +11,12 @@ import numpy as np
 
 from tracejit.backends.base import Entered
 from tracejit.backends.callable import CompiledFunction
-from tracejit.backends.cpu.backend import CompiledProgram, status_error
 from tracejit.backends.cpu.calls.dispatch import Dispatcher, attach, make_dispatcher
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 from tracejit.backends.cpu.calls.entry_emit import emit_entry
 from tracejit.backends.cpu.calls.watch import make_watch, words_hold
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, slots_of
+from tracejit.backends.cpu.compiled import CompiledProgram, status_error
 from tracejit.backends.cpu.runtime import memory, pool
 from tracejit.backends.entry import EntrySpec, ProgramSlot, Slot, Watch
 from tracejit.ir.program import Program

@@ -1,0 +1,118 @@
+"""A compiled program: machine code of this process, its argument block, and what its status means."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.cpu.codegen.program import FAILED_CHECK, OUT_OF_MEMORY, emit_program, slots_of
+from tracejit.backends.cpu.runtime import llvm
+from tracejit.ir.program import Program
+from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.types import evaluate
+from tracejit.support.errors import FailedCheck, InternalError
+
+__all__ = ["CompiledProgram", "status_error"]
+
+_WORD = {"b": np.int64, "i": np.int64, "f": np.float64}
+
+
+def join_modules(program: str, entry: str) -> str:
+    """Two module texts as one: each external function is declared once, and none that is defined."""
+    if not entry:
+        return program
+    seen: set[str] = set()
+    out: list[str] = []
+    for line in (program + "\n" + entry).splitlines():
+        if line.startswith("declare "):
+            name = line[line.index("@") :].split("(", 1)[0]
+            if name in seen or name == "@program":
+                continue
+            seen.add(name)
+        out.append(line)
+    return "\n".join(out)
+
+
+def status_error(status: int) -> Exception:
+    """What a program's status means that is neither 0 nor -1 (an exception is set)."""
+    if status == OUT_OF_MEMORY:
+        return MemoryError("no memory for the intermediate arrays of a compiled function; have it work on parts of its arguments")
+    return InternalError(f"a compiled program returned status {status}")
+
+
+class CompiledProgram:
+    """Machine code of one program, and of the native entry that calls it if its text is given."""
+
+    def __init__(self, program: Program, scalars: frozenset[int] = frozenset(), entry: str = "") -> None:
+        self.program = program
+        self.slots = slots_of(program, scalars)
+        self.code = join_modules(emit_program(program, scalars=scalars), entry)
+        self.library = llvm.load(self.code)
+        self.address = self.library.address("program")
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
+
+    def text(self, stage: str) -> str:
+        return self.library.assembly() if stage == "asm" else self.code
+
+    def run(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> list[Any]:
+        """Call the program through ctypes: for the compiler's own use and tests; functions are called through their native entry."""
+        words, outputs = self._arguments(inputs, dims)
+        self._call(words)
+        return outputs
+
+    def _call(self, words: Any) -> None:
+        try:
+            status = self._function(ctypes.addressof(words))
+        except SystemError as error:  # ctypes does not expect a function called without the GIL to set an exception: Ctrl-C did
+            if error.__cause__ is None:
+                raise
+            status, cause = -1, error.__cause__
+        else:
+            cause = FailedCheck(words[len(self.slots) - 1]) if status == FAILED_CHECK else status_error(status)
+        try:
+            if status:
+                raise cause  # outside the handler: otherwise the two errors would refer to each other
+        finally:
+            del cause  # its traceback holds this frame
+
+    def prepare(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> Callable[[], None]:
+        """Runs on fixed arguments, for measuring."""
+        words, outputs = self._arguments(inputs, dims)
+        address, function = ctypes.addressof(words), self._function
+
+        def call(keep: Any = (self, words, outputs, inputs)) -> None:
+            function(address)
+
+        return call
+
+    def identity(self) -> bytes:
+        """The object code."""
+        return self.library.object
+
+    def _arguments(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> tuple[Any, list[Any]]:
+        """The argument block, and the arrays that receive the results."""
+        outputs = [
+            inputs[self.program.inputs.index(b)]  # donated
+            if b.role == "input"
+            else np.empty(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype))
+            for b in self.program.outputs
+        ]
+        words = (ctypes.c_int64 * max(1, len(self.slots)))()
+        for n, slot in enumerate(self.slots):
+            match slot.kind:
+                case "data":
+                    words[n] = inputs[slot.number].ctypes.data
+                case "scalar":
+                    words[n] = int(np.asarray(inputs[slot.number]).astype(_WORD[inputs[slot.number].dtype.kind]).view(np.int64)[()])
+                case "stride":
+                    words[n] = inputs[slot.number].strides[slot.axis]
+                case "dim":
+                    words[n] = dims[slot.name]
+                case "failure":
+                    words[n] = 0
+                case _:
+                    words[n] = outputs[slot.number].ctypes.data
+        return words, outputs
