@@ -48,7 +48,7 @@ def _differentiable(aval: ShapedArray) -> bool:
 
 def _linearizing(tangents: Sequence[Any]) -> bool:
     """Whether tangents are being recorded apart from primals (by linearize)."""
-    return any(isinstance(t, Tracer) and getattr(t.interpreter, "partial", False) for t in tangents)
+    return any(isinstance(t, Tracer) and t.interpreter.partial for t in tangents)
 
 
 def _zeros(aval: ShapedArray) -> Any:

@@ -63,8 +63,7 @@ class BatchInterpreter(Transformation):
     def loses_derivative(self, tracer: Tracer) -> bool:
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]
-        below = getattr(value.interpreter, "loses_derivative", None) if isinstance(value, Tracer) else None
-        return below is not None and below(value)
+        return isinstance(value, Tracer) and value.interpreter.loses_derivative(value)
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:

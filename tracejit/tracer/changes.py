@@ -306,7 +306,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarra
 
 def _made_at(x: Tracer) -> Location | None:
     """Where an operation made a traced array."""
-    producer = getattr(x.interpreter, "made_by", lambda _: None)(x)
+    producer = x.interpreter.made_by(x)
     return None if producer is None else producer.location
 
 

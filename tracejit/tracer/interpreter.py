@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import aval_of
-from tracejit.support.errors import LeakedTracerError, TracejitError
+from tracejit.support.errors import LeakedTracerError, Restart, TracejitError
 from tracejit.support.source import user_location
 
 if TYPE_CHECKING:
+    from tracejit.ir.jaxpr import Equation
     from tracejit.tracer.failures import Failures
     from tracejit.tracer.tracer import Tracer
 
@@ -42,6 +44,8 @@ class Interpreter:
     certain = True  # what is traced runs, if what is around it does; a branch may not
     partial = False  # records only operations on its own tracers
     failures: Failures | None = None
+    keeps_refusals = False  # what is refused while it traces is raised at its end, should the function catch it
+    refused: TracejitError | Restart | None = None
 
     def __init__(self, parent: Interpreter | None) -> None:
         self.parent = parent
@@ -67,6 +71,34 @@ class Interpreter:
     def write(self, cell: Any, value: Any) -> None:
         """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
         cell.store(self, value)
+
+    # -- what it can tell of its tracers --------------------------------------------------------------------------------------------
+    def concrete(self, tracer: Tracer) -> Any:
+        """The value, where it is known, else None."""
+        return None
+
+    def made_here(self, tracer: Tracer) -> Any:
+        """The value, where it follows from nothing but arrays which the trace made, else None."""
+        return None
+
+    def made_by(self, tracer: Tracer) -> Equation | None:
+        """The equation that made the value."""
+        return None
+
+    def value_range(self, tracer: Tracer) -> Range:
+        """Between which numbers the elements lie, if they are integers."""
+        return ANYTHING
+
+    def same_value(self, x: Tracer, y: Tracer) -> bool:
+        """Whether two of them certainly have the same elements."""
+        return False
+
+    def loses_derivative(self, tracer: Tracer) -> bool:
+        """Whether a Python number made of the value would silently drop its derivative."""
+        return False
+
+    def need_value(self, tracer: Tracer) -> None:
+        """Python asks for a value: begin the trace again with it, if it can be had."""
 
 
 def surely_runs() -> bool:

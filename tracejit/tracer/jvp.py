@@ -42,8 +42,7 @@ class JVPInterpreter(Transformation):
     def loses_derivative(self, tracer: Tracer) -> bool:
         """Whether a Python number made of this value would silently drop its derivative."""
         primal, tangent = tracer.value
-        below = getattr(primal.interpreter, "loses_derivative", None) if isinstance(primal, Tracer) else None
-        return tangent is not None or (below is not None and below(primal))
+        return tangent is not None or (isinstance(primal, Tracer) and primal.interpreter.loses_derivative(primal))
 
 
 def jvp(

@@ -11,7 +11,7 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import DimDependent, ShapedArray, aval_of
-from tracejit.support.errors import LeakedTracerError, Restart, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once
 from tracejit.tracer.failures import Site
@@ -53,6 +53,7 @@ class StageInterpreter(Interpreter):
 
     name = "jit"
     is_part = True
+    keeps_refusals = True
 
     def __init__(self, parent: Interpreter | None, *, partial: bool = False, specialise: Callable[[Var], int | None] | None = None) -> None:
         super().__init__(parent)
@@ -63,7 +64,6 @@ class StageInterpreter(Interpreter):
         self.constants: list[Any] = []
         self.captured_cells: dict[int, tuple[Tracer, Var]] = {}
         self.partial = partial
-        self.refused: TracejitError | Restart | None = None  # raised once the traced function has returned
         self.cells: dict[int, tuple[Tracer, Any]] = {}  # outer cells written inside: id -> (cell, value here)
         self.first_writes: dict[int, int] = {}  # cell of this trace -> how many equations came before its first change
         self._specialise = specialise

@@ -276,23 +276,21 @@ class Tracer:
     # -- no concrete value --------------------------------------------------------------------------------------------------------
     def concrete(self) -> Any:
         """The concrete value if this interpreter knows it, else None."""
-        return getattr(self.interpreter, "concrete", lambda t: None)(self)
+        return self.interpreter.concrete(self)
 
     def known(self) -> Any:
         """The value that NumPy's functions may have for it, None if there is none or it would drop a derivative."""
-        if not self.interpreter.alive or getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+        if not self.interpreter.alive or self.interpreter.loses_derivative(self):
             return None
         return self.seen().concrete()
 
     def value_range(self) -> Range:
         """Between which numbers its elements lie, if it holds integers and the trace can tell."""
-        find = getattr(self.interpreter, "value_range", None)
-        return ANYTHING if find is None or not self.interpreter.alive else find(self)
+        return self.interpreter.value_range(self) if self.interpreter.alive else ANYTHING
 
     def made(self) -> Any:
         """Its value if it follows from nothing but arrays which the trace made, else None."""
-        find = getattr(self.interpreter, "made_here", None)
-        return None if find is None else find(self)
+        return self.interpreter.made_here(self)
 
     def _refuse(self, what: str | Callable[[Tracer, Location | None], tuple[str, str]], advice: str = "") -> NoReturn:
         if not self.interpreter.alive:
@@ -312,9 +310,8 @@ class Tracer:
 
     def ask(self) -> None:
         """Begin the trace again with the value, if it can be had: it follows from Python numbers among the arguments."""
-        need = getattr(self.interpreter, "need_value", None)
-        if need is not None and self.interpreter.alive:
-            need(self)
+        if self.interpreter.alive:
+            self.interpreter.need_value(self)
 
     def _number(self) -> Any:
         """The concrete value where a transformation computes eagerly, as in NumPy, or where it depends on no argument of a trace."""
@@ -343,7 +340,7 @@ class Tracer:
         known = self._number()
         if known is None:
             self._refuse(_float)
-        if getattr(self.interpreter, "loses_derivative", lambda t: False)(self):
+        if self.interpreter.loses_derivative(self):
             raise ConcretizationError(
                 f"float() of a value that is being differentiated ({self.aval}) would drop its derivative; "
                 "use NumPy's functions instead of math's",
@@ -434,8 +431,8 @@ def _noted(error: ConcretizationError) -> ConcretizationError:
     """An error that NumPy's arrays would not raise: the trace raises it again if the function catches it."""
     interpreter = current_interpreter()
     while interpreter is not None:
-        if getattr(interpreter, "refused", error) is None:
-            interpreter.refused = error  # type: ignore[attr-defined]
+        if interpreter.keeps_refusals and interpreter.refused is None:
+            interpreter.refused = error
             break
         interpreter = interpreter.parent
     return error

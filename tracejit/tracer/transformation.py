@@ -108,6 +108,5 @@ class Transformation(Interpreter):
     def need_value(self, tracer: Tracer) -> None:
         """Python asks for a value: a trace further out may restart with it."""
         value = tracer.value[0]
-        need = getattr(value.interpreter, "need_value", None) if isinstance(value, Tracer) else None
-        if need is not None:
-            need(value)
+        if isinstance(value, Tracer):
+            value.interpreter.need_value(value)
