@@ -4,10 +4,12 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import inspect
 import os
 import sys
 import threading
 import types
+import unittest.mock
 import warnings
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
@@ -1053,3 +1055,32 @@ def test_classes_whose_own_class_refuses_what_is_put_into_them(number: int):
     made = kind()
     assert tj.jit(lambda x: x + (made is not None) + (kind is not None))(1.0) == 3.0
     assert dict(vars(kind)) == before
+
+
+def test_classes_look_the_same_however_often_they_are_traced():
+    class Watched:
+        def get(self) -> float:
+            return 2.0
+
+        @property
+        def rate(self) -> float:
+            return 3.0
+
+        @classmethod
+        def make(cls) -> int:
+            return 1
+
+    one = Watched()
+    kinds = {name: type(value) for name, value in vars(Watched).items()}
+    for k in range(20):
+        assert tj.jit(lambda x, k=k: x * one.get() + one.rate + one.make() + k)(1.0) == 6.0 + k
+    for name, kind in kinds.items():
+        assert isinstance(vars(Watched)[name], kind), name
+    assert inspect.isfunction(vars(Watched)["get"])
+    found = {a.name: a.kind for a in inspect.classify_class_attrs(Watched)}
+    assert (found["get"], found["make"], found["rate"]) == ("method", "class method", "property")
+
+
+def test_attributes_of_mock_objects_are_followed():
+    mock = unittest.mock.Mock(k=2.0, w=np.ones(3))
+    follows(lambda x: x * mock.k + mock.w, lambda: setattr(mock, "k", 5.0), lambda: mock.w.fill(4.0))

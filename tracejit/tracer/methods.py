@@ -254,9 +254,10 @@ class ClassPatches:
             _uses[kind] = (_uses.get(kind) or 0) + 1
             _methods[kind] = _methods.get(kind, 0) + 1
             if kind not in _readers:
-                _hooks[kind] = dict.fromkeys(_FOREIGN_HOOKS, MISSING)
-                for name, hook in _FOREIGN_HOOKS.items():
-                    _put(kind, name, hook(getattr(kind, name), self.attributes))
+                plain = {name: getattr(kind, name) for name in _FOREIGN_HOOKS if _is_plain(kind, name)}
+                _hooks[kind] = dict.fromkeys(plain, MISSING)
+                for name, original in plain.items():
+                    _put(kind, name, _FOREIGN_HOOKS[name](original, self.attributes))
             _readers[kind] = _readers.get(kind, 0) + 1
             self._classes[kind] = True
 
@@ -327,7 +328,7 @@ def _can_be_watched(kind: type) -> bool:
     """Whether a class is written in Python, with objects that have attributes and are read in the usual way."""
     return (
         kind.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP
-        and all(type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind) for name in _FOREIGN_HOOKS)
+        and _is_plain(kind, "__getattribute__")
         and holds_attributes(kind)
         and not isinstance(kind, EnumMeta)
         and (
@@ -335,6 +336,11 @@ def _can_be_watched(kind: type) -> bool:
             or module_of(kind).startswith("numpy.polynomial.")
         )
     )
+
+
+def _is_plain(kind: type, name: str) -> bool:
+    """Whether a class does something with attributes in the usual way."""
+    return type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind)
 
 
 def holds_attributes(kind: type) -> bool:
