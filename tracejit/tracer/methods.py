@@ -98,10 +98,6 @@ class _Member(StandIn):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self._target(instance, owner).__get__(instance, owner)
 
-    def __call__(self, descriptor: Any, *place: Any) -> Any:
-        """CPython calls a class's `__get__` as it lies there, without asking for the bound method."""
-        return self._target(descriptor, None)(descriptor, *place)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
 
@@ -111,6 +107,16 @@ class _Member(StandIn):
 
 def _same(x: Any) -> Any:
     return x
+
+
+class _Called(_Member):
+    """Stands in a class for what can be called as it lies there."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """CPython calls a class's `__get__` so, without asking for the bound method."""
+        return self._target(args[0] if args else None, None)(*args, **kwargs)
 
 
 class _Data(_Member):
@@ -226,7 +232,7 @@ class ClassPatches:
         data = self.with_attributes
         for name, held in list(vars(kind).items()):
             if type(held) in _KINDS and _is_redirected(name, held):
-                made = _DataMember if isinstance(held, property) else _Member
+                made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
                 _put(kind, name, made(held, kind, name, self.attributes))
             elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _is_of_c(kind)):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
