@@ -4,10 +4,12 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import inspect
 import os
 import sys
 import threading
 import types
+import unittest.mock
 import warnings
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
@@ -1053,3 +1055,83 @@ def test_classes_whose_own_class_refuses_what_is_put_into_them(number: int):
     made = kind()
     assert tj.jit(lambda x: x + (made is not None) + (kind is not None))(1.0) == 3.0
     assert dict(vars(kind)) == before
+
+
+def test_classes_look_the_same_however_often_they_are_traced():
+    class Watched:
+        def get(self) -> float:
+            return 2.0
+
+        @property
+        def rate(self) -> float:
+            return 3.0
+
+        @classmethod
+        def make(cls) -> int:
+            return 1
+
+    one = Watched()
+    kinds = {name: type(value) for name, value in vars(Watched).items()}
+    for k in range(20):
+        assert tj.jit(lambda x, k=k: x * one.get() + one.rate + one.make() + k)(1.0) == 6.0 + k
+    for name, kind in kinds.items():
+        assert isinstance(vars(Watched)[name], kind), name
+    assert inspect.isfunction(vars(Watched)["get"])
+    found = {a.name: a.kind for a in inspect.classify_class_attrs(Watched)}
+    assert (found["get"], found["make"], found["rate"]) == ("method", "class method", "property")
+
+
+def test_attributes_of_mock_objects_are_followed():
+    mock = unittest.mock.Mock(k=2.0, w=np.ones(3))
+    follows(lambda x: x * mock.k + mock.w, lambda: setattr(mock, "k", 5.0), lambda: mock.w.fill(4.0))
+
+
+class Shelf:
+    k = 2.0
+    n = None
+    l = [1, 2]  # noqa: RUF012
+    w = np.ones(3)
+
+    def get(self) -> float:
+        return 1.0
+
+    @property
+    def p(self) -> float:
+        return 3.0
+
+
+def test_what_a_class_holds_is_what_it_holds():
+    def counted(held: Any) -> list[Any]:
+        return [
+            sum(v for v in held.values() if isinstance(v, float)), held["n"] is None, len(held["l"]),
+            sum(isinstance(v, property) for v in held.values()), [k for k, v in held.items() if k[:1] != "_" and not callable(v)],
+            len(held), "__getattribute__" in held,
+        ]  # fmt: skip
+
+    want = counted(vars(Shelf))
+    found: list[Any] = []
+
+    def f(x):
+        found.append(counted(vars(Shelf)))
+        found.append(counted(Shelf.__dict__))
+        return x * vars(Shelf)["k"] + Shelf.__dict__["w"]
+
+    tj.jit(f)(X)
+    assert found
+    assert found == [want] * len(found)
+    follows(
+        lambda x: x * vars(Shelf)["k"] + Shelf.__dict__["w"] + vars(Shelf)["get"](None),
+        lambda: setattr(Shelf, "k", 5.0),
+        lambda: Shelf.w.fill(4.0),
+        lambda: setattr(Shelf, "w", np.full(3, 7.0)),
+        lambda: setattr(Shelf, "get", lambda self: 9.0),
+    )
+    keep: dict[str, Any] = {}
+
+    def kept(x):
+        keep.update({k: v for k, v in vars(Shelf).items() if k in ("k", "l")})
+        return x
+
+    tj.jit(kept)(X)
+    assert keep == {"k": 5.0, "l": [1, 2]}
+    assert type(keep["k"]) is float

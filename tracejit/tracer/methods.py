@@ -98,10 +98,6 @@ class _Member(StandIn):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self._target(instance, owner).__get__(instance, owner)
 
-    def __call__(self, descriptor: Any, *place: Any) -> Any:
-        """CPython calls a class's `__get__` as it lies there, without asking for the bound method."""
-        return self._target(descriptor, None)(descriptor, *place)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
 
@@ -111,6 +107,16 @@ class _Member(StandIn):
 
 def _same(x: Any) -> Any:
     return x
+
+
+class _Called(_Member):
+    """Stands in a class for what can be called as it lies there."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """CPython calls a class's `__get__` so, without asking for the bound method."""
+        return self._target(args[0] if args else None, None)(*args, **kwargs)
 
 
 class _Data(_Member):
@@ -226,7 +232,7 @@ class ClassPatches:
         data = self.with_attributes
         for name, held in list(vars(kind).items()):
             if type(held) in _KINDS and _is_redirected(name, held):
-                made = _DataMember if isinstance(held, property) else _Member
+                made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
                 _put(kind, name, made(held, kind, name, self.attributes))
             elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _is_of_c(kind)):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
@@ -254,9 +260,10 @@ class ClassPatches:
             _uses[kind] = (_uses.get(kind) or 0) + 1
             _methods[kind] = _methods.get(kind, 0) + 1
             if kind not in _readers:
-                _hooks[kind] = dict.fromkeys(_FOREIGN_HOOKS, MISSING)
-                for name, hook in _FOREIGN_HOOKS.items():
-                    _put(kind, name, hook(getattr(kind, name), self.attributes))
+                plain = {name: getattr(kind, name) for name in _FOREIGN_HOOKS if _is_plain(kind, name)}
+                _hooks[kind] = dict.fromkeys(plain, MISSING)
+                for name, original in plain.items():
+                    _put(kind, name, _FOREIGN_HOOKS[name](original, self.attributes))
             _readers[kind] = _readers.get(kind, 0) + 1
             self._classes[kind] = True
 
@@ -327,7 +334,7 @@ def _can_be_watched(kind: type) -> bool:
     """Whether a class is written in Python, with objects that have attributes and are read in the usual way."""
     return (
         kind.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP
-        and all(type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind) for name in _FOREIGN_HOOKS)
+        and _is_plain(kind, "__getattribute__")
         and holds_attributes(kind)
         and not isinstance(kind, EnumMeta)
         and (
@@ -335,6 +342,11 @@ def _can_be_watched(kind: type) -> bool:
             or module_of(kind).startswith("numpy.polynomial.")
         )
     )
+
+
+def _is_plain(kind: type, name: str) -> bool:
+    """Whether a class does something with attributes in the usual way."""
+    return type(getattr(kind, name)) is WrapperDescriptorType and name not in vars(kind)
 
 
 def holds_attributes(kind: type) -> bool:

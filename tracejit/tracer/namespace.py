@@ -75,9 +75,12 @@ class Namespace(dict[str, Any]):
         if value is MISSING:
             raise KeyError(name)
         if isinstance(value, type):
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
             convert = converter(value)
-            if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+            if convert is not None and called_here(frame):
                 return convert
+            if is_users_type(value) and reads_attribute(frame, "__dict__"):
+                return _ClassView(value)
         return value
 
     def substituted(self, value: Any) -> Any:
@@ -175,6 +178,23 @@ class Builtins(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._namespace.real or hasattr(builtins, str(name))
+
+
+class _ClassView:
+    """A class of the user's where a function is about to read its `__dict__`, in which other things lie while it is traced."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    @property
+    def __dict__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return vars_of(self._kind)
+
+
+vars_of: Callable[[Any], Any] = vars
+"""Set by `redirect`: what vars() gives of a class."""
 
 
 class _ObjectView:

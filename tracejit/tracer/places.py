@@ -31,6 +31,10 @@ class StandIn:
     def __init__(self, original: Any) -> None:
         self.original = original
 
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride] -- isinstance() sees what it stands for
+        return type(self.original)
+
 
 def held_by_class(kind: type, name: str) -> Any:
     """What a class and those it inherits from hold under a name, `MISSING` if none does."""

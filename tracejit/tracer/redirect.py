@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import BuiltinMethodType, CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import BuiltinMethodType, CellType, FunctionType, GetSetDescriptorType, MappingProxyType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, is_internal, user_location, warn_once
 from tracejit.support.tree import flatten, unflatten
 from tracejit.support.weak import WeakMap
+from tracejit.tracer import namespace
 from tracejit.tracer.bytecode import asks_for_booleans
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes, holds_tracer
@@ -580,6 +581,22 @@ def _note_lookup(owner: Any, name: str) -> None:
         trace.reads.reach(_substitution.original(owner).__dict__)
 
 
+def _vars(*owner: Any) -> Any:
+    """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
+    trace = _trace.get()
+    if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
+        return vars(*owner) if owner else sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+    kind: type = owner[0]
+    found: dict[str, Any] = {}
+    for name, held in (trace.patches.before.get(kind) or dict(vars(kind))).items():
+        if not isinstance(held, GetSetDescriptorType):
+            trace.reads.note(ClassPlace(kind, name), held)
+        found[name] = _substitution.value(held)
+    return MappingProxyType(found)
+
+
+REDIRECTED[id(vars)] = Redirected(vars, _vars)
+namespace.vars_of = _vars
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
 

@@ -84,21 +84,23 @@ def called_here(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_lasti in _called_loads(frame.f_code)
 
 
-def reads_attribute(frame: FrameType | None) -> bool:
-    """Whether the instruction that looks a name up does so in order to read an attribute of what it finds."""
-    return frame is not None and frame.f_lasti in _loads_of_attributes(frame.f_code)
+def reads_attribute(frame: FrameType | None, name: str = "") -> bool:
+    """Whether the instruction that looks a name up does so in order to read an attribute of what it finds: any, or one of that name."""
+    found = None if frame is None else _loads_of_attributes(frame.f_code).get(frame.f_lasti)
+    return found is not None and (not name or found == name)
 
 
 @cache
-def _loads_of_attributes(code: CodeType) -> frozenset[int]:
-    """Where the instructions are that load what an attribute is read of next."""
-    found: set[int] = set()
-    before: tuple[str, int] | None = None
-    for name, _, offset in instructions(code):
+def _loads_of_attributes(code: CodeType) -> dict[int, str]:
+    """Where the instructions are that load what an attribute is read of next, and the attribute's name."""
+    found: dict[int, str] = {}
+    before: int | None = None
+    for name, argument, offset in instructions(code):
         if before is not None and name in ("LOAD_ATTR", "LOAD_METHOD"):
-            found.update(range(before[1], offset, 2))  # a frame may stand on the caches that follow the instruction
-        before = (name, offset) if name.startswith("LOAD_") else None
-    return frozenset(found)
+            attribute = code.co_names[argument >> 1 if name == "LOAD_ATTR" and sys.version_info >= (3, 12) else argument]
+            found.update(dict.fromkeys(range(before, offset, 2), attribute))  # a frame may stand on the caches after the instruction
+        before = offset if name.startswith("LOAD_") else None
+    return found
 
 
 @cache
