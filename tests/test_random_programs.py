@@ -240,7 +240,7 @@ def loop_over_rows(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) 
 def carried(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None:
     a = number_like(x.array)
     b, n = tj.lax.fori_loop(0, 3, lambda i, c: (np.clip(c[0] * 2 - i, 0, 60).astype(a.dtype), c[1] + i), (a, 0))
-    run.push(np.asarray(b + n) if isinstance(b, np.ndarray) else b + n, x.exact)
+    run.push(np.asarray(b + n + np.int64(0)) if isinstance(b, np.ndarray) else b + n + np.int64(0), x.exact)
 
 
 def repeated(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None:
@@ -249,7 +249,7 @@ def repeated(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> Non
     if x.exact:
         b, n = tj.lax.while_loop(lambda c: c[1] < np.minimum(a.sum(), 5), lambda c: (np.minimum(c[0] + 1, 90).astype(a.dtype), c[1] + 1), (a, 0))  # noqa: E501
         run.push(b * 1, True)  # a loop that does not run gives back what it was given, which NumPy would then change in place
-        run.push(n * 1, True)
+        run.push(n + np.int64(0), True)
 
 
 def chosen(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> None:
