@@ -6,6 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tracejit.support.collector import kept
 from tracejit.support.config import config
 from tracejit.tracer.interpreter import before_tracing
 
@@ -47,9 +48,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
-    if name not in ("jit", "list_backends"):
-        import_module("tracejit.numpy")
-    found = globals()[name] = getattr(import_module(f"tracejit.{home}"), name)
+    with kept():
+        if name not in ("jit", "list_backends"):
+            import_module("tracejit.numpy")
+        found = globals()[name] = getattr(import_module(f"tracejit.{home}"), name)
     return found
 
 

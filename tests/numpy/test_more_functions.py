@@ -430,3 +430,31 @@ class Dual(np.lib.mixins.NDArrayOperatorsMixin):
 def test_arrays_give_way_to_classes_that_ask_for_it(function: Any):
     x = np.arange(3.0)
     np.testing.assert_allclose(tj.jit(function)(x), function(x), rtol=1e-15)
+
+
+class State:
+    """Of a Runge-Kutta step, as classes without protocols are written."""
+
+    def __init__(self, d: Any) -> None:
+        self.d = d
+
+    def __rmul__(self, k: Any) -> Any:
+        return State(self.d * k)
+
+    def __radd__(self, k: Any) -> Any:
+        return State(self.d + k)
+
+
+@pytest.mark.parametrize("function", [
+    lambda h, x: (h * State(x)).d, lambda h, x: (h / 2 * State(x)).d, lambda h, x: (x.sum() * State(x)).d, lambda h, x: (h + State(x)).d,
+    lambda h, x: x if h == State(x) else x * 2, lambda h, x: x if h != State(x) else x * 2, lambda h, x: (x[0] * State(x)).d,
+])  # fmt: skip
+def test_numbers_leave_operands_to_classes_that_know_them(function: Any):
+    x = np.ones(2) * 3
+    np.testing.assert_allclose(tj.jit(function)(2.0, x), function(2.0, x), rtol=1e-15)
+
+
+def test_a_number_and_an_object_that_knows_none():
+    for f in (lambda h, x: h + object(), tj.jit(lambda h, x: h + object())):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            f(2.0, np.ones(2))

@@ -14,6 +14,7 @@ from tracejit.api.options import Options
 from tracejit.api.signature import CallSignature, leaf_path, signature_of
 from tracejit.api.tracing import trace_call
 from tracejit.ir.types import DimDependent
+from tracejit.support.collector import first_call
 from tracejit.support.config import config
 from tracejit.support.nodes import define, evolve, field, frozen
 from tracejit.support.source import Location
@@ -99,7 +100,10 @@ class Versions:
             asked = len(self.static), len(self.strided)
             signature, values, leaves = signature_of(self.function, args, kwargs, frozenset(self.static), frozenset(self.strided))
             signature = evolve(signature, aliases=aliases) if aliases else signature
-            version = self._current(self.versions.get(signature) or self._symbolic(signature)) or self._compile(signature)
+            version = self._current(self.versions.get(signature) or self._symbolic(signature))
+            if version is None:
+                with first_call():
+                    version = self._compile(signature)
             if version is not None and (len(self.static), len(self.strided)) == asked:
                 return version, values, leaves
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from reprlib import recursive_repr
-from types import FunctionType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 from tracejit.support.errors import Restart
@@ -179,11 +179,13 @@ def _compiled_init(cls: type) -> Callable[..., None]:
     scope: dict[str, Any] = {"NOTHING": _NOTHING}
     parameters: list[str] = []
     lines: list[str] = []
+    names: list[str] = []
     for n, f in enumerate(fields_of(cls)):
-        given = f.alias
+        given = f"field{n}"
         scope |= {f"set{n}": getattr(cls, f.name).__set__, f"default{n}": f.default, f"factory{n}": f.factory, f"convert{n}": f.converter}
         if f.init:
             optional = f.default is not _NOTHING or f.factory
+            names.append(f.alias)
             parameters.append(f"{given}=default{n}" if optional else given)
         if f.factory:
             given = f"factory{n}() if {given} is NOTHING else {given}" if f.init else f"factory{n}()"
@@ -191,10 +193,18 @@ def _compiled_init(cls: type) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines.append("    self.__post_init__()")
     text = f"def __init__({', '.join(['self', *parameters])}):\n" + "\n".join(lines or ["    pass"])
-    exec(compile(text, f"<fields of {cls.__module__}.{cls.__qualname__}>", "exec"), scope)
-    init: FunctionType = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
+    code = _CODES.get(text)  # classes of as many fields have it in common, but for the names
+    if code is None:
+        code = _CODES[text] = compile(text, "<fields>", "exec")
+    exec(code, scope)
+    made: FunctionType = scope["__init__"]
+    where = {"co_filename": f"<fields of {cls.__module__}.{cls.__qualname__}>", "co_varnames": ("self", *names)}
+    made.__code__ = made.__code__.replace(**where)  # type: ignore[arg-type]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
+
+
+_CODES: dict[str, CodeType] = {}
 
 
 def _refuse(self: Any, name: str, *_: Any) -> None:

@@ -693,8 +693,8 @@ def _is_sequence_operation(x: Tracer, other: Any) -> bool:
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray, Tracer})
 
 
-def _gives_way(other: Any) -> bool:
-    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do.
+def _gives_way(x: Tracer, other: Any) -> bool:
+    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do, and numbers with all that is none.
 
     Source: NumPy's binop_override.h: `__array_ufunc__` if the class has one, else a greater `__array_priority__`.
     """
@@ -702,6 +702,8 @@ def _gives_way(other: Any) -> bool:
     if kind in _ARRAYS or isinstance(other, (np.ndarray, np.generic)) or kind.__module__.startswith("tracejit."):
         return False
     if hasattr(kind, "__array_ufunc__"):
+        return True
+    if x.is_scalar and not hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__"):
         return True
     priority = getattr(kind, "__array_priority__", 0)
     return isinstance(priority, (int, float)) and priority > 0
@@ -756,7 +758,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or modulo or _is_sequence_operation(self, other) or _gives_way(other):
+        if function is None or modulo or _is_sequence_operation(self, other) or _gives_way(self, other):
             return NotImplemented
         if name in _COMPARISONS and _is_no_number(self, other):
             return NotImplemented
@@ -768,7 +770,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = OPERATORS.get(name)
-        if function is None or _is_sequence_operation(self, other) or _gives_way(other):
+        if function is None or _is_sequence_operation(self, other) or _gives_way(self, other):
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
