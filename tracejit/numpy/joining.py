@@ -204,6 +204,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if isinstance(repeats, Dim):
         return _repeat_each(x, k, repeats)
     counts = static_array(repeats, "np.repeat's counts")
+    counts = counts.astype(np.int64) if isinstance(repeats, (list, tuple, range)) and not counts.size else counts
     if counts.dtype.kind not in "iub" or counts.ndim > 1:
         raise reject(f"np.repeat's counts are integers, one or one for each element, not {counts.dtype} of shape {counts.shape}")
     if (counts < 0).any():

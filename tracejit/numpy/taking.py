@@ -38,6 +38,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     k = axis_index(axis, aval(x).ndim)
     n = aval(x).shape[k]
     places = array_of(indices)
+    if isinstance(indices, (list, tuple, range)) and not aval(places).size:  # NumPy takes it for float64, and lets it pass
+        places = np.zeros(aval(places).shape, np.int64)
     if aval(places).dtype.kind not in "iub":
         raise DtypeError(f"np.take: {aval(places)} is not an index", location=user_location())
     if mode == "clip":
