@@ -14,6 +14,7 @@ from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import prepare
 from tracejit.tracer.tracer import handed_out
 
@@ -24,7 +25,7 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it: what it gives is never an operand or a view of one, so a write into the one leaves the other alone."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: ArrayLike, **kwargs: Any) -> Result:
         result = handed_out(function, *args, **kwargs)
         if type(result) is np.ndarray and (result.base is not None or not result.flags.writeable or any(result is x for x in args)):
             return np.array(result)

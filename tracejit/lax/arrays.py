@@ -12,6 +12,7 @@ from tracejit.ir.types import Dim, Extent, Shape
 from tracejit.lax.operands import array, aval, axis_of, operands, reject
 from tracejit.primitives import contraction, creation, indexing, shape as p
 from tracejit.support.dtypes import canonical, weak_kind
+from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _shape(sizes: Any) -> Shape:
+def _shape(sizes: ShapeLike) -> Shape:
     given: Sequence[Any] = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
     out = tuple([n if isinstance(n, Dim) else int(n) for n in given])
     if any(isinstance(n, int) and n < 0 for n in out):
@@ -29,7 +30,7 @@ def _shape(sizes: Any) -> Shape:
     return out
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Result:
     """An array filled with a scalar."""
     value = canonical(dtype).type(fill_value) if dtype is not None and weak_kind(fill_value) is not None else array(fill_value)
     if dtype is not None:
@@ -39,36 +40,36 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     return creation.full(_shape(shape), value)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike = None) -> Result:
     """An array filled with a scalar, with x's shape and dtype unless given."""
     have = aval(array(x))
     return full(have.shape if shape is None else shape, fill_value, have.dtype if dtype is None else dtype)
 
 
-def iota(dtype: Any, size: Any) -> Any:
+def iota(dtype: DTypeLike, size: ArrayLike) -> Result:
     """0, 1, ..., size - 1."""
     return creation.iota(_shape(size), 0, canonical(dtype))
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int) -> Result:
     """0, 1, 2, ... along one axis of `shape`."""
     sizes = _shape(shape)
     return creation.iota(sizes, axis_of(dimension, len(sizes)), canonical(dtype))
 
 
-def broadcast(operand: Any, sizes: Any) -> Any:
+def broadcast(operand: ArrayLike, sizes: ShapeLike) -> Result:
     """The operand repeated along new leading axes."""
     x = array(operand)
     have, lead = aval(x).shape, _shape(sizes)
     return p.broadcast_in_dim(x, (*lead, *have), tuple(builtins.range(len(lead), len(lead) + len(have))))
 
 
-def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int]) -> Result:
     """The operand spread to `shape`, its axis k becoming axis broadcast_dimensions[k]."""
     return p.broadcast_in_dim(array(operand), _shape(shape), tuple(int(d) for d in broadcast_dimensions))
 
 
-def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
+def reshape(operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None) -> Result:
     """The same elements under another shape, after a transpose by `dimensions`."""
     x = array(operand)
     if dimensions is not None:
@@ -76,7 +77,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     return p.reshape(x, _shape(new_sizes))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Result:
     """A run of axes joined into one."""
     x = array(operand)
     have = aval(x).shape
@@ -87,7 +88,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return p.reshape(x, (*have[:first], size, *have[end:]))
 
 
-def expand_dims(array_: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
     """New axes of extent 1 at the places `dimensions` of the result."""
     x = array(array_)
     rank = aval(x).ndim + len(dimensions)
@@ -96,7 +97,7 @@ def expand_dims(array_: Any, dimensions: Sequence[int]) -> Any:
     return p.reshape(x, tuple([1 if d in places else next(rest) for d in builtins.range(rank)]))
 
 
-def squeeze(array_: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
     """Without the given axes, which are of extent 1."""
     x = array(array_)
     have = aval(x).shape
@@ -107,7 +108,7 @@ def squeeze(array_: Any, dimensions: Sequence[int]) -> Any:
     return p.reshape(x, tuple([n for d, n in enumerate(have) if d not in gone]))
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Result:
     """Axis k of the result is axis permutation[k] of the operand."""
     x = array(operand)
     perm = tuple(axis_of(d, aval(x).ndim) for d in permutation)
@@ -116,14 +117,14 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return p.transpose(x, perm)
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Result:
     """Elements in the opposite order along axes."""
     x = array(operand)
     axes = tuple(axis_of(d, aval(x).ndim) for d in dimensions)
     return p.reverse(x, axes) if axes else x
 
 
-def concatenate(operands_: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands_: Sequence[ArrayLike], dimension: int) -> Result:
     """Arrays one after the other along an axis."""
     xs = operands("concatenate", *operands_)
     if not xs:
@@ -131,7 +132,7 @@ def concatenate(operands_: Sequence[Any], dimension: int) -> Any:
     return p.concatenate(xs, axis_of(dimension, aval(xs[0]).ndim))
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Any, Any, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[ArrayLike, ArrayLike, int]]) -> Result:
     """The operand with (low, high, interior) elements of a value before, after and between; negative ones cut."""
     x, value = operands("pad", operand, padding_value)
     have = aval(x).shape
@@ -161,7 +162,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Any, An
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------------------------
-def slice(operand: Any, start_indices: Sequence[Any], limit_indices: Sequence[Any], strides: Sequence[int] | None = None) -> Any:
+def slice(
+    operand: ArrayLike, start_indices: Sequence[ArrayLike], limit_indices: Sequence[ShapeLike], strides: Sequence[int] | None = None
+) -> Result:
     """Elements from start up to limit with a stride along each axis, all known while tracing."""
     x = array(operand)
     have = aval(x).shape
@@ -176,7 +179,7 @@ def slice(operand: Any, start_indices: Sequence[Any], limit_indices: Sequence[An
     return p.slice_array(x, tuple(start_indices), tuple(counts), steps)
 
 
-def slice_in_dim(operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(operand: ArrayLike, start_index: ArrayLike, limit_index: ArrayLike, stride: int = 1, axis: int = 0) -> Result:
     """`slice` of one axis; negative places count from its end."""
     x = array(operand)
     have = aval(x).shape
@@ -190,7 +193,7 @@ def slice_in_dim(operand: Any, start_index: Any, limit_index: Any, stride: int =
     return slice(x, starts, limits, tuple([stride if d == k else 1 for d in builtins.range(len(have))]))
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Result:
     """One element of an axis."""
     x = array(operand)
     k = axis_of(axis, aval(x).ndim)
@@ -200,14 +203,14 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return out if keepdims else squeeze(out, (k,))
 
 
-def _starts(start_indices: Any, rank: int) -> list[Any]:
+def _starts(start_indices: ArrayLike, rank: int) -> list[Result]:
     given = [start_indices[n] for n in builtins.range(rank)] if hasattr(start_indices, "shape") else list(start_indices)
     if len(given) != rank:
         raise reject(f"{len(given)} start indices for an array of rank {rank}")
     return [np.int64(s) if weak_kind(s) is not None else array(s) for s in given]
 
 
-def _wrapped(start: Any, n: Extent) -> Any:
+def _wrapped(start: ArrayLike, n: Extent) -> Result:
     """Negative starts count from the end, as in JAX."""
     from tracejit.primitives.elementwise import add, convert, select
 
@@ -219,7 +222,7 @@ def _wrapped(start: Any, n: Extent) -> Any:
     return select(bind(Lt(), x, np.int64(0)), add(x, creation.extent_value(n, np.int64)), x)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Any) -> Any:
+def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike, slice_sizes: ShapeLike) -> Result:
     """A block of known size from computed starts, clamped so that all of it lies inside."""
     x = array(operand)
     have = aval(x).shape
@@ -227,7 +230,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Any) -> Any:
     return indexing.dynamic_slice(x, starts, _shape(slice_sizes))
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Any, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: ArrayLike, axis: int = 0) -> Result:
     """`dynamic_slice` of one axis."""
     x = array(operand)
     have = aval(x).shape
@@ -237,13 +240,13 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Any, axis: 
     return dynamic_slice(x, starts, tuple([slice_size if d == k else n for d, n in enumerate(have)]))
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(operand: ArrayLike, index: IndexLike, axis: int = 0, keepdims: bool = True) -> Result:
     """The element of an axis at a computed place."""
     out = dynamic_slice_in_dim(operand, index, 1, axis)
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike) -> Result:
     """The operand with a block written at computed starts, clamped so that all of it lies inside."""
     x, block = operands("dynamic_update_slice", operand, update)
     have = aval(x).shape
@@ -251,7 +254,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     return indexing.dynamic_update_slice(x, block, starts)
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Result:
     """`dynamic_update_slice` along one axis."""
     x = array(operand)
     starts: list[Any] = [0] * aval(x).ndim
@@ -259,7 +262,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     return dynamic_update_slice(x, update, starts)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int) -> Result:
     """The operand with the element of an axis at a computed place replaced."""
     x, block = operands("dynamic_update_index_in_dim", operand, update)
     k = axis_of(axis, aval(x).ndim)
@@ -270,7 +273,9 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
 
 
 # -- products ---------------------------------------------------------------------------------------------------------------------------
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot_general(
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Result:
     """Sums of products over pairs of axes.
 
     dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free of rhs].
@@ -285,7 +290,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
     return contraction.dot_general(x, y, contract, batch)
 
 
-def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: DTypeLike = None) -> Result:
     """The product of vectors or matrices."""
     x, y = operands("dot", lhs, rhs)
     if not (1 <= aval(x).ndim <= 2 and 1 <= aval(y).ndim <= 2):

@@ -12,6 +12,7 @@ from tracejit.primitives import elementwise as p
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
@@ -24,10 +25,10 @@ __all__ = [
 
 
 def _named(name: str, primitive: p.Elementwise, arity: int) -> Callable[..., Any]:
-    def unary(x: Any) -> Any:
+    def unary(x: ArrayLike) -> Result:
         return bind(primitive, *operands(name, x))
 
-    def binary(x: Any, y: Any) -> Any:
+    def binary(x: ArrayLike, y: ArrayLike) -> Result:
         return bind(primitive, *spread(operands(name, x, y)))
 
     function = unary if arity == 1 else binary
@@ -80,12 +81,12 @@ _shift_right = _named("shift_right", p.ShiftRight(), 2)
 _power = _named("pow", p.Power(), 2)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Result:
     """x ** y."""
     return _power(x, y)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Result:
     """x / y; integers are divided towards zero, by zero gives 0."""
     a, b = spread(operands("div", x, y))
     if aval(a).dtype.kind == "f":
@@ -96,7 +97,7 @@ def div(x: Any, y: Any) -> Any:
     return add(quotient, p.select(bitwise_and(apart, ne(rest, zero)), one, zero))
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Result:
     """What is left of x after division towards zero, with the sign of x.   Source: C's fmod and %."""
     a, b = spread(operands("rem", x, y))
     if aval(a).dtype.kind in "bu":
@@ -109,11 +110,11 @@ def rem(x: Any, y: Any) -> Any:
     return p.select(lt(a, zero), rest, neg(rest))
 
 
-def _scalar(x: Any, value: Any) -> Any:
+def _scalar(x: ArrayLike, value: ArrayLike) -> Result:
     return aval(x).dtype.type(value)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Result:
     """x to a constant integer power, by repeated squaring.
 
     Raises: DtypeError for a negative power of an integer.
@@ -135,30 +136,30 @@ def integer_pow(x: Any, y: int) -> Any:
     return reciprocal(result) if y < 0 else result
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Result:
     """x * x"""
     (a,) = operands("square", x)
     return mul(a, a)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Result:
     """1 / x"""
     (a,) = operands("reciprocal", x)
     return bind(p.Div(), _scalar(a, 1), a)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: ArrayLike) -> Result:
     """1 / sqrt(x)"""
     return reciprocal(sqrt(x))
 
 
-def logistic(x: Any) -> Any:
+def logistic(x: ArrayLike) -> Result:
     """1 / (1 + exp(-x))"""
     (a,) = operands("logistic", x)
     return reciprocal(add(_scalar(a, 1), exp(neg(a))))
 
 
-def round(x: Any, rounding_method: int = 0) -> Any:
+def round(x: ArrayLike, rounding_method: int = 0) -> Result:
     """Rounded to an integer: halves away from zero (0), or to even (1)."""
     (a,) = operands("round", x)
     if rounding_method == 1:
@@ -169,7 +170,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     return p.select(far, add(whole, sign(a)), whole)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Result:
     """x shifted right; the sign fills the left."""
     a, b = operands("shift_right_arithmetic", x, y)
     if aval(a).dtype.kind != "u":
@@ -178,7 +179,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return p.convert(_shift_right(p.convert(a, signed), p.convert(b, signed)), aval(a).dtype)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Result:
     """x shifted right; zeros fill the left."""
     a, b = operands("shift_right_logical", x, y)
     if aval(a).dtype.kind == "u":
@@ -187,17 +188,17 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return p.convert(_shift_right(p.convert(a, unsigned), p.convert(b, unsigned)), aval(a).dtype)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Result:
     """operand as another dtype."""
     return p.convert(array(operand), canonical(new_dtype))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Result:
     """on_true where pred else on_false."""
     return p.select(array(pred), *operands("select", on_true, on_false))
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Result:
     """For each element the case of that number (bool: 0 or 1); numbers outside take the nearest case."""
     if not cases:
         raise reject("[select_n] needs at least one case")
@@ -212,7 +213,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return out
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Result:
     """x limited to [min, max]."""
     low, a, high = operands("clamp", min, x, max)
     return bind(p.Minimum(), bind(p.Maximum(), a, low), high)

@@ -13,6 +13,7 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
@@ -25,7 +26,7 @@ def reject(message: str) -> ShapeError:
     return ShapeError(message, location=user_location())
 
 
-def array(x: Any) -> Any:
+def array(x: ArrayLike) -> Result:
     """An operand: an array as it is, a number as one of rank 0, a list as an array."""
     if isinstance(x, Dim):
         return extent_value(x, np.int64)
@@ -34,12 +35,12 @@ def array(x: Any) -> Any:
     return np.asarray(x)
 
 
-def aval(x: Any) -> ShapedArray:
+def aval(x: ArrayLike) -> ShapedArray:
     """The shape and dtype of x."""
     return aval_of_argument(x)
 
 
-def operands(name: str, *xs: Any) -> list[Any]:
+def operands(name: str, *xs: ArrayLike) -> list[Result]:
     """Operands of one dtype.  Numbers take the arrays' dtype.
 
     Raises: DtypeError if arrays differ in dtype.
@@ -56,7 +57,7 @@ def operands(name: str, *xs: Any) -> list[Any]:
     return [_converted(x, a, dtype, name) for x, a in zip(arrays, avals, strict=True)]
 
 
-def spread(xs: list[Any]) -> list[Any]:
+def spread(xs: list[ArrayLike]) -> list[Result]:
     """Operands of one rank in one shape: axes of extent 1 are repeated.   Source: JAX's lax, which broadcasts these and no others."""
     shapes = [aval(x).shape for x in xs]
     if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):
@@ -71,13 +72,13 @@ def _common(extents: Sequence[Extent]) -> Extent:
     return first if all(same_extent(n, first) for n in extents) else next((n for n in extents if not is_one(n)), 1)
 
 
-def _repeated(x: Any, have: Shape, shape: Shape) -> Any:
+def _repeated(x: ArrayLike, have: Shape, shape: Shape) -> Result:
     if any(not same_extent(n, m) and not is_one(n) for n, m in zip(have, shape, strict=True)):
         return x  # the primitive refuses it
     return broadcast_in_dim(x, shape, tuple(range(len(shape))))
 
 
-def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:
+def _converted(x: ArrayLike, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Result:
     if not a.weak:
         return x
     if a.dtype.kind == "f" and dtype.kind in "biu":
@@ -85,7 +86,7 @@ def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:
     return OPERATORS.to_dtype(x, dtype)
 
 
-def axis_of(axis: Any, rank: int) -> int:
+def axis_of(axis: AxisLike, rank: int) -> int:
     """An axis as a non-negative integer.  Raises ShapeError if there is none."""
     k = int(axis)
     if not -rank <= k < rank:

@@ -13,6 +13,7 @@ from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 
 
 def _reduction(name: str, fold: Callable[..., Any], truth: bool = False) -> Callable[..., Any]:
-    def function(operand: Any, axes: Sequence[int]) -> Any:
+    def function(operand: ArrayLike, axes: Sequence[int]) -> Result:
         x = array(operand)
         if truth and aval(x).dtype != np.bool_:
             raise DtypeError(f"[{name}] takes bool, not {aval(x)}", location=user_location())
@@ -42,7 +43,7 @@ reduce_or = _reduction("reduce_or", p.reduce_max, truth=True)
 
 
 def _running(name: str) -> Callable[..., Any]:
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Result:
         x = array(operand)
         return p.cumulative(name, x, axis_of(axis, aval(x).ndim), reverse)
 
@@ -54,13 +55,13 @@ def _running(name: str) -> Callable[..., Any]:
 cumsum, cumprod, cummax, cummin = (_running(name) for name in ("cumsum", "cumprod", "cummax", "cummin"))
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int64) -> Result:
     """The place of the first maximum along an axis."""
     x = array(operand)
     return convert(bind(p.ArgMax(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int64) -> Result:
     """The place of the first minimum along an axis."""
     x = array(operand)
     return convert(bind(p.ArgMin(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))

@@ -49,6 +49,7 @@ from tracejit.numpy.selecting import result_type_of as result_type  # noqa: F401
 from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.tracer import handed_out
 
@@ -57,7 +58,7 @@ def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it: outside of a trace its results are tj.Arrays."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: ArrayLike, **kwargs: Any) -> Result:
         result = handed_out(function, *args, **kwargs)
         return own(result, args, kwargs) if current_interpreter() is eager else result
 

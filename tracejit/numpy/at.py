@@ -16,6 +16,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import METHODS, UFUNCS, Tracer
 
@@ -30,7 +31,7 @@ class At:
 
     array: Any
 
-    def __getitem__(self, index: Any) -> IndexedAt:
+    def __getitem__(self, index: IndexLike) -> IndexedAt:
         return IndexedAt(self.array, _plain(index))
 
     def __repr__(self) -> str:
@@ -49,11 +50,11 @@ class IndexedAt:
     index: Any
     checked: bool = False  # traced indices out of range are an error
 
-    def get(self) -> Any:
+    def get(self) -> Result:
         """x[index]"""
         return getitem(self.array, self.index, self.checked) if isinstance(self.array, Tracer) else self.array[self.index]
 
-    def set(self, values: Any) -> Any:
+    def set(self, values: ArrayLike) -> Result:
         """x with x[index] replaced."""
         x = self.array
         mask = single_mask(self.index, aval(x)) if isinstance(values, Selection) else None
@@ -67,41 +68,41 @@ class IndexedAt:
             return scattered(x, expanded(self.index, aval(x).ndim), value, "set", self.checked)
         return updated(x, self.index, value, self.checked)
 
-    def add(self, values: Any) -> Any:
+    def add(self, values: ArrayLike) -> Result:
         """x with values added to x[index]."""
         return self._combined("add", u.add, values)
 
-    def subtract(self, values: Any) -> Any:
+    def subtract(self, values: ArrayLike) -> Result:
         """x with values subtracted from x[index]."""
         return self._combined("subtract", u.subtract, values)
 
-    def multiply(self, values: Any) -> Any:
+    def multiply(self, values: ArrayLike) -> Result:
         """x with x[index] multiplied."""
         return self._combined("multiply", u.multiply, values)
 
     mul = multiply
 
-    def divide(self, values: Any) -> Any:
+    def divide(self, values: ArrayLike) -> Result:
         """x with x[index] divided."""
         return self._combined("divide", u.divide, values)
 
-    def power(self, values: Any) -> Any:
+    def power(self, values: ArrayLike) -> Result:
         """x with x[index] raised to a power."""
         return self._combined("power", u.power, values)
 
-    def min(self, values: Any) -> Any:
+    def min(self, values: ArrayLike) -> Result:
         """x with x[index] replaced by values where those are smaller."""
         return self._combined("min", u.minimum, values)
 
-    def max(self, values: Any) -> Any:
+    def max(self, values: ArrayLike) -> Result:
         """x with x[index] replaced by values where those are greater."""
         return self._combined("max", u.maximum, values)
 
-    def apply(self, function: Callable[[Any], Any]) -> Any:
+    def apply(self, function: Callable[[Any], Any]) -> Result:
         """x with x[index] replaced by function(x[index])."""
         return self._combined("apply", lambda part, _: function(part), 0)
 
-    def _combined(self, name: str, combine: Callable[[Any, Any], Any], values: Any) -> Any:
+    def _combined(self, name: str, combine: Callable[[Any, Any], Any], values: ArrayLike) -> Result:
         x, dtype = self.array, self.array.dtype
         mask = single_mask(self.index, aval(x))
         if mask is not None:
@@ -127,7 +128,7 @@ class IndexedAt:
         )
 
 
-def _written(x: Any, place: BasicIndex, old: Any, new: Any) -> Any:
+def _written(x: ArrayLike, place: BasicIndex, old: ArrayLike, new: ArrayLike) -> Result:
     """x with new values at the place; with the old ones where a traced integer is out of range."""
     inside: Any = None
     for start, n in zip(place.start, aval(x).shape, strict=True):
@@ -137,7 +138,7 @@ def _written(x: Any, place: BasicIndex, old: Any, new: Any) -> Any:
     return updated(x, place, new if inside is None else u.where(inside, new, old))
 
 
-def _plain(index: Any) -> Any:
+def _plain(index: IndexLike) -> Result:
     """The index with NumPy arrays in place of other arrays that are not traced."""
     if isinstance(index, tuple):
         return tuple([_plain(part) for part in index])
@@ -151,7 +152,7 @@ def _plain(index: Any) -> Any:
 def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, Any], None]:
     """`np.add.at(x, index, values)`: x changed in place, repeated indices counted."""
 
-    def function(x: Any, index: Any, values: Any) -> None:
+    def function(x: ArrayLike, index: IndexLike, values: ArrayLike) -> None:
         if not isinstance(x, Tracer):
             raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
         have = aval(as_array(values))

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.ir.types import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
 from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -35,19 +36,19 @@ def unsupported(message: str) -> UnsupportedError:
     return UnsupportedError(message, location=user_location())
 
 
-def items_of(x: Any) -> Sequence[Any]:
+def items_of(x: ArrayLike) -> Sequence[Result]:
     """The items of a sequence or vector; anything else as the only item."""
     if isinstance(x, (list, tuple)):
         return cast("Sequence[Any]", x)
     return list(x) if getattr(x, "ndim", 0) else (x,)
 
 
-def is_sequence(x: Any) -> bool:
+def is_sequence(x: ArrayLike) -> bool:
     """Whether an argument is a sequence or vector rather than one number."""
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) > 0
 
 
-def axis_index(axis: Any, rank: int, what: str = "an array") -> int:
+def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
     """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
     try:
         k = operator.index(axis)
@@ -60,7 +61,7 @@ def axis_index(axis: Any, rank: int, what: str = "an array") -> int:
     return k % rank
 
 
-def axis_list(axis: Any, rank: int, what: str = "an array") -> tuple[int, ...]:
+def axis_list(axis: AxisLike, rank: int, what: str = "an array") -> tuple[int, ...]:
     """Axes in the order given, non-negative.  Raises ShapeError for a repeated or missing one."""
     axes = tuple([axis_index(a, rank, what) for a in items_of(axis)])
     if len(set(axes)) != len(axes):
@@ -68,7 +69,7 @@ def axis_list(axis: Any, rank: int, what: str = "an array") -> tuple[int, ...]:
     return axes
 
 
-def as_extent(n: Any) -> Extent:
+def as_extent(n: ArrayLike) -> Extent:
     """An extent as an integer or a symbolic one.  Raises TracerError for a traced value, whose number is not known."""
     if isinstance(n, Dim):
         return n
@@ -80,7 +81,7 @@ def as_extent(n: Any) -> Extent:
         raise TracerError(f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()) from error
 
 
-def as_shape(shape: Any) -> Shape:
+def as_shape(shape: ShapeLike) -> Shape:
     """A shape from an integer or a sequence of them.  Raises ShapeError for a negative extent."""
     out = tuple([as_extent(n) for n in items_of(shape)])
     if any(isinstance(n, int) and n < 0 for n in out):
@@ -103,7 +104,7 @@ def known(test: Any, default: bool) -> bool:
         return default
 
 
-def static_array(x: Any, what: str) -> np.ndarray[Any, Any]:
+def static_array(x: ArrayLike, what: str) -> np.ndarray[Any, Any]:
     """Values that must be known while tracing: constants, or a number argument, which the trace then specialises on.
 
     Raises: ConcretizationError for those that follow from array arguments.
@@ -118,7 +119,7 @@ def static_array(x: Any, what: str) -> np.ndarray[Any, Any]:
         ) from error
 
 
-def static_int(x: Any, what: str) -> int:
+def static_int(x: ArrayLike, what: str) -> int:
     """An integer that must be known while tracing.  Raises TracerError for anything else."""
     try:
         return operator.index(static_array(x, what)[()])

@@ -22,6 +22,7 @@ from tracejit.support.config import config
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, UNKNOWN
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
@@ -50,13 +51,15 @@ def _refuse_like(like: Any, order: Any = "C") -> None:
 
 
 # -- constants --------------------------------------------------------------------------------------------------------------------------
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def full(
+    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Result:
     """An array filled with a value, which may be traced and is broadcast."""
     _refuse_like(like, order)
     return _in_order(_filled(as_shape(shape), fill_value, dtype), order)
 
 
-def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
+def _filled(shape: Shape, value: ArrayLike, dtype: DTypeLike) -> Result:
     x = as_array(value)
     if dtype is None:
         kind = weak_kind(x)
@@ -64,7 +67,7 @@ def _filled(shape: Shape, value: Any, dtype: Any) -> Any:
     return _fresh(spread(to_dtype(x, dtype), shape))
 
 
-def _fresh(x: Any) -> Any:
+def _fresh(x: ArrayLike) -> Result:
     """An array that can be written and shares no memory."""
     if isinstance(x, Tracer):
         made = current_interpreter().fresh(x)
@@ -73,7 +76,7 @@ def _fresh(x: Any) -> Any:
     return np.array(x, order="C") if isinstance(x, (np.ndarray, np.generic)) else x
 
 
-def _in_order(x: Any, order: Any, model: Any = None) -> Any:
+def _in_order(x: ArrayLike, order: Any, model: ArrayLike = None) -> Result:
     """A new array as it lies in memory by `order`; "K" and "A" ask how `model` lies."""
     if isinstance(x, Tracer):
         x.layout = laid_out_like(x if model is None else model, x.shape, x.dtype, order)
@@ -83,11 +86,13 @@ def _in_order(x: Any, order: Any, model: Any = None) -> Any:
 
 
 def _constant(name: str, value: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def function(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    def function(shape: ShapeLike, dtype: DTypeLike = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Result:
         _refuse_like(like, order)
         return _in_order(_filled(as_shape(shape), value, dtype if dtype is not None else default_float()), order)
 
-    def function_like(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Any:
+    def function_like(
+        a: ArrayLike, dtype: DTypeLike = None, order: Any = "K", subok: bool = True, shape: ShapeLike = None, *, device: Any = None
+    ) -> Result:
         return full_like(a, value, dtype, order, subok, shape)
 
     meaning = "zeros (memory is never left uninitialised)" if name == "empty" else name
@@ -99,8 +104,15 @@ def _constant(name: str, value: int) -> tuple[Callable[..., Any], Callable[..., 
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: ShapeLike = None,
+    *,
+    device: Any = None,
+) -> Result:
     """An array filled with a value, with the shape and dtype of `a`, unless given."""
     check_order(order)
     model = as_array(a)
@@ -116,8 +128,8 @@ empty, empty_like = _constant("empty", 0)
 
 # -- conversions ------------------------------------------------------------------------------------------------------------------------
 def array(
-    object: Any,
-    dtype: Any = None,
+    object: ArrayLike,
+    dtype: DTypeLike = None,
     *,
     copy: Any = True,
     order: Any = "K",
@@ -125,13 +137,13 @@ def array(
     ndmin: int = 0,
     ndmax: int = 0,
     like: Any = None,
-) -> Any:
+) -> Result:
     """A new array from an array, a number, or nested sequences of them, traced ones included."""
     _refuse_like(like, order)
     return _uncopied(copy, object, _converted(object, dtype, ndmin, order, copy is True))
 
 
-def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name: str = "array") -> Any:
+def _converted(value: ArrayLike, dtype: DTypeLike, ndmin: int, order: Any, fresh: bool, name: str = "array") -> Result:
     """value as an array: itself where it is one of that dtype and order, unless it is to be `fresh`."""
     x = array_of(value if dtype is None else numbers_to_dtype(value, dtype))
     if isinstance(x, (np.ndarray, np.generic)):
@@ -149,32 +161,32 @@ def _converted(value: Any, dtype: Any, ndmin: int, order: Any, fresh: bool, name
     return reshaped(y, (*(1,) * (ndmin - len(have)), *have)) if len(have) < ndmin else y
 
 
-def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+def asarray(a: ArrayLike, dtype: DTypeLike = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Result:
     """An array from an array, a number, or nested sequences of them; the same one if nothing changes."""
     _refuse_like(like, order)
     return _uncopied(copy, a, _converted(a, dtype, 0, order, copy is True, "asarray"))
 
 
-def _uncopied(copy: Any, given: Any, made: Any) -> Any:
+def _uncopied(copy: Any, given: ArrayLike, made: ArrayLike) -> Result:
     """Raises: ShapeError (a ValueError) where copy=False asks for the array itself and it is another."""
     if copy is False and made is not given:
         raise reject("an array cannot be made without a copy here, as copy=False asks; leave copy= away")
     return made
 
 
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def ascontiguousarray(a: ArrayLike, dtype: DTypeLike = None, *, like: Any = None) -> Result:
     """An array of rank 1 or more in C order: itself if it is one."""
     _refuse_like(like)
     return _converted(a, dtype, 1, "C", False, "ascontiguousarray")
 
 
-def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def asfortranarray(a: ArrayLike, dtype: DTypeLike = None, *, like: Any = None) -> Result:
     """An array of rank 1 or more in Fortran's order: itself if it is one."""
     _refuse_like(like)
     return _converted(a, dtype, 1, "F", False, "asfortranarray")
 
 
-def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, like: Any = None) -> Result:
     """An array with properties: "C", "F" and "A", "W", "O", "E", which traced arrays have."""
     names = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F"}
     given = {requirements} if isinstance(requirements, str) else set(requirements or ())
@@ -185,8 +197,16 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 
 def astype(
-    x: Any, /, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *, device: Any = None
-) -> Any:
+    x: ArrayLike,
+    /,
+    dtype: DTypeLike,
+    order: Any = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    *,
+    device: Any = None,
+) -> Result:
     """x as another dtype.
 
     Raises: DtypeError if `casting` does not allow it.
@@ -208,22 +228,22 @@ def astype(
     return out
 
 
-def _copied(x: Any, order: str = "K") -> Any:
+def _copied(x: ArrayLike, order: str = "K") -> Result:
     return copy(x, order)
 
 
 # -- ranges -----------------------------------------------------------------------------------------------------------------------------
 def arange(
-    start_or_stop: Any = None,
+    start_or_stop: ArrayLike = None,
     /,
-    stop: Any = None,
-    step: Any = 1,
-    dtype: Any = None,
+    stop: ArrayLike = None,
+    step: ArrayLike = 1,
+    dtype: DTypeLike = None,
     *,
     device: Any = None,
     like: Any = None,
-    start: Any = None,
-) -> Any:
+    start: ArrayLike = None,
+) -> Result:
     """start, start + step, ... before stop; all three are known while tracing (symbolic extents with step 1 are)."""
     _refuse_like(like)
     first = start if start is not None else start_or_stop
@@ -243,7 +263,7 @@ def arange(
     return _affine_line(line)
 
 
-def _affine_line(line: np.ndarray[Any, Any]) -> Any:
+def _affine_line(line: np.ndarray[Any, Any]) -> Result:
     """A range computed where it is used instead of read, as NumPy computes it: first + k * (second - first)."""
     dtype = line.dtype
     if line.size < 2:
@@ -260,7 +280,7 @@ def _affine_line(line: np.ndarray[Any, Any]) -> Any:
     return _fresh(to_dtype(x, dtype))
 
 
-def _symbolic_range(first: Any, stop: Any, step: Any, dtype: Any) -> Any:
+def _symbolic_range(first: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: DTypeLike) -> Result:
     if not all(isinstance(n, (Dim, int, np.integer)) for n in (first, stop, step)):
         first, stop, step = [n if not isinstance(n, Dim) else int(n) for n in (first, stop, step)]
     if not isinstance(step, (int, np.integer)):
@@ -276,21 +296,21 @@ def _symbolic_range(first: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return x if isinstance(first, (int, np.integer)) and first == 0 else u.add(x, to_dtype(as_array(first), dtype))
 
 
-def _together(a: Any, b: Any) -> list[Any]:
+def _together(a: ArrayLike, b: ArrayLike) -> list[Result]:
     return broadcast([a, b], [aval(a).shape, aval(b).shape], keep_scalars=False)
 
 
 def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: ArrayLike = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
-    axis: Any = 0,
+    dtype: DTypeLike = None,
+    axis: AxisLike = 0,
     *,
     device: Any = None,
-) -> Any:
+) -> Result:
     """`num` evenly spaced values from start to stop, which may be traced arrays.
 
     Source: the order of operations of numpy.linspace, so that values agree to the last bit.
@@ -309,7 +329,7 @@ def linspace(
     k = c.iota(shape, 0, computed)
     lead = tuple(range(1, len(shape)))
 
-    def along(x: Any) -> Any:
+    def along(x: ArrayLike) -> Result:
         return p.broadcast_in_dim(x, shape, lead)
 
     if gaps <= 0:
@@ -331,7 +351,7 @@ def linspace(
     return (y, step) if retstep else y
 
 
-def _moved(y: Any, axis: Any, *operands: Any) -> Any:
+def _moved(y: ArrayLike, axis: AxisLike, *operands: ArrayLike) -> Result:
     """What is made of operands along its first axis, with that at `axis`, as it lies in memory."""
     if not axis_index(axis, aval(y).ndim):
         return y
@@ -344,13 +364,23 @@ def _moved(y: Any, axis: Any, *operands: Any) -> Any:
     return made
 
 
-def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0) -> Any:
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: ArrayLike = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike = None,
+    axis: AxisLike = 0,
+) -> Result:
     """`base` to evenly spaced powers from start to stop."""
     y = u.power(base, linspace(start, stop, num, endpoint))
     return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 
 
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0) -> Any:
+def geomspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: AxisLike = 0
+) -> Result:
     """`num` values with equal quotients from start to stop, both of one sign and not 0."""
     a, b = as_array(start), as_array(stop)
     asked = np.dtype(np.float64) if dtype is None else canonical(dtype)
@@ -371,7 +401,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
 
 
 # -- grids ------------------------------------------------------------------------------------------------------------------------------
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Result, ...]:
     """Coordinate arrays of a grid from the coordinates along each axis."""
     if indexing not in ("xy", "ij"):
         raise reject("meshgrid's indexing is 'xy' or 'ij'")
@@ -388,7 +418,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple([_copied(x, "C") for x in out] if copy else out)
 
 
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def indices(dimensions: ShapeLike, dtype: DTypeLike = int, sparse: bool = False) -> Result:
     """The index of every element along every axis: stacked, or one thin array per axis if `sparse`."""
     shape = as_shape(dimensions)
     rank = len(shape)
@@ -400,25 +430,25 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 
 
 # -- triangles and diagonals ------------------------------------------------------------------------------------------------------------
-def _below(rows: Extent, columns: Extent, k: int) -> Any:
+def _below(rows: Extent, columns: Extent, k: int) -> Result:
     """bool[rows, columns]: on or below diagonal k."""
     shape = (rows, columns)
     i = c.iota(shape, 0, np.int64)
     return u.greater_equal(i if k == 0 else u.add(i, k), c.iota(shape, 1, np.int64))
 
 
-def _diagonal_number(k: Any) -> int:
+def _diagonal_number(k: ArrayLike) -> int:
     return static_int(k, "the number of a diagonal")
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
+def tri(N: ArrayLike, M: ArrayLike = None, k: ArrayLike = 0, dtype: DTypeLike = float, *, like: Any = None) -> Result:
     """Ones on and below diagonal k, zeros above."""
     _refuse_like(like)
     rows = as_extent(N)
     return to_dtype(_below(rows, rows if M is None else as_extent(M), _diagonal_number(k)), canonical(dtype))
 
 
-def _triangle(m: Any, k: Any, below: bool) -> Any:
+def _triangle(m: ArrayLike, k: ArrayLike, below: bool) -> Result:
     x = array_of(m)
     have = aval(x)
     if have.ndim == 0:
@@ -433,17 +463,19 @@ def _triangle(m: Any, k: Any, below: bool) -> Any:
     return select(mask, x, zero) if below else select(mask, zero, x)
 
 
-def tril(m: Any, k: Any = 0) -> Any:
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Result:
     """The elements on and below diagonal k of the last two axes, zeros elsewhere."""
     return _triangle(m, k, True)
 
 
-def triu(m: Any, k: Any = 0) -> Any:
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Result:
     """The elements on and above diagonal k of the last two axes, zeros elsewhere."""
     return _triangle(m, k, False)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def eye(
+    N: ArrayLike, M: ArrayLike = None, k: ArrayLike = 0, dtype: DTypeLike = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Result:
     """Ones on diagonal k of an N x M matrix, zeros elsewhere."""
     _refuse_like(like, order)
     rows = as_extent(N)
@@ -451,17 +483,17 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C",
     return _in_order(to_dtype(table, np.dtype(dtype if dtype is not None else float)), order)
 
 
-def _on_diagonal(shape: Shape, k: int) -> Any:
+def _on_diagonal(shape: Shape, k: int) -> Result:
     i = c.iota(shape, 0, np.int64)
     return u.equal(i if k == 0 else u.add(i, k), c.iota(shape, 1, np.int64))
 
 
-def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def identity(n: ArrayLike, dtype: DTypeLike = None, *, like: Any = None) -> Result:
     """The n x n identity matrix."""
     return eye(n, dtype=dtype if dtype is not None else default_float(), like=like)
 
 
-def diag(v: Any, k: Any = 0) -> Any:
+def diag(v: ArrayLike, k: ArrayLike = 0) -> Result:
     """The diagonal k of a matrix, or the matrix that has a vector on its diagonal k."""
     x = array_of(v)
     have = aval(x)
@@ -480,12 +512,12 @@ def diag(v: Any, k: Any = 0) -> Any:
     return select(_on_diagonal((extent, extent), number), row, zero)
 
 
-def diagflat(v: Any, k: Any = 0) -> Any:
+def diagflat(v: ArrayLike, k: ArrayLike = 0) -> Result:
     """The matrix that has the elements of v, in C order, on its diagonal k."""
     return diag(ravel(v), k)
 
 
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: ArrayLike = None, increasing: bool = False) -> Result:
     """Powers of x as columns, the highest first unless `increasing`."""
     x = array_of(x)
     have = aval(x)

@@ -21,6 +21,7 @@ from tracejit.primitives.contraction import dot_general
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.layout import LAYOUTS, UNKNOWN, Layout
 from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
@@ -33,12 +34,12 @@ def _floats(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-def element_at(x: Any, n: Extent) -> Any:
+def element_at(x: ArrayLike, n: Extent) -> Result:
     """x[n]"""
     return p.reshape(part(x, 0, n, 1), aval(x).shape[1:])
 
 
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike = None, append: ArrayLike = None) -> Result:
     """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times."""
     order = as_extent(n)
     if not isinstance(order, int) or order < 0:
@@ -57,11 +58,13 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
     return x
 
 
-def _layout_of_differences(arrays: Sequence[Any], result: Tracer, a: Any, n: Any = 1, *operands: Any, **options: Any) -> Layout:
+def _layout_of_differences(
+    arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, n: ArrayLike = 1, *operands: ArrayLike, **options: Any
+) -> Layout:
     return in_order_of_operands(arrays, result) if len(arrays) == 1 else UNKNOWN
 
 
-def _end(value: Any, x: Any, k: int) -> Any:
+def _end(value: ArrayLike, x: ArrayLike, k: int) -> Result:
     if value is None:
         return None
     y = array_of(value)
@@ -69,7 +72,7 @@ def _end(value: Any, x: Any, k: int) -> Any:
     return spread(y, (*have[:k], 1, *have[k + 1 :])) if aval(y).ndim == 0 else y
 
 
-def _difference(x: Any, k: int) -> Any:
+def _difference(x: ArrayLike, k: int) -> Result:
     m = aval(x).shape[k]
     if is_zero(m) or m < 1:
         return part(x, k, 0, 0)
@@ -77,7 +80,7 @@ def _difference(x: Any, k: int) -> Any:
     return u.not_equal(late, early) if aval(x).dtype == np.bool_ else u.subtract(late, early)
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None) -> Result:
     """Differences of neighbours in the flattened array, with values before and after."""
     x = ravel(ary)
     dtype = aval(x).dtype
@@ -95,7 +98,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Any, *varargs: ArrayLike, axis: AxisLike = None, edge_order: int = 1) -> Result:
     """Second-order central differences along axes, one-sided ones of order `edge_order` at the ends.
 
     varargs: the distance of samples, or their coordinates: none, one for all axes, or one for each.  One array for one axis, else a tuple.
@@ -118,7 +121,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return out[0] if len(axes) == 1 else out
 
 
-def _slope(x: Any, k: int, h: Any, edge_order: int) -> Any:
+def _slope(x: ArrayLike, k: int, h: ArrayLike, edge_order: int) -> Result:
     n = aval(x).shape[k]
     if n < edge_order + 1:
         raise reject(f"np.gradient: axis {k} has extent {n}; edge_order {edge_order} needs at least {edge_order + 1}")
@@ -132,8 +135,8 @@ def _slope(x: Any, k: int, h: Any, edge_order: int) -> Any:
     return _coordinate_slope(x, k, n, diff(h), edge_order)
 
 
-def _uniform_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int, dtype: np.dtype[Any]) -> Any:
-    def at(i: Extent) -> Any:
+def _uniform_slope(x: ArrayLike, k: int, n: Extent, h: ArrayLike, edge_order: int, dtype: np.dtype[Any]) -> Result:
+    def at(i: Extent) -> Result:
         return part(x, k, i, 1)
 
     middle = u.divide(u.subtract(part(x, k, 2, n - 2), part(x, k, 0, n - 2)), u.multiply(2.0, h))
@@ -147,21 +150,21 @@ def _uniform_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int, dtype: np
     return concatenate([to_dtype(y, dtype) for y in (first, middle, last)], k)
 
 
-def _coordinate_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int) -> Any:
+def _coordinate_slope(x: ArrayLike, k: int, n: Extent, h: ArrayLike, edge_order: int) -> Result:
     """Differences over uneven distances h[i] = x[i + 1] - x[i]."""
     h = to_dtype(h, np.promote_types(aval(h).dtype, aval(x).dtype))
     rank = aval(x).ndim
 
-    def along(d: Any) -> Any:
+    def along(d: ArrayLike) -> Result:
         return p.reshape(d, tuple([aval(d).shape[0] if m == k else 1 for m in range(rank)]))
 
-    def at(i: Extent) -> Any:
+    def at(i: Extent) -> Result:
         return part(x, k, i, 1)
 
-    def gap(i: Extent) -> Any:
+    def gap(i: Extent) -> Result:
         return element_at(h, i)
 
-    def three(a: Any, b: Any, c: Any, i: Any, j: Any, m: Any) -> Any:
+    def three(a: ArrayLike, b: ArrayLike, c: ArrayLike, i: ArrayLike, j: ArrayLike, m: ArrayLike) -> Result:
         return u.add(u.add(u.multiply(a, i), u.multiply(b, j)), u.multiply(c, m))
 
     d1, d2 = part(h, 0, 0, n - 2), part(h, 0, 1, n - 2)
@@ -186,7 +189,7 @@ def _coordinate_slope(x: Any, k: int, n: Extent, h: Any, edge_order: int) -> Any
     return concatenate([first, middle, last], k)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: AxisLike = -1) -> Result:
     """The integral along an axis by the trapezoidal rule, over coordinates x or even steps dx."""
     values = array_of(y)
     rank = aval(values).ndim
@@ -208,7 +211,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     return r.sum(u.divide(u.multiply(steps, u.add(late, early)), 2.0), axis=k)
 
 
-def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Any:
+def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: AxisLike = -1, *, period: ArrayLike = 2 * np.pi) -> Result:
     """Angles made continuous: jumps of more than half a period are replaced by their complement."""
     x = array_of(p)
     k = axis_index(axis, aval(x).ndim)
@@ -233,7 +236,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
     return concatenate([first, to_dtype(u.add(part(x, k, 1, n - 1), total), dtype)], k)
 
 
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike) -> Result:
     """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact where those of the quotient cancel."""
     (y,) = promote(x, to=_floats)
     y = u.multiply(np.pi, y)
@@ -250,7 +253,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
 """The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
 
 
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike) -> Result:
     """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
     coefficients = array_of(p)
     have = aval(coefficients).shape
@@ -264,7 +267,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 # -- convolution ------------------------------------------------------------------------------------------------------------------------
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Result:
     """The discrete convolution of two vectors.
 
     mode: full (n + m - 1 values), same (max(n, m)), valid (max - min + 1).
@@ -279,7 +282,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return _slide(x, p.reverse(y, (0,)), mode)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Result:
     """The cross-correlation of two vectors, in the modes of `convolve`."""
     if not aval(array_of(a)).ndim or not aval(array_of(v)).ndim:
         raise reject("np.correlate takes vectors, not numbers")
@@ -290,7 +293,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return _slide(x, y, mode)
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
+def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Result, Result]:
     dtype, _ = result_type(*[(aval(z).dtype, False) for z in (array_of(a), array_of(v))])
     out: list[Any] = []
     for z in (array_of(a), array_of(v)):
@@ -303,7 +306,7 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def _slide(x: Any, taps: Any, mode: str) -> Any:
+def _slide(x: ArrayLike, taps: ArrayLike, mode: str) -> Result:
     """out[i] = sum of x[i + j - offset] * taps[j]: taps are the shorter vector."""
     n, m = aval(x).shape[0], aval(taps).shape[0]
     match mode:
@@ -329,11 +332,11 @@ def _slide(x: Any, taps: Any, mode: str) -> Any:
     return dot_general(taps, windows, ((0,), (0,)))
 
 
-def _padded(x: Any, low: Extent, high: Extent) -> Any:
+def _padded(x: ArrayLike, low: Extent, high: Extent) -> Result:
     return x if is_zero(low) and is_zero(high) else p.pad(x, aval(x).dtype.type(0), (low,), (high,))
 
 
-def _with_edges(x: Any, taps: Any, m: int, low: Extent, high: Extent) -> Any:
+def _with_edges(x: ArrayLike, taps: ArrayLike, m: int, low: Extent, high: Extent) -> Result:
     """The middle, where all taps lie on x, and the ends, where some lie beyond it."""
     n = aval(x).shape[0]
     value = taps.known() if isinstance(taps, Tracer) else taps
@@ -347,7 +350,7 @@ def _with_edges(x: Any, taps: Any, m: int, low: Extent, high: Extent) -> Any:
     return concatenate([piece for piece, width in ((first, low), (middle, 1), (last, high)) if not is_zero(width)])
 
 
-def _tap_by_tap(x: Any, taps: Any, m: int, count: Extent, widths: tuple[Extent, Extent]) -> Any:
+def _tap_by_tap(x: ArrayLike, taps: ArrayLike, m: int, count: Extent, widths: tuple[Extent, Extent]) -> Result:
     """Products are padded, not x: nothing lies beyond its ends, not even a zero that an infinite tap would make NaN."""
     dtype = aval(x).dtype
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype

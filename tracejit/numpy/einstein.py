@@ -21,6 +21,7 @@ from tracejit.primitives.contraction import dot_general
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, Tracer
 
@@ -35,7 +36,9 @@ class _Term:
     labels: tuple[Any, ...]
 
 
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K", casting: Any = "safe") -> Any:
+def einsum(
+    *operands: ArrayLike, out: ArrayLike = None, optimize: Any = False, dtype: DTypeLike = None, order: Any = "K", casting: Any = "safe"
+) -> Result:
     """Sums of products by subscripts ("ij,jk->ik"), with ellipses, repeated labels and the form with lists of integers.
 
     Operands are taken from left to right; with `optimize` in the order that numpy.einsum_path finds.
@@ -66,7 +69,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     return made
 
 
-def _layout(made: Tracer, values: Sequence[Any], inputs: Sequence[tuple[Any, ...]], result: tuple[Any, ...]) -> Layout:
+def _layout(made: Tracer, values: Sequence[ArrayLike], inputs: Sequence[tuple[ArrayLike, ...]], result: tuple[ArrayLike, ...]) -> Layout:
     """NumPy's iterator runs over the labels of the result and those that are summed; it orders the axes as the operands lie in memory."""
     every = [*result, *sorted({a for labels in inputs for a in labels} - set(result), key=str)]
     rows: list[list[Extent]] = []
@@ -79,7 +82,7 @@ def _layout(made: Tracer, values: Sequence[Any], inputs: Sequence[tuple[Any, ...
     return laid_out_by(rows, made)
 
 
-def _viewed(x: Any, labels: tuple[Any, ...], result: tuple[Any, ...]) -> Any:
+def _viewed(x: ArrayLike, labels: tuple[Any, ...], result: tuple[ArrayLike, ...]) -> Result:
     """One operand of which nothing is summed: a view, whatever else is asked for."""
     rest = list(labels)
     while len(set(rest)) < len(rest):
@@ -89,7 +92,7 @@ def _viewed(x: Any, labels: tuple[Any, ...], result: tuple[Any, ...]) -> Any:
     return transposed(x, tuple([rest.index(a) for a in result]))
 
 
-def _repeated(x: Any, labels: list[Any]) -> tuple[Any, int, int]:
+def _repeated(x: ArrayLike, labels: list[Any]) -> tuple[Result, int, int]:
     """A label that names two axes, and these.  Raises ShapeError if they differ in extent."""
     a = next(a for a in labels if labels.count(a) > 1)
     i = labels.index(a)
@@ -100,7 +103,7 @@ def _repeated(x: Any, labels: list[Any]) -> tuple[Any, int, int]:
     return a, i, j
 
 
-def _arguments(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+def _arguments(operands: Sequence[ArrayLike]) -> tuple[str, list[Result]]:
     """(subscripts, operands) of either calling form."""
     if not operands:
         raise reject("np.einsum needs subscripts")
@@ -120,7 +123,7 @@ def _letters(labels: Any) -> str:
     return "".join(parts)
 
 
-def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Result, ...]], tuple[Result, ...]]:
     """Labels of each operand's axes and of the result's."""
     left, arrow, right = subscripts.partition("->")
     parts = left.split(",")
@@ -147,7 +150,7 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Any, ...]
     return inputs, result
 
 
-def _labels(part: str, rank: int, subscripts: str) -> tuple[Any, ...]:
+def _labels(part: str, rank: int, subscripts: str) -> tuple[Result, ...]:
     head, dots, tail = part.partition("...")
     for a in head + tail:
         if not (a.isascii() and a.isalpha()):
@@ -179,7 +182,7 @@ def _is_one(n: Extent) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def _unit_axes_dropped(terms: Sequence[_Term], extents: dict[Any, Extent], result: tuple[Any, ...]) -> list[_Term]:
+def _unit_axes_dropped(terms: Sequence[_Term], extents: dict[Any, Extent], result: tuple[ArrayLike, ...]) -> list[_Term]:
     """Axes of extent 1 whose label is wider elsewhere carry nothing: the product without them is the same."""
     out: list[_Term] = []
     for t in terms:
@@ -189,7 +192,7 @@ def _unit_axes_dropped(terms: Sequence[_Term], extents: dict[Any, Extent], resul
     return out
 
 
-def _path(optimize: Any, terms: Sequence[_Term], subscripts: str, values: Sequence[Any]) -> list[tuple[int, int]]:
+def _path(optimize: Any, terms: Sequence[_Term], subscripts: str, values: Sequence[ArrayLike]) -> list[tuple[int, int]]:
     """Pairs to contract, each result put at the end."""
     from_left = [(0, 1)] + [(0, len(terms) - 2 - n) for n in range(len(terms) - 2)]
     if len(terms) < 2:
@@ -262,14 +265,14 @@ def _product(s: _Term, t: _Term, kept: set[Any]) -> _Term:
     return _Term(u.multiply(_placed(s, labels, shape), _placed(t, labels, shape)), labels)
 
 
-def _placed(t: _Term, labels: Sequence[Any], shape: tuple[Extent, ...]) -> Any:
+def _placed(t: _Term, labels: Sequence[Any], shape: tuple[Extent, ...]) -> Result:
     """The operand with its axes in the order of `labels`, spread over those it has not."""
     order = sorted(range(len(t.labels)), key=lambda d: labels.index(t.labels[d]))
     x = p.transpose(t.value, tuple(order))
     return p.broadcast_in_dim(x, shape, tuple(labels.index(t.labels[d]) for d in order))
 
 
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+def einsum_path(*operands: ArrayLike, optimize: Any = "greedy", einsum_call: bool = False) -> Result:
     """numpy.einsum_path for traced arrays of known shape."""
     subscripts, values = _arguments(operands)
     dummies = [np.broadcast_to(np.float64(0), tuple(int(n) for n in aval(array_of(v)).shape)) for v in values]

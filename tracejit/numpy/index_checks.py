@@ -5,8 +5,6 @@ Out of range, an index reads and writes the nearest element meanwhile, which is 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tracejit.ir.ranges import within
@@ -17,6 +15,7 @@ from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives.reduction import reduce_max
 from tracejit.support.errors import IndexOutOfBounds
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
 from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.operators import OPERATORS
@@ -25,7 +24,7 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["from_start", "known_to_be_outside"]
 
 
-def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
+def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:
     """Integers counted from the start of an axis of extent n.  `checked`: the program fails where one is out of range."""
     known = k.seen().value_range()
     if k.dtype == np.uint64 and not k.shape:  # an index as a Python integer is: it does not turn around
@@ -38,7 +37,7 @@ def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
     return place
 
 
-def _check(k: Tracer, place: Any, n: Extent) -> None:
+def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
     """The program fails if an element of `place`, which is k counted from the start, is outside of an axis of extent n."""
     shape = aval(k).shape
     seen = current_interpreter().checked
@@ -67,7 +66,7 @@ def known_to_be_outside(index: int, n: Extent) -> None:
     note_failure(np.int64(int(index) & ((1 << INDEX_BITS) - 1) | site << INDEX_BITS))
 
 
-def first_failure(before: Any, found: Any) -> Any:
+def first_failure(before: ArrayLike, found: ArrayLike) -> Result:
     """The failure noted before, or if there is none the greatest of those found."""
     rank = len(aval(found).shape)
     found = reduce_max(found, tuple(range(rank))) if rank else found

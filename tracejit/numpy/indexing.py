@@ -26,6 +26,7 @@ from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, TracerError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import METHODS, Tracer
@@ -62,7 +63,7 @@ class _Array:
     value: Any
 
 
-def expanded(index: Any, rank: int) -> list[Any]:
+def expanded(index: IndexLike, rank: int) -> list[Result]:
     """The index as a list over all axes, Ellipsis written out."""
     parts = [_plain(part) for part in (index if isinstance(index, tuple) else (index,))]
     taken = 0
@@ -79,7 +80,7 @@ def expanded(index: Any, rank: int) -> list[Any]:
     return [*parts[:where], *fill, *parts[where + 1 :]]
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: IndexLike) -> Result:
     """An index that is an array of another kind, as a NumPy array or number; a mask that the trace made, with its values."""
     if isinstance(part, Tracer) and part.dtype == np.bool_:
         known = part.seen().made()
@@ -90,7 +91,7 @@ def _plain(part: Any) -> Any:
     return found if found.ndim else found[()]
 
 
-def _is_mask(part: Any) -> bool:
+def _is_mask(part: IndexLike) -> bool:
     if isinstance(part, (bool, np.bool_)):
         return True
     if isinstance(part, list):
@@ -98,13 +99,13 @@ def _is_mask(part: Any) -> bool:
     return isinstance(part, (Tracer, np.ndarray)) and part.dtype == np.bool_
 
 
-def _is_integer(part: Any) -> bool:
+def _is_integer(part: IndexLike) -> bool:
     if isinstance(part, (bool, np.bool_)):
         return False
     return isinstance(part, (int, np.integer, Dim)) or (isinstance(part, Tracer) and not part.shape and part.dtype.kind in "iu")
 
 
-def _static_position(k: Any, n: Extent) -> Any:
+def _static_position(k: ArrayLike, n: Extent) -> Result:
     """A known index counted from the start; the nearest one if it is outside and the program fails by it (`known_to_be_outside`).
 
     A comparison with a symbolic extent that does not hold for all of them fixes it: no extent may be left for which the index is outside.
@@ -116,7 +117,7 @@ def _static_position(k: Any, n: Extent) -> Any:
     return k + n if k < 0 else k
 
 
-def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
+def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     """(start, size, step) of a slice along an axis."""
     for bound in (part.start, part.stop, part.step):
         if isinstance(bound, Tracer):
@@ -137,7 +138,7 @@ def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     # As slice.indices, with extents: what is not decided for all of them raises.
     first, last = (0, n) if step > 0 else (-1, n - 1)
 
-    def place(bound: Any, default: Extent) -> Extent:
+    def place(bound: ArrayLike, default: Extent) -> Extent:
         if bound is None:
             return default
         bound = bound if isinstance(bound, Dim) else operator.index(bound)
@@ -154,7 +155,7 @@ def _slice_of(part: slice, n: Extent) -> tuple[Any, Extent, int]:
     return start, size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
-def _basic(parts: Sequence[Any], shape: Shape, checked: bool = True) -> BasicIndex:
+def _basic(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) -> BasicIndex:
     start: list[Any] = []
     size: list[Extent] = []
     step: list[int] = []
@@ -179,7 +180,7 @@ def _basic(parts: Sequence[Any], shape: Shape, checked: bool = True) -> BasicInd
     return BasicIndex(tuple(start), tuple(size), tuple(step), tuple(out))
 
 
-def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]:
+def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex | list[Result]:
     """What x[index] takes: a view, or the parts of an index with arrays.  `checked`: traced integers out of range are an error."""
     have = aval(x)
     parts = expanded(index, have.ndim)
@@ -199,7 +200,7 @@ def classify(x: Any, index: Any, checked: bool = True) -> BasicIndex | list[Any]
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------------------
-def getitem(x: Any, index: Any, checked: bool = True) -> Any:
+def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
     """x[index]: a view for basic indices, a new array for index arrays; with `checked` an error for traced indices out of range."""
     if _has_traced_mask(index):
         place = masked_part(x, index)
@@ -219,14 +220,14 @@ def getitem(x: Any, index: Any, checked: bool = True) -> Any:
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
 
 
-def _is_rank_0_array(part: Any) -> bool:
+def _is_rank_0_array(part: IndexLike) -> bool:
     """Whether a part of an index is an array of rank 0: NumPy reads where it says as where an integer does, and copies."""
     if isinstance(part, Tracer):
         return not part.shape and not part.is_scalar and part.dtype.kind in "iu"
     return isinstance(part, np.ndarray) and not part.ndim and part.dtype.kind in "iu"
 
 
-def read_view(x: Any, index: Any) -> Any:
+def read_view(x: ArrayLike, index: IndexLike) -> Result:
     """The view of x at a basic index (or by a rearrangement), with its present value."""
     if isinstance(index, Rearranged):
         return view(x, index)
@@ -248,7 +249,7 @@ def read_view(x: Any, index: Any) -> Any:
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
 
 
-def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int], list[Any], list[Any], bool]:
+def _index_arrays(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> tuple[list[int], list[Result], list[Result], bool]:
     """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come first)."""
     shape = aval(x).shape
     axes: list[int] = []
@@ -305,7 +306,7 @@ def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int
     return axes, wrapped, rest, not adjacent
 
 
-def _from_start(a: Any, n: Extent, checked: bool) -> Any:
+def _from_start(a: ArrayLike, n: Extent, checked: bool) -> Result:
     """An index array counted from the start.  Raises IndexOutOfBounds as far as values are known."""
     known = a.seen().made() if isinstance(a, Tracer) else np.asarray(a)
     if known is not None and known.size and not (-n <= int(known.min()) and int(known.max()) < n):
@@ -320,7 +321,7 @@ def _from_start(a: Any, n: Extent, checked: bool) -> Any:
     return u.where(u.less(found, 0), u.add(found, OPERATORS.extent(n)), found)
 
 
-def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
+def _gather(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> Result:
     axes, arrays, rest, first = _index_arrays(x, parts, checked)
     # Slices on the other axes come first: they are views, and the gather then reads from them.
     shape = aval(x).shape
@@ -337,7 +338,7 @@ def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
     return out
 
 
-def _layout_of_gathered(x: Any, out: Tracer, batch: int, rest: Sequence[Any], first: bool) -> Layout:
+def _layout_of_gathered(x: ArrayLike, out: Tracer, batch: int, rest: Sequence[IndexLike], first: bool) -> Layout:
     """NumPy puts the axes of index arrays outermost, then the others in the order of the array's memory."""
     strides = strides_of(x)
     if not isinstance(strides, tuple):
@@ -363,7 +364,7 @@ def _layout_of_gathered(x: Any, out: Tracer, batch: int, rest: Sequence[Any], fi
     return ordered_strides(out.shape, out.itemsize, [*news, *order])
 
 
-def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
+def _arrange(out: ArrayLike, batch: int, rest: Sequence[IndexLike], first: bool) -> Result:
     """Put the gathered axes where NumPy has them, and new axes where None stood."""
     shape = aval(out).shape
     kept = list(range(batch, len(shape)))
@@ -387,7 +388,7 @@ def _arrange(out: Any, batch: int, rest: Sequence[Any], first: bool) -> Any:
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
-def assign(x: Any, index: Any, value: Any) -> None:
+def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
     """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around.
 
     Raises: TracerError if x is a number.
@@ -399,14 +400,14 @@ def assign(x: Any, index: Any, value: Any) -> None:
     setitem(x, index, value)
 
 
-def _has_arrays(index: Any) -> bool:
+def _has_arrays(index: IndexLike) -> bool:
     for part in index if isinstance(index, tuple) else (index,):
         if isinstance(part, (list, np.ndarray)) or (isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)):
             return True
     return False
 
 
-def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
+def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "unsafe") -> None:
     """x[index] = value: a new value for the cell."""
     if not isinstance(x, Tracer):
         raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
@@ -427,7 +428,7 @@ def setitem(x: Any, index: Any, value: Any, casting: str = "unsafe") -> None:
         x.assign(updated(x, index, value))
 
 
-def _writes_itself(x: Tracer, index: Any, value: Any) -> bool:
+def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:
     """Whether the value is the very view that is assigned to: what remains of `x[1:] += y` after the view was changed."""
     view = getattr(value, "index", None)
     if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
@@ -440,7 +441,7 @@ def _writes_itself(x: Tracer, index: Any, value: Any) -> bool:
     return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
 
 
-def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
+def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = True) -> Result:
     """x with x[index] replaced, as a new array; with `checked` an error for traced indices out of range."""
     have: ShapedArray = aval(x)
     if isinstance(index, Rearranged):
@@ -468,7 +469,7 @@ def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
     return scattered(x, found, value, "set", checked)
 
 
-def scattered(x: Any, parts: Any, value: Any, op: str, checked: bool = True) -> Any:
+def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked: bool = True) -> Result:
     """x with the elements at index arrays set to (or increased by) a value."""
     axes, arrays, rest, first = _index_arrays(x, parts, checked)
     have = aval(x)
@@ -502,7 +503,7 @@ def scattered(x: Any, parts: Any, value: Any, op: str, checked: bool = True) -> 
     return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
 
 
-def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: dict[int, slice], checked: bool) -> Any:
+def _scatter_part(x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool) -> Result:
     """Index arrays together with slices: scatter into the sliced part, then write it back."""
     shape = aval(x).shape
     cut = [partial.get(d, slice(None)) for d in range(len(shape))]
@@ -512,7 +513,7 @@ def _scatter_part(x: Any, parts: Sequence[Any], value: Any, op: str, partial: di
     return p.update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
 
 
-def _fit(value: Any, shape: Shape) -> Any:
+def _fit(value: ArrayLike, shape: Shape) -> Result:
     have = aval(value).shape
     extra = len(have) - len(shape)
     if extra > 0 and all(map(is_one, have[:extra])):
@@ -523,7 +524,7 @@ def _fit(value: Any, shape: Shape) -> Any:
         raise ShapeError(f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()) from error
 
 
-def single_mask(index: Any, have: ShapedArray) -> Any:
+def single_mask(index: IndexLike, have: ShapedArray) -> Result:
     """The mask, if the index is one mask of the whole shape; None if not."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
@@ -535,12 +536,12 @@ def single_mask(index: Any, have: ShapedArray) -> Any:
     return None
 
 
-def _has_traced_mask(index: Any) -> bool:
+def _has_traced_mask(index: IndexLike) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     return any(isinstance(part, Tracer) and part.dtype == np.bool_ for part in parts)
 
 
-def masked_part(x: Any, index: Any) -> tuple[Any, Any, int] | None:
+def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | None:
     """(what the other indices leave of x, the mask, how many axes lie before those of the mask) for an index with a mask that is not known.
 
     None for other indices.
@@ -579,7 +580,7 @@ def masked_part(x: Any, index: Any) -> tuple[Any, Any, int] | None:
     return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at
 
 
-def _masked(x: Any, mask: Any, value: Any) -> Any:
+def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
     have = aval(x)
     rest = have.ndim - aval(mask).ndim
     shape = aval(value).shape

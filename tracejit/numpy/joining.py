@@ -16,6 +16,7 @@ from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout, in_c_order
 from tracejit.tracer.operators import OPERATORS
@@ -27,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def part(x: Any, axis: int, start: Extent, count: Extent, step: int = 1) -> Any:
+def part(x: ArrayLike, axis: int, start: Extent, count: Extent, step: int = 1) -> Result:
     """`count` elements of one axis from `start` on."""
     have = aval(x).shape
     starts = tuple([start if d == axis else 0 for d in range(len(have))])
@@ -35,7 +36,7 @@ def part(x: Any, axis: int, start: Extent, count: Extent, step: int = 1) -> Any:
     return p.slice_array(x, starts, counts, tuple([step if d == axis else 1 for d in range(len(have))]))
 
 
-def view(x: Any, axis: int, start: Extent, stop: Extent) -> Any:
+def view(x: ArrayLike, axis: int, start: Extent, stop: Extent) -> Result:
     """A basic slice of one axis: writes into it reach the traced array it was taken from."""
     if isinstance(x, Tracer):
         return OPERATORS.getitem(x, (slice(None),) * axis + (slice(start, stop),))
@@ -43,7 +44,7 @@ def view(x: Any, axis: int, start: Extent, stop: Extent) -> Any:
 
 
 # -- joining ----------------------------------------------------------------------------------------------------------------------------
-def _sequence(arrays: Any, name: str) -> list[Any]:
+def _sequence(arrays: ArrayLike, name: str) -> list[Result]:
     """The arrays to join; the rows of one array.  Raises ShapeError if there are none."""
     xs = list(arrays)
     if not xs:
@@ -51,7 +52,7 @@ def _sequence(arrays: Any, name: str) -> list[Any]:
     return xs
 
 
-def _alike(arrays: Sequence[Any], dtype: Any, casting: Any) -> list[Any]:
+def _alike(arrays: Sequence[ArrayLike], dtype: DTypeLike, casting: Any) -> list[Result]:
     """Arrays of one dtype: the promoted one, or `dtype` if `casting` allows it."""
     xs = [array_of(a) for a in arrays]
     avals = [aval(x) for x in xs]
@@ -66,7 +67,7 @@ def _alike(arrays: Sequence[Any], dtype: Any, casting: Any) -> list[Any]:
     return [to_dtype(x, target) for x in xs]
 
 
-def _join(xs: Sequence[Any], axis: int) -> Any:
+def _join(xs: Sequence[ArrayLike], axis: int) -> Result:
     """Arrays of one dtype one after the other; the first axis where others differ is named."""
     first = aval(xs[0]).shape
     for n, x in enumerate(xs):
@@ -82,7 +83,7 @@ def _join(xs: Sequence[Any], axis: int) -> Any:
     return copy(kept[0]) if len(kept) == 1 else p.concatenate(kept, axis)
 
 
-def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def concatenate(arrays: ArrayLike, /, axis: AxisLike = 0, *, dtype: DTypeLike = None, casting: Any = "same_kind") -> Result:
     """Arrays one after the other along an existing axis; with axis=None all are flattened first.
 
     Raises: ShapeError if ranks differ or extents of another axis do.
@@ -98,7 +99,7 @@ def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: An
 concat = concatenate
 
 
-def stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def stack(arrays: ArrayLike, axis: AxisLike = 0, *, dtype: DTypeLike = None, casting: Any = "same_kind") -> Result:
     """Arrays of one shape along a new axis.
 
     Raises: ShapeError if shapes differ.
@@ -114,7 +115,7 @@ def stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = "same
 
 
 def _stacker(name: str, lift: Callable[..., Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
-    def function(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    def function(tup: ArrayLike, *, dtype: DTypeLike = None, casting: Any = "same_kind") -> Result:
         xs = [lift(array_of(x)) for x in _sequence(tup, name)]
         return concatenate(xs, axis_of(xs[0]), dtype=dtype, casting=casting)
 
@@ -123,7 +124,7 @@ def _stacker(name: str, lift: Callable[..., Any], axis_of: Callable[[Any], int],
     return function
 
 
-def _column(x: Any) -> Any:
+def _column(x: ArrayLike) -> Result:
     return p.reshape(x, (aval(x).size, 1)) if aval(x).ndim < 2 else x
 
 
@@ -133,12 +134,12 @@ dstack = _stacker("dstack", atleast_3d, lambda x: 2, "Arrays behind each other a
 column_stack = _stacker("column_stack", _column, lambda x: 1, "Arrays side by side: one of rank 1 is a column.")
 
 
-def append(arr: Any, values: Any, axis: Any = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: AxisLike = None) -> Result:
     """`values` after `arr` along an axis; with axis=None both are flattened."""
     return concatenate((arr, values), axis)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike) -> Result:
     """Blocks put together: the innermost lists along the last axis, the next along the one before it."""
     depth = _depth(arrays)
     leaves: list[Any] = []
@@ -153,7 +154,7 @@ def block(arrays: Any) -> Any:
     return copy(_block(arrays, depth, rank)) if depth else copy(_block(arrays, depth, rank), "C")
 
 
-def _depth(arrays: Any) -> int:
+def _depth(arrays: ArrayLike) -> int:
     depth = 0
     while isinstance(arrays, list):
         if not arrays:
@@ -162,7 +163,7 @@ def _depth(arrays: Any) -> int:
     return depth
 
 
-def _block(arrays: Any, depth: int, rank: int) -> Any:
+def _block(arrays: ArrayLike, depth: int, rank: int) -> Result:
     if isinstance(arrays, list) != (depth > 0):
         raise reject("np.block: lists are nested to different depths")
     if depth == 0:
@@ -173,7 +174,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 
 
 # -- repeating --------------------------------------------------------------------------------------------------------------------------
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ArrayLike) -> Result:
     """The array repeated `reps` times along each axis."""
     x = array_of(A)
     counts = [as_extent(n) for n in items_of(reps)]
@@ -194,7 +195,7 @@ def tile(A: Any, reps: Any) -> Any:
     return p.reshape(spread_out, tuple([n * m for n, m in zip(counts, have, strict=True)]))
 
 
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: AxisLike = None) -> Result:
     """Each element repeated; `repeats` is known while tracing, one number or one for each element of the axis."""
     x = array_of(a)
     if axis is None:
@@ -216,14 +217,14 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return OPERATORS.getitem(x, (slice(None),) * k + (np.repeat(np.arange(counts.size), counts),))
 
 
-def _repeat_each(x: Any, k: int, count: Extent) -> Any:
+def _repeat_each(x: ArrayLike, k: int, count: Extent) -> Result:
     have = aval(x).shape
     wide: Shape = (*have[: k + 1], count, *have[k + 1 :])
     y = p.broadcast_in_dim(x, wide, tuple([d if d <= k else d + 1 for d in range(len(have))]))
     return p.reshape(y, (*have[:k], have[k] * count, *have[k + 1 :]))
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
     """The elements in C order, repeated or cut to fill a new shape."""
     x = ravel(a)
     want = tuple([as_extent(n) for n in items_of(new_shape)])
@@ -235,7 +236,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     return p.reshape(part(tile(x, times), 0, 0, total), want)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:
     """Elements moved by `shift` along an axis, the last ones to the front; with axis=None over the flattened array.
 
     shift is known while tracing; several axes may be rolled at once, an axis more than once.
@@ -264,11 +265,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return copy(y) if y is x else y
 
 
-def _layout_of_rolled(arrays: Sequence[Any], result: Tracer, a: Any, shift: Any = None, axis: Any = None) -> Layout:
+def _layout_of_rolled(arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, shift: ArrayLike = None, axis: AxisLike = None) -> Layout:
     return None if axis is None else like(a, result.shape, result.dtype)
 
 
-def _roll_axis(x: Any, shift: Extent, k: int) -> Any:
+def _roll_axis(x: ArrayLike, shift: Extent, k: int) -> Result:
     n = aval(x).shape[k]
     if is_zero(n) or is_zero(shift):
         return x
@@ -282,7 +283,7 @@ def _roll_axis(x: Any, shift: Extent, k: int) -> Any:
 
 
 # -- taking apart -----------------------------------------------------------------------------------------------------------------------
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: AxisLike = 0) -> list[Result]:
     """Parts of an axis, between the given indices or as many as given (the first ones longer by one if need be)."""
     x = array_of(ary)
     k = axis_index(axis, aval(x).ndim)
@@ -297,7 +298,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     return _cut(x, k, n, edges)
 
 
-def _cut(x: Any, k: int, n: Extent, edges: Sequence[Extent]) -> list[Any]:
+def _cut(x: ArrayLike, k: int, n: Extent, edges: Sequence[Extent]) -> list[Result]:
     starts = [0, *[_clamped(e, n) for e in edges]]
     stops = [*starts[1:], n]
     return [view(x, k, a, b if known(lambda a=a, b=b: a <= b, True) else a) for a, b in zip(starts, stops, strict=True)]
@@ -312,7 +313,7 @@ def _clamped(edge: Extent, n: Extent) -> Extent:
     return n if edge > n else edge
 
 
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: AxisLike = 0) -> list[Result]:
     """Parts of an axis, between the given indices or as many equal ones as given.
 
     Raises: ShapeError if equal parts are asked for and the extent is not divisible.
@@ -327,7 +328,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
 
 
 def _splitter(name: str, least: int, axis: int) -> Callable[..., Any]:
-    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+    def function(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Result]:
         rank = aval(array_of(ary)).ndim
         if rank < least:
             raise reject(f"np.{name} needs at least {least} axes; the array has {rank}")
@@ -343,7 +344,7 @@ vsplit = _splitter("vsplit", 2, 0)
 dsplit = _splitter("dsplit", 3, 2)
 
 
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: AxisLike = 0) -> tuple[Result, ...]:
     """The subarrays along an axis."""
     x = array_of(x)
     k = axis_index(axis, aval(x).ndim)
@@ -352,7 +353,7 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
 
 
 # -- static insertion and deletion ------------------------------------------------------------------------------------------------------
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
     """Without the elements at the places `obj`, which are known while tracing."""
     x, k, where = _place_of_deletion(arr, obj, axis)
     n = int(aval(x).shape[k])
@@ -366,7 +367,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return made
 
 
-def _place_of_deletion(arr: Any, obj: Any, axis: Any) -> tuple[Any, int, Any]:
+def _place_of_deletion(arr: ArrayLike, obj: ArrayLike, axis: AxisLike) -> tuple[Result, int, Result]:
     x = array_of(arr)
     if axis is None:
         x, axis = ravel(x), 0
@@ -374,7 +375,7 @@ def _place_of_deletion(arr: Any, obj: Any, axis: Any) -> tuple[Any, int, Any]:
     return x, axis_index(axis, aval(x).ndim), where
 
 
-def _layout_of_rest(arrays: Sequence[Any], made: Tracer, arr: Any, obj: Any, axis: Any = None) -> Layout:
+def _layout_of_rest(arrays: Sequence[ArrayLike], made: Tracer, arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Layout:
     """NumPy fills a new array from slices, of C or Fortran order as the first one, or indexes that with a mask.
 
     Then the axis that the mask is for comes first in memory, and the others in their order.
@@ -388,7 +389,7 @@ def _layout_of_rest(arrays: Sequence[Any], made: Tracer, arr: Any, obj: Any, axi
     return laid_out(made.shape, made.itemsize, [k, *[d for d in outer_first(strides) if d != k]])
 
 
-def _runs(x: Any, k: int, places: np.ndarray[Any, Any]) -> Any:
+def _runs(x: ArrayLike, k: int, places: np.ndarray[Any, Any]) -> Result:
     """The elements at increasing places, taken run by run."""
     if not places.size:
         return part(x, k, 0, 0)
@@ -396,7 +397,7 @@ def _runs(x: Any, k: int, places: np.ndarray[Any, Any]) -> Any:
     return _join([part(x, k, int(run[0]), len(run)) for run in np.split(places, breaks)], k)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: AxisLike = None) -> Result:
     """With `values` before the place `obj`, one integer known while tracing."""
     x = array_of(arr)
     if axis is None:
@@ -421,7 +422,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     return _join([part(x, k, 0, at), new, part(x, k, at, n - at)], k)
 
 
-def _layout_of_tiled(arrays: Sequence[Any], result: Tracer, x: Any, reps: Any) -> Layout:
+def _layout_of_tiled(arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, reps: ArrayLike) -> Layout:
     """Once in every direction is a copy, as np.array makes it; else NumPy repeats, which gives C order."""
     if any(n != 1 for n in items_of(reps)):
         return None

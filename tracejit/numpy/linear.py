@@ -21,6 +21,7 @@ from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
 from tracejit.tracer.operators import ARITHMETIC
@@ -31,14 +32,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def alike(*operands: Any, dtype: Any = None) -> list[Any]:
+def alike(*operands: ArrayLike, dtype: DTypeLike = None) -> list[Result]:
     """Operands of one dtype: the promoted one, or `dtype`."""
     xs = [array_of(x) for x in operands]
     target = canonical(dtype) if dtype is not None else result_type(*[(aval(x).dtype, aval(x).weak) for x in xs])[0]
     return [to_dtype(x, target) for x in xs]
 
 
-def _paired(name: str, x: Any, y: Any, i: int, j: int) -> None:
+def _paired(name: str, x: ArrayLike, y: ArrayLike, i: int, j: int) -> None:
     """Raises ShapeError unless axis i of x and axis j of y are of one extent."""
     n, m = aval(x).shape[i], aval(y).shape[j]
     if not same_extent(n, m) and n != m:
@@ -48,7 +49,7 @@ def _paired(name: str, x: Any, y: Any, i: int, j: int) -> None:
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------------------------
-def matmul(x1: Any, x2: Any, /, *, dtype: Any = None, **kwargs: Any) -> Any:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike = None, **kwargs: Any) -> Result:
     """The matrix product; a vector is a row on the left and a column on the right; leading axes are broadcast.
 
     Raises: ShapeError if the inner extents differ or an operand is of rank 0.
@@ -69,7 +70,7 @@ def _no_keywords(name: str, kwargs: dict[str, Any]) -> None:
             raise reject(f"np.{name} does not take {key}= in traced code")
 
 
-def _batched_product(x: Any, y: Any, i: int, j: int, core_x: int, core_y: int) -> Any:
+def _batched_product(x: ArrayLike, y: ArrayLike, i: int, j: int, core_x: int, core_y: int) -> Result:
     """Contract axis i of x with axis j of y; the axes before the last `core` ones are broadcast against each other.
 
     An axis that only one operand has (or that is of extent 1 in the other) is not spread: it stays a free axis of the product.
@@ -100,7 +101,7 @@ def _is_one(n: Extent) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /, **kwargs: Any) -> Result:
     """Matrices times vectors over broadcast leading axes."""
     _no_keywords("matvec", kwargs)
     x, y = alike(x1, x2)
@@ -110,7 +111,7 @@ def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 1, 2, 1)
 
 
-def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /, **kwargs: Any) -> Result:
     """Vectors times matrices over broadcast leading axes."""
     _no_keywords("vecmat", kwargs)
     x, y = alike(x1, x2)
@@ -120,7 +121,7 @@ def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 2, 1, 2)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1, **kwargs: Any) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: AxisLike = -1, **kwargs: Any) -> Result:
     """Sums of products of vectors over broadcast leading axes."""
     _no_keywords("vecdot", kwargs)
     x, y = alike(x1, x2)
@@ -133,7 +134,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1, **kwargs: Any) -> Any:
     return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 1, 1, 1)
 
 
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
     """The sum of products over the last axis of a and the last but one of b; with an operand of rank 0 the plain product."""
     x, y = alike(a, b)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
@@ -143,7 +144,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return dot_general(x, y, ((i,), (j,)))
 
 
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, /) -> Result:
     """The sum of products over the last axes."""
     x, y = alike(a, b)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
@@ -153,7 +154,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return dot_general(x, y, ((i,), (j,)))
 
 
-def vdot(a: Any, b: Any, /) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, /) -> Result:
     """The sum of products of all elements."""
     x, y = alike(a, b)
     if not same_extent(aval(x).size, aval(y).size) and aval(x).size != aval(y).size:
@@ -161,14 +162,14 @@ def vdot(a: Any, b: Any, /) -> Any:
     return dot_general(p.reshape(x, (aval(x).size,)), p.reshape(y, (aval(y).size,)), ((0,), (0,)))
 
 
-def outer(a: Any, b: Any, out: Any = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
     """Products of every element of a with every element of b."""
     x, y = alike(a, b)
     n, m = aval(x).size, aval(y).size
     return u.multiply(p.broadcast_in_dim(p.reshape(x, (n,)), (n, m), (0,)), p.broadcast_in_dim(p.reshape(y, (m,)), (n, m), (1,)))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2) -> Result:
     """The sum of products over pairs of axes: the last of a with the first of b, or the ones named.
 
     Raises: ShapeError if paired axes differ.
@@ -190,7 +191,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return as_rank_0_array(dot_general(x, y, (over_x, over_y)))
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Result:
     """The Kronecker product: blocks of b, each times an element of a."""
     x, y = alike(a, b)
     rank = max(aval(x).ndim, aval(y).ndim)
@@ -212,7 +213,7 @@ class _Diagonal(Reading):
     plane: tuple[int, ...]
     name = "diagonal"
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         return _diagonals(x, self.offset, self.plane)
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -224,19 +225,19 @@ class _Diagonal(Reading):
 class _Written(_Diagonal):
     """The main diagonal of squares, for writing too."""
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         have = aval(x).shape
         i, j = self.plane
         spread_out = p.broadcast_in_dim(value, have, (*[d for d in range(len(have)) if d not in self.plane], i))
         return u.where(u.equal(iota(have, i, np.int64), iota(have, j, np.int64)), spread_out, x)
 
 
-def diagonal_view(x: Any, axis1: int, axis2: int) -> Any:
+def diagonal_view(x: ArrayLike, axis1: int, axis2: int) -> Result:
     """The main diagonal of squares, along a new last axis: a view for writing too."""
     return view(x, _Written(0, (axis1, axis2)))
 
 
-def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+def diagonal(a: ArrayLike, offset: ArrayLike = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Result:
     """The diagonals of the planes of two axes, along a new last axis: a view for reading."""
     x = array_of(a)
     rank = aval(x).ndim
@@ -245,7 +246,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     return view(x, _Diagonal(static_int(offset, "the offset of a diagonal"), axis_list((axis1, axis2), rank)))
 
 
-def _diagonals(x: Any, k: int, plane: tuple[int, ...]) -> Any:
+def _diagonals(x: ArrayLike, k: int, plane: tuple[int, ...]) -> Result:
     rank = aval(x).ndim
     x = p.transpose(x, (*[d for d in range(rank) if d not in plane], *plane))
     *rest, n, m = aval(x).shape
@@ -260,7 +261,7 @@ def _diagonals(x: Any, k: int, plane: tuple[int, ...]) -> Any:
     return p.slice_array(flat, (*zero, start if extent else 0), (*lead, extent), (*[1] * len(lead), m + 1))
 
 
-def _symbolic_diagonal(x: Any, lead: Shape, n: Extent) -> Any:
+def _symbolic_diagonal(x: ArrayLike, lead: Shape, n: Extent) -> Result:
     """The diagonal of a square of symbolic extent: rows read one element longer put it into the first column."""
     size = n * n
     nothing = [0] * len(lead)
@@ -269,12 +270,14 @@ def _symbolic_diagonal(x: Any, lead: Shape, n: Extent) -> Any:
     return p.reshape(part(square, len(lead) + 1, 0, 1), (*lead, n))
 
 
-def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
+def trace(
+    a: ArrayLike, offset: ArrayLike = 0, axis1: AxisLike = 0, axis2: AxisLike = 1, dtype: DTypeLike = None, out: ArrayLike = None
+) -> Result:
     """The sum along the diagonals."""
     return r.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
+def cross(a: ArrayLike, b: ArrayLike, axisa: AxisLike = -1, axisb: AxisLike = -1, axisc: AxisLike = -1, axis: AxisLike = None) -> Result:
     """The cross product of vectors of 3 elements (the third is 0 where there are 2)."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -290,11 +293,11 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
         raise reject(f"np.cross takes vectors of 2 or 3 elements, not of {n} and {m}")
     lead = broadcast_shapes(aval(x).shape[:-1], aval(y).shape[:-1])
 
-    def times(i: int, j: int) -> Any:
+    def times(i: int, j: int) -> Result:
         """Element i of x times j of y; None for 0, which one of 2 elements has for a third: infinite ones there make no NaN."""
         return u.multiply(part(x, aval(x).ndim - 1, i, 1), part(y, aval(y).ndim - 1, j, 1)) if i < n and j < m else None
 
-    def minor(i: int, j: int) -> Any:
+    def minor(i: int, j: int) -> Result:
         plus, minus = times(i, j), times(j, i)
         if plus is None:
             return u.negative(minus)
@@ -307,7 +310,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     return _new(out) if place == len(lead) else _new(moveaxis(_new(out), -1, place))
 
 
-def _new(x: Any) -> Any:
+def _new(x: ArrayLike) -> Result:
     """An array of its own that lies in memory as x does."""
     if not isinstance(x, Tracer):
         return x
@@ -328,7 +331,7 @@ for _name in ("matvec", "vecmat", "vecdot"):
         UFUNCS[getattr(np, _name)] = globals()[_name]
 
 
-def outer_of(function: Any, a: Any, b: Any, **options: Any) -> Any:
+def outer_of(function: Any, a: ArrayLike, b: ArrayLike, **options: Any) -> Result:
     """function of every element of a with every element of b, the axes of b after those of a."""
     x, y = array_of(a), array_of(b)
     return function(p.reshape(x, (*aval(x).shape, *(1,) * aval(y).ndim)), y, **options)

@@ -20,6 +20,7 @@ from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import Location, user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.same import same_value
@@ -37,7 +38,7 @@ class Selection(Tracer):
 
     __slots__ = ("at", "full", "mask")
 
-    def __init__(self, full: Any, mask: Any, at: int, location: Location | None) -> None:  # pyright: ignore[reportMissingSuperCall]
+    def __init__(self, full: ArrayLike, mask: ArrayLike, at: int, location: Location | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self.interpreter = current_interpreter()
         self.full = full
         self.mask = mask
@@ -81,29 +82,29 @@ class Selection(Tracer):
 
     # -- what a Tracer has -------------------------------------------------------------------------------------------------------------
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Result:
         self.refuse("what is done with it here")
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Result:
         self.refuse("what is done with it here")
 
     @property
-    def shape(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def shape(self) -> Result:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.refuse("its shape")
 
     @property
-    def size(self) -> Any:
+    def size(self) -> Result:
         self.refuse("its size")
 
     @property
-    def nbytes(self) -> Any:
+    def nbytes(self) -> Result:
         self.refuse("its size")
 
     def __len__(self) -> int:
         self.refuse("len()")
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Result:
         self.refuse("a loop over it")
 
     def __bool__(self) -> bool:
@@ -118,7 +119,7 @@ class Selection(Tracer):
     def __index__(self) -> int:
         self.refuse("an index")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> Result:
         self.refuse("np.asarray")
 
     def __format__(self, spec: str) -> str:
@@ -130,7 +131,7 @@ class Selection(Tracer):
     def __repr__(self) -> str:
         return f"Tracer<{self.dtype} selected by {aval(self.mask)}>"
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Result:
         if name in ("_aval", "_value", "_version", "root", "index"):
             self.refuse("what is done with it here")
         if name in _METHODS:
@@ -140,11 +141,11 @@ class Selection(Tracer):
         self.refuse(f"{name}()" if callable(getattr(np.ndarray, name)) else name)
 
     # -- elements ----------------------------------------------------------------------------------------------------------------------
-    def wide(self) -> Any:
+    def wide(self) -> Result:
         """The mask, with axes of extent 1 for those behind."""
         return _wide(self.mask, self.rest)
 
-    def operand(self, x: Any) -> Any:
+    def operand(self, x: ArrayLike) -> Result:
         """What is computed with, spread over all elements.  Where the mask does not hold, no derivative passes."""
         if isinstance(x, Selection):
             if x.rest != self.rest or not same_value(x.mask, self.mask):
@@ -159,19 +160,19 @@ class Selection(Tracer):
         x = _beside(self, as_array(x))
         return _inside(x, self.wide()) if isinstance(x, Tracer) else x
 
-    def apply(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def apply(self, function: Callable[..., Any], *args: ArrayLike, **kwargs: Any) -> Result:
         """An elementwise function of selections by this mask, arrays that spread to it, and numbers."""
         found = function(*map(self.operand, args), **{name: self.operand(x) for name, x in kwargs.items()})
         before = aval(self.mask).ndim + self.rest
         results = [Selection(x, self.mask, aval(x).ndim - before, self.location) for x in (found if isinstance(found, tuple) else (found,))]
         return tuple(results) if isinstance(found, tuple) else results[0]
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: ArrayLike, **kwargs: Any) -> Result:
         if method != "__call__" or not set(kwargs) <= {"dtype", "casting"} or ufunc is np.matmul:
             self.refuse(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
         return self.apply(lambda *args: ufunc(*args, **kwargs), *inputs)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Any, types: Any, args: ArrayLike, kwargs: Any) -> Result:
         if func in _ELEMENTWISE:
             chosen = next(x for x in (*args, *kwargs.values()) if isinstance(x, Selection))
             return chosen.apply(func, *args, **kwargs)
@@ -180,13 +181,13 @@ class Selection(Tracer):
             self.refuse(f"np.{func.__name__}")
         return reduce(*args, **kwargs)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: IndexLike) -> Result:
         parts = index if isinstance(index, tuple) else (index,)
         if len(parts) == 1 and isinstance(parts[0], Selection) and parts[0].dtype == np.bool_:
             return Selection(self.full, u.logical_and(self.mask, self._mask_of(parts[0])), self.at, user_location())
         return Selection(self.full[self._beside_mask(parts)], self.mask, self.at, self.location)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: IndexLike, value: ArrayLike) -> None:
         parts = index if isinstance(index, tuple) else (index,)
         value = self.operand(value)
         if len(parts) == 1 and isinstance(parts[0], Selection) and parts[0].dtype == np.bool_:
@@ -194,12 +195,12 @@ class Selection(Tracer):
             parts = (Ellipsis,)
         OPERATORS.setitem(self.full, self._beside_mask(parts), value)
 
-    def _mask_of(self, chosen: Selection) -> Any:
+    def _mask_of(self, chosen: Selection) -> Result:
         if chosen.rest or chosen.at or self.at or not same_value(chosen.mask, self.mask):
             self.refuse("an index with a mask of another selection")
         return chosen.full
 
-    def _beside_mask(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _beside_mask(self, parts: tuple[IndexLike, ...]) -> tuple[Result, ...]:
         """An index into the axes behind the selected ones, as an index of `full`."""
         if len(parts) and parts[0] is Ellipsis:
             return parts
@@ -208,17 +209,17 @@ class Selection(Tracer):
         return (*[slice(None)] * aval(self.mask).ndim, *parts[1:])
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: IndexLike) -> bool:
     if isinstance(part, Tracer):
         return isinstance(part, Selection) or part.ndim > 0
     return isinstance(part, (list, np.ndarray, bool, np.bool_))
 
 
-def _wide(mask: Any, rest: int) -> Any:
+def _wide(mask: ArrayLike, rest: int) -> Result:
     return reshape(mask, (*aval(mask).shape, *[1] * rest))
 
 
-def _inside(x: Any, wide: Any) -> Any:
+def _inside(x: ArrayLike, wide: ArrayLike) -> Result:
     """x with 1 where the mask does not hold: what is computed of it there is thrown away, and must not be infinite for its derivative."""
     have = aval(x)
     inside = u.where(wide, x, have.dtype.type(1))
@@ -227,7 +228,7 @@ def _inside(x: Any, wide: Any) -> Any:
     return inside if have.dtype.kind == "f" else x
 
 
-def _beside(selection: Selection, x: Any) -> Any:
+def _beside(selection: Selection, x: ArrayLike) -> Result:
     """An array that spreads to a selection as one that spreads to its elements' whole.  Raises ShapeError."""
     shape, rest = aval(x).shape, selection.rest
     if len(shape) <= rest:
@@ -243,7 +244,7 @@ def _beside(selection: Selection, x: Any) -> Any:
     return reshape(x, (*shape[:place], *[1] * aval(selection.mask).ndim, *shape[place + 1 :]))
 
 
-def select(x: Any, mask: Any, at: int = 0) -> Selection:
+def select(x: ArrayLike, mask: ArrayLike, at: int = 0) -> Selection:
     """x[mask], as it is now; `at` axes of x lie before those of the mask."""
     seen = mask.seen()
     mask = Tracer(seen.interpreter, seen.value, seen.aval)
@@ -251,7 +252,7 @@ def select(x: Any, mask: Any, at: int = 0) -> Selection:
     return Selection(u.where(_wide(mask, rest), x, aval(x).dtype.type(1)), mask, at, user_location())
 
 
-def assigned(x: Any, mask: Any, at: int, value: Any) -> Any:
+def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result:
     """x with the elements where the mask holds replaced by `value`: a selection by the same mask, or what spreads to one."""
     rest = aval(x).ndim - aval(mask).ndim - at
     place = Selection(x, mask, at, None)
@@ -272,14 +273,14 @@ def assigned(x: Any, mask: Any, at: int, value: Any) -> Any:
 
 # -- operators --------------------------------------------------------------------------------------------------------------------------
 def _binary(name: str, reflected: bool) -> Callable[..., Any]:
-    def method(self: Selection, other: Any) -> Any:
+    def method(self: Selection, other: ArrayLike) -> Result:
         return self.apply(ARITHMETIC[name], *((other, self) if reflected else (self, other)))
 
     return method
 
 
 def _in_place(name: str) -> Callable[..., Any]:
-    def method(self: Selection, other: Any) -> Any:
+    def method(self: Selection, other: ArrayLike) -> Result:
         OPERATORS.setitem(self.full, Ellipsis, ARITHMETIC[name](self.full, self.operand(other)), casting="same_kind")
         return self
 
@@ -290,7 +291,7 @@ def _unary(name: str) -> Callable[..., Any]:
     return lambda self: self.apply(ARITHMETIC[name], self)
 
 
-def _matmul(self: Selection, other: Any) -> Any:
+def _matmul(self: Selection, other: ArrayLike) -> Result:
     self.refuse("@")
 
 
@@ -313,7 +314,7 @@ _ELEMENTWISE = frozenset({
 
 
 def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(s: Selection, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def run(s: Selection, axis: AxisLike = None, *args: ArrayLike, **kwargs: Any) -> Result:
         """Over all elements, over the selected ones, or along one of the other axes."""
         if args or not set(kwargs) <= {"dtype", "initial", "ddof", "keepdims", "axis"} or isinstance(axis, tuple):
             s.refuse(f"{name}() with these arguments")
@@ -336,7 +337,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _astype(s: Selection, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+def _astype(s: Selection, dtype: DTypeLike, *args: ArrayLike, **kwargs: Any) -> Result:
     return s.apply(lambda x: METHODS["astype"](x, dtype, *args, **kwargs), s)
 
 

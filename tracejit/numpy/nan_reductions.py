@@ -13,6 +13,7 @@ from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes
 from tracejit.support.dtypes import canonical
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import ALL_NAN
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, dtype_of_sum
@@ -22,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _without(a: Any, value: Any) -> tuple[Any, Any]:
+def _without(a: ArrayLike, value: ArrayLike) -> tuple[Result, Result]:
     """(the array with NaN replaced, where there was one; None for dtypes without NaN)"""
     x = array_of(a)
     if aval(x).dtype.kind != "f":
@@ -31,28 +32,32 @@ def _without(a: Any, value: Any) -> tuple[Any, Any]:
     return u.where(gone, aval(x).dtype.type(value), x), gone
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+def nansum(
+    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any
+) -> Result:
     """The sum of what is not NaN."""
     return r.sum(_without(a, 0)[0], axis, dtype, keepdims=keepdims, **kwargs)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+def nanprod(
+    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any
+) -> Result:
     """The product of what is not NaN."""
     return r.prod(_without(a, 1)[0], axis, dtype, keepdims=keepdims, **kwargs)
 
 
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def nancumsum(a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
     """Running sums; a NaN counts as 0."""
     return r.cumsum(_without(a, 0)[0], axis, dtype)
 
 
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def nancumprod(a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
     """Running products; a NaN counts as 1."""
     return r.cumprod(_without(a, 1)[0], axis, dtype)
 
 
 def _extremum(fold: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any) -> Any:
+    def function(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any) -> Result:
         x, gone = _without(a, worst)
         result = fold(x, axis, keepdims=keepdims, **kwargs)
         if gone is None or kwargs.get("initial") is not None:
@@ -68,7 +73,7 @@ nanmin = _extremum(r.min, np.inf, "The minimum of what is not NaN; NaN if there 
 nanmax.__name__, nanmin.__name__ = "nanmax", "nanmin"
 
 
-def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+def nanargmax(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, *, keepdims: Any = False) -> Result:
     """The place of the first maximum that is not NaN.
 
     Raises: AllNaN where there is nothing else; where that depends on values, the program does.
@@ -76,7 +81,7 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
     return _place(r.argmax, a, -np.inf, axis, keepdims)
 
 
-def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+def nanargmin(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, *, keepdims: Any = False) -> Result:
     """The place of the first minimum that is not NaN.
 
     Raises: AllNaN where there is nothing else; where that depends on values, the program does.
@@ -84,14 +89,16 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
     return _place(r.argmin, a, np.inf, axis, keepdims)
 
 
-def _place(find: Callable[..., Any], a: Any, worst: float, axis: Any, keepdims: Any) -> Any:
+def _place(find: Callable[..., Any], a: ArrayLike, worst: float, axis: AxisLike, keepdims: Any) -> Result:
     x, gone = _without(a, worst)
     if gone is not None:
         check_none(r.any(r.all(gone, axis)), ALL_NAN)
     return find(x, axis, keepdims=keepdims)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+def nanmean(
+    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+) -> Result:
     """The mean of what is not NaN (where a mask holds)."""
     x, gone = _without(a, 0)
     if gone is None:
@@ -107,16 +114,16 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    ddof: ArrayLike = 0,
     keepdims: Any = False,
     *,
-    where: Any = True,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike = True,
+    correction: ArrayLike = None,
+) -> Result:
     """The variance of what is not NaN (where a mask holds); NaN where no more than `ddof` numbers are."""
     x, gone = _without(a, 0)
     ddof = correction if correction is not None else ddof
@@ -138,8 +145,14 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
-) -> Any:
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    ddof: ArrayLike = 0,
+    keepdims: Any = False,
+    **options: Any,
+) -> Result:
     """The standard deviation of what is not NaN (where a mask holds)."""
     return u.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
 

@@ -12,22 +12,23 @@ from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsup
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
+from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.tracer import FUNCTIONS
 
 __all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
 
 
-def _floats(x: Any) -> Any:
+def _floats(x: ArrayLike) -> Result:
     y = array_of(x)
     return y if aval(y).dtype.kind == "f" else to_dtype(y, np.float64)
 
 
-def _root(total: Any) -> Any:
+def _root(total: ArrayLike) -> Result:
     return u.sqrt(total)
 
 
-def _vector(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
+def _vector(x: ArrayLike, order: Any, axis: AxisLike, keepdims: bool) -> Result:
     """The norm of a given order along axes."""
     if order is None or order == 2:
         return _root(r.sum(u.multiply(x, x), axis=axis, keepdims=keepdims))
@@ -45,7 +46,7 @@ def _vector(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
     return u.power(r.sum(u.power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
 
 
-def _matrix(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> Result:
     """The norm of a given order of the matrices in two axes."""
     rows, columns = axes
     if order is None or order == "fro":
@@ -62,7 +63,7 @@ def _matrix(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     )
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Result:
     """The norm of vectors (one axis) or matrices (two axes); of all elements where neither order nor axes are given.
 
     Raises: UnsupportedError for matrix orders that need singular values (2, -2, "nuc").
@@ -83,7 +84,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise reject(f"np.linalg.norm takes one axis or two, not {len(axes)}")
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: Any = 2) -> Result:
     """The norm of vectors in one axis, in several taken together, or of all elements."""
     y = _floats(x)
     rank = aval(y).ndim
@@ -91,7 +92,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _vector(y, ord, axes, keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Result:
     """The norm of the matrices in the last two axes."""
     y = _floats(x)
     rank = aval(y).ndim
@@ -100,7 +101,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return _matrix(y, ord, (axis_index(-2, rank), axis_index(-1, rank)), keepdims)
 
 
-def matrix_power(a: Any, n: Any) -> Any:
+def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
     """The n-th power of square matrices, n not negative and known while tracing, by repeated squaring."""
     x = array_of(a)
     have = aval(x)
@@ -120,14 +121,14 @@ def matrix_power(a: Any, n: Any) -> Any:
     return u.unchanged(result) if result is a else result
 
 
-def _outer(x1: Any, x2: Any, /) -> Any:
+def _outer(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """np.linalg.outer, which unlike np.outer takes vectors only."""
     if aval(array_of(x1)).ndim != 1 or aval(array_of(x2)).ndim != 1:
         raise reject("np.linalg.outer takes two vectors; np.outer flattens")
     return linear.outer(x1, x2)
 
 
-def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def _cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
     """np.linalg.cross, which unlike np.cross takes vectors of 3 only."""
     for x in (array_of(x1), array_of(x2)):
         if aval(x).shape[axis_index(axis, aval(x).ndim)] != 3:
@@ -135,7 +136,7 @@ def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return linear.cross(x1, x2, axis=axis)
 
 
-def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None) -> Result:
     """The product of a chain of matrices in the cheapest order; a vector may stand at either end."""
     xs = linear.alike(*arrays)
     if len(xs) < 2:
@@ -153,14 +154,14 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
     return p.reshape(result, have[1 if first else 0 : 1 if last else 2])
 
 
-def _from_left(xs: Sequence[Any]) -> Any:
+def _from_left(xs: Sequence[ArrayLike]) -> Result:
     out = xs[0]
     for x in xs[1:]:
         out = linear.matmul(out, x)
     return out
 
 
-def _chain(xs: Sequence[Any], sizes: Sequence[Any]) -> Any:
+def _chain(xs: Sequence[ArrayLike], sizes: Sequence[ShapeLike]) -> Result:
     """The product with the fewest multiplications.   Source: the classic dynamic program over split points."""
     n = len(xs)
     cost = [[0] * n for _ in range(n)]
@@ -171,13 +172,13 @@ def _chain(xs: Sequence[Any], sizes: Sequence[Any]) -> Any:
             options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             cost[i][j], split[i][j] = min(options)
 
-    def product(i: int, j: int) -> Any:
+    def product(i: int, j: int) -> Result:
         return xs[i] if i == j else linear.matmul(product(i, split[i][j]), product(split[i][j] + 1, j))
 
     return product(0, n - 1)
 
 
-def _diagonal(x: Any, /, *, offset: Any = 0) -> Any:
+def _diagonal(x: ArrayLike, /, *, offset: ArrayLike = 0) -> Result:
     """np.linalg.diagonal: of the matrices along the last two axes."""
     return linear.diagonal(x, offset, -2, -1)
 

@@ -14,6 +14,7 @@ from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
 from tracejit.ir.types import surely_at_most
 from tracejit.primitives import elementwise as p
 from tracejit.primitives.reduction import reduce_max
+from tracejit.support.typing import ArrayLike
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Reason, failures_here, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.operators import OPERATORS
@@ -49,7 +50,7 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
     _fail(outside, p.convert(number, np.int64), dtype)
 
 
-def check_exponent(x: Any) -> None:
+def check_exponent(x: ArrayLike) -> None:
     """The program fails if an element of an integer exponent is negative.  Raises: NegativePower where that is known."""
     if not isinstance(x, Tracer):
         if np.any(np.asarray(x) < 0):
@@ -67,7 +68,7 @@ def check_exponent(x: Any) -> None:
     _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
 
 
-def check_none(wrong: Any, reason: Reason) -> None:
+def check_none(wrong: ArrayLike, reason: Reason) -> None:
     """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known."""
     if isinstance(wrong, Tracer):
         if not any(isinstance(n, int) and n == 0 for n in wrong.shape):
@@ -76,7 +77,7 @@ def check_none(wrong: Any, reason: Reason) -> None:
         raise reason.error()
 
 
-def check_growth(name: str, x: Any, y: Any) -> None:
+def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
     """The program fails if the result of arithmetic on Python integers that are arguments has more than 64 bits.
 
     Products, powers and shifts are estimated in floating point: what is within 2**-50 of the limit fails too.
@@ -124,7 +125,7 @@ OPERATORS.check_growth = check_growth
 OPERATORS.check_number = check_number
 
 
-def _fail(outside: Any, number: Any, about: Any) -> None:
+def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
     """The program fails where `outside` holds, and says which number it was."""
     site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
     mark = bind(p.Or(), bind(p.And(), number, np.int64((1 << INDEX_BITS) - 1)), site)

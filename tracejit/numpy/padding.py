@@ -15,6 +15,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_
 from tracejit.numpy.shaping import array_of, copy
 from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
@@ -27,7 +28,7 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: ArrayLike, mode: Any = "constant", **kwargs: Any) -> Result:
     """The array with a border.
 
     pad_width: one number, (before, after), one such pair for each axis, or a dict from axis to these.
@@ -56,7 +57,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return x
 
 
-def _widths(given: Any, rank: int) -> Widths:
+def _widths(given: ArrayLike, rank: int) -> Widths:
     if isinstance(given, dict):
         table: list[tuple[Extent, Extent]] = [(0, 0)] * rank
         for axis, width in cast("dict[Any, Any]", given).items():
@@ -72,7 +73,7 @@ def _widths(given: Any, rank: int) -> Widths:
     return tuple(widths)
 
 
-def _pairs(given: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
+def _pairs(given: ArrayLike, rank: int, what: str) -> list[tuple[Result, Result]]:
     """(before, after) for each axis from NumPy's short forms; the values may be traced."""
     if not is_sequence(given):
         return [(given, given)] * rank
@@ -88,7 +89,7 @@ def _pairs(given: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
     raise reject(f"np.pad: {what} {given!r} does not fit an array of rank {rank}")
 
 
-def _constant(x: Any, widths: Widths, values: Any) -> Any:
+def _constant(x: ArrayLike, widths: Widths, values: ArrayLike) -> Result:
     have = aval(x)
     pairs = _pairs(values, have.ndim, "constant_values")
     first = pairs[0][0]
@@ -101,7 +102,7 @@ def _constant(x: Any, widths: Widths, values: Any) -> Any:
     return x
 
 
-def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+def _scalar(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
     """A value to pad with: a NumPy scalar to NumPy, which has to fit signed integers and wraps around in unsigned ones."""
     x = as_array(value)
     if dtype.kind == "i":
@@ -112,7 +113,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     return p.reshape(wrapped_to_dtype(x, dtype), ())
 
 
-def _extended(x: Any, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Any:
+def _extended(x: ArrayLike, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Result:
     if mode in ("reflect", "symmetric") and options.get("reflect_type", "even") != "even":
         raise unsupported("np.pad with reflect_type='odd' is not supported in traced code; build it as 2 * edge - np.pad(x, ...)")
     match mode:
@@ -130,13 +131,13 @@ def _extended(x: Any, k: int, before: Extent, after: Extent, mode: str, options:
     return p.concatenate([y for y in (sides[0], x, sides[1]) if not is_zero(aval(y).shape[k])], k)
 
 
-def _stretched(edge: Any, k: int, count: Extent) -> Any:
+def _stretched(edge: Any, k: int, count: Extent) -> Result:
     """A slice of extent 1 repeated along axis k."""
     have = aval(edge).shape
     return spread(edge, (*have[:k], count, *have[k + 1 :]))
 
 
-def _periodic(x: Any, k: int, count: Extent, mode: str, left: bool) -> Any:
+def _periodic(x: ArrayLike, k: int, count: Extent, mode: str, left: bool) -> Result:
     """`count` elements beyond one side; whole periods are put together where the border is wider than the array."""
     n = aval(x).shape[k]
     if is_zero(count):
@@ -164,11 +165,11 @@ def _periodic(x: Any, k: int, count: Extent, mode: str, left: bool) -> Any:
     return part(whole, k, total - int(count), count) if left else part(whole, k, 0, count)
 
 
-def _forward(x: Any, k: int, n: Extent, unit: Extent, mode: str) -> Any:
+def _forward(x: ArrayLike, k: int, n: Extent, unit: Extent, mode: str) -> Result:
     return x if mode == "wrap" else part(x, k, 0, unit)
 
 
-def _ramp(x: Any, k: int, count: Extent, end: Any, left: bool) -> Any:
+def _ramp(x: ArrayLike, k: int, count: Extent, end: ArrayLike, left: bool) -> Result:
     """A line from `end` to the edge, which itself is not repeated."""
     have = aval(x)
     n = have.shape[k]
@@ -178,7 +179,7 @@ def _ramp(x: Any, k: int, count: Extent, end: Any, left: bool) -> Any:
     return line if left else p.reverse(line, (k,))
 
 
-def _statistic(x: Any, k: int, count: Extent, mode: str, length: Any, left: bool) -> Any:
+def _statistic(x: ArrayLike, k: int, count: Extent, mode: str, length: ArrayLike, left: bool) -> Result:
     """The maximum, mean or minimum of the `length` elements next to the border (all by default)."""
     have = aval(x)
     n = have.shape[k]

@@ -15,6 +15,7 @@ from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.failures import number_error
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
@@ -23,7 +24,7 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "fitting", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: ArrayLike) -> Result:
     """A tracer or array as it is; lists and tuples (which may hold tracers) stacked; numbers untouched."""
     if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval"):
         return x
@@ -44,7 +45,7 @@ def as_array(x: Any) -> Any:
     return np.asarray(x)
 
 
-def _leaves(x: Any) -> list[Any]:
+def _leaves(x: ArrayLike) -> list[Result]:
     out: list[Any] = []
     stack = [x]
     while stack:
@@ -56,12 +57,12 @@ def _leaves(x: Any) -> list[Any]:
     return out
 
 
-def aval(x: Any) -> ShapedArray:
+def aval(x: ArrayLike) -> ShapedArray:
     """The abstract value of an operand.  Raises DtypeError for dtypes the IR has not."""
     return aval_of_argument(x)
 
 
-def to_dtype(x: Any, dtype: Any) -> Any:
+def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     """An operand as exactly `dtype`; a Python number becomes a NumPy scalar.
 
     Raises: NumberOutOfBounds for a Python number that does not fit an integer dtype; for a traced one the program does.
@@ -79,7 +80,7 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return convert(x, dtype)
 
 
-def _number(x: Any, dtype: np.dtype[Any]) -> Any:
+def _number(x: ArrayLike, dtype: np.dtype[Any]) -> Result:
     """A Python number as a NumPy scalar."""
     if dtype.kind in "iu" and type(x) is int:
         limits = np.iinfo(dtype)
@@ -92,11 +93,11 @@ def _number(x: Any, dtype: np.dtype[Any]) -> Any:
         raise NumberOutOfBounds(str(error), location=user_location()) from None
 
 
-def numbers_to_dtype(x: Any, dtype: Any) -> Any:
+def numbers_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     """An operand whose Python number has become one of `dtype`; of nested sequences every member has, as NumPy stores each by itself."""
     dtype = canonical(dtype)
 
-    def converted(x: Any) -> Any:
+    def converted(x: ArrayLike) -> Result:
         if isinstance(x, (list, tuple)):
             return [converted(item) for item in cast("list[Any]", x)]
         x = as_array(x)
@@ -112,7 +113,7 @@ def numbers_to_dtype(x: Any, dtype: Any) -> Any:
         raise NumberOutOfBounds(str(error), location=user_location()) from None
 
 
-def fitting(value: Any, dtype: np.dtype[Any]) -> Any:
+def fitting(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
     """A value that is stored; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
     if isinstance(value, np.generic):
         return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
@@ -122,7 +123,7 @@ def fitting(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def wrapped_to_dtype(x: Any, dtype: Any) -> Any:
+def wrapped_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     """An operand as exactly `dtype`, where a Python number that does not fit wraps around: what `where` and its relatives do."""
     dtype = canonical(dtype)
     if dtype.kind in "iu":
@@ -133,7 +134,7 @@ def wrapped_to_dtype(x: Any, dtype: Any) -> Any:
     return to_dtype(x, dtype)
 
 
-def mask_of(where: Any) -> Any:
+def mask_of(where: ArrayLike) -> Result:
     """`where=` as booleans; None where it lets everything through.  NumPy takes None for False, and numbers and lists for their truth.
 
     Raises: DtypeError for an array of another dtype.
@@ -172,7 +173,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return tuple(out)
 
 
-def broadcast_to(x: Any, shape: Shape) -> Any:
+def broadcast_to(x: ArrayLike, shape: Shape) -> Result:
     """x spread to `shape` by NumPy's rules."""
     have = aval(x).shape
     if same_shape(have, tuple(shape)):
@@ -186,7 +187,9 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     return broadcast_in_dim(reshape(x, tuple(have[d] for d in kept)), tuple(shape), tuple(d + offset for d in kept))
 
 
-def promote(*operands: Any, to: Any = None, keep_scalars: bool = True, convert_with: Callable[[Any, Any], Any] = to_dtype) -> list[Any]:
+def promote(
+    *operands: ArrayLike, to: DTypeLike = None, keep_scalars: bool = True, convert_with: Callable[[Any, Any], Any] = to_dtype
+) -> list[Result]:
     """Operands of one dtype and one shape (rank-0 ones may stay scalars).
 
     to: a dtype to use instead of the promoted one, or a function of the promoted dtype.  convert_with: what converts an operand.
@@ -204,7 +207,7 @@ OPERATORS.to_dtype = to_dtype
 OPERATORS.mask_of = mask_of
 
 
-def broadcast(xs: Sequence[Any], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Any]:
+def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:
     first = shapes[0]
     if all(s is first or same_shape(s, first) for s in shapes[1:]):
         return list(xs)

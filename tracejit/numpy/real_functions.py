@@ -12,6 +12,7 @@ from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.primitives import elementwise as p
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS
 
@@ -21,17 +22,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def arcsinh(x: Any, /) -> Any:
+def arcsinh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic sine."""
     return bind(p.Asinh(), *promote(x, to=u.floating_dtype))
 
 
-def arccosh(x: Any, /) -> Any:
+def arccosh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic cosine; NaN below 1."""
     return bind(p.Acosh(), *promote(x, to=u.floating_dtype))
 
 
-def arctanh(x: Any, /) -> Any:
+def arctanh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic tangent; NaN beyond -1 and 1."""
     return bind(p.Atanh(), *promote(x, to=u.floating_dtype))
 
@@ -39,7 +40,7 @@ def arctanh(x: Any, /) -> Any:
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """The remainder of division towards zero, with the sign of x1; integers give 0 where x2 is 0."""
     a, b = promote(x1, x2, to=lambda d: np.dtype(np.int8) if d.kind == "b" else d)
     kind = aval(a).dtype.kind
@@ -53,12 +54,12 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return u.where(u.less(a, 0), rest, u.negative(rest))
 
 
-def float_power(x1: Any, x2: Any, /) -> Any:
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """x1 ** x2 in double precision."""
     return u.power(*promote(x1, x2, to=np.float64))
 
 
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Result:
     """Whether the sign is negative, that of zeros included."""
     (y,) = promote(x)
     if aval(y).dtype.kind != "f":
@@ -66,14 +67,14 @@ def signbit(x: Any, /) -> Any:
     return u.less(u.copysign(aval(y).dtype.type(1), y), 0)
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """log2(2**x1 + 2**x2) without overflow."""
     a, b = u.floats(x1, x2)
     big, gap = u.greater_and_gap(a, b)
     return u.add(big, u.multiply(u.log1p(u.exp2(gap)), 1 / math.log(2.0)))
 
 
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """x1 * 2**x2, rounded once: of three factors only the last one can make a number that is not exact.
 
     Source: musl's scalbn.
@@ -97,26 +98,26 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return to_dtype(u.multiply(x, _power_of_two(n, wide)), dtype)
 
 
-def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
+def _power_of_two(n: ArrayLike, dtype: np.dtype[Any]) -> Result:
     """2**n for integers of normal powers, which is exact."""
     return u.exp2(to_dtype(n, dtype))
 
 
-def isposinf(x: Any, /) -> Any:
+def isposinf(x: ArrayLike, /) -> Result:
     """Whether x is plus infinity."""
     return u.equal(x, np.inf)
 
 
-def isneginf(x: Any, /) -> Any:
+def isneginf(x: ArrayLike, /) -> Result:
     """Whether x is minus infinity."""
     return u.equal(x, -np.inf)
 
 
-def _erf(x: Any, /) -> Any:
+def _erf(x: ArrayLike, /) -> Result:
     return bind(p.Erf(), *promote(x, to=u.floating_dtype))
 
 
-def _conjugate(x: Any, /) -> Any:
+def _conjugate(x: ArrayLike, /) -> Result:
     (y,) = promote(x)
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 

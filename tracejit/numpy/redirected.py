@@ -23,6 +23,7 @@ from tracejit.numpy import (
 )
 from tracejit.numpy.axes import unsupported
 from tracejit.numpy.strides import in_order_of_operands
+from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
@@ -34,33 +35,33 @@ _MODULES = (
 )  # fmt: skip
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, like: Any = None, **kwargs: Any) -> Result:
     """`function` of the index grids of a shape."""
     return function(*creation.indices(shape, dtype=dtype), **kwargs)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: ArrayLike) -> bool:
     """Whether something is a number, Python's or NumPy's, and no array."""
     return element.is_scalar if isinstance(element, Tracer) else np.isscalar(element)
 
 
-def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+def ndenumerate(arr: ArrayLike) -> Iterator[tuple[tuple[int, ...], Result]]:
     """(index, element) pairs in C order."""
     return ((index, arr[index]) for index in np.ndindex(arr.shape)) if isinstance(arr, Tracer) else iter(np.ndenumerate(arr))
 
 
-def new_array(shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+def new_array(shape: ShapeLike, dtype: DTypeLike = float, *args: ArrayLike, **kwargs: Any) -> Result:
     """`np.ndarray(shape, dtype)` called to make an array; other ways to call it are NumPy's."""
     if args or kwargs:
         return np.ndarray(shape, dtype, *args, **kwargs)
     return substitute_for(np.empty)(shape, dtype)
 
 
-def vectorize(pyfunc: Any, *args: Any, **kwargs: Any) -> Any:
+def vectorize(pyfunc: Any, *args: ArrayLike, **kwargs: Any) -> Result:
     """np.vectorize, which calls Python for each element of arrays that are known.  Raises UnsupportedError for others."""
     real = np.vectorize(pyfunc, *args, **kwargs)
 
-    def call(*xs: Any, **kws: Any) -> Any:
+    def call(*xs: ArrayLike, **kws: Any) -> Result:
         if any(isinstance(x, Tracer) and x.known() is None for x in (*xs, *kws.values())):
             raise unsupported("np.vectorize calls Python for each element; call the function on whole arrays, or use tj.vmap")
         return real(*xs, **kws)
@@ -68,7 +69,7 @@ def vectorize(pyfunc: Any, *args: Any, **kwargs: Any) -> Any:
     return call
 
 
-def nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+def nditer(op: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Result:
     """np.nditer of known arrays.  Raises UnsupportedError for others."""
     if any(isinstance(x, Tracer) and x.known() is None for x in (op if isinstance(op, (list, tuple)) else (op,))):
         raise unsupported("np.nditer is not supported in traced code; loop over x.flat, or over the indices np.ndindex(x.shape)")

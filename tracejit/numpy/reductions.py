@@ -20,6 +20,7 @@ from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
@@ -32,14 +33,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _one_axis(axis: Any, rank: int) -> int:
+def _one_axis(axis: AxisLike, rank: int) -> int:
     """An axis, counted from the first.  Raises: TracerError for several."""
     if isinstance(axis, (tuple, list)):
         raise TracerError(f"one axis is expected, not {axis!r}; reshape the array so that several become one", location=user_location())
     return normalize_axes(axis, rank)[0]
 
 
-def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
+def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
     """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as numpy.exceptions.AxisError would)."""
     if axis is None:
         return tuple(range(rank))
@@ -64,12 +65,12 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
-def _folded_axes(axis: Any, rank: int) -> tuple[int, ...]:
+def _folded_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
     """As `normalize_axes`; like NumPy's ufuncs, folds take axis 0 or -1 of a number, which has none."""
     return () if rank == 0 and not isinstance(axis, (tuple, list)) and axis in (0, -1) else normalize_axes(axis, rank)
 
 
-def _keep(result: Any, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _keep(result: ArrayLike, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Result:
     return reshape(result, tuple(1 if d in axes else n for d, n in enumerate(shape))) if keepdims else result
 
 
@@ -78,11 +79,17 @@ def _reduction(
     run: Callable[[Any, tuple[int, ...]], Any],
     widen: Callable[[np.dtype[Any]], np.dtype[Any]],
     combine: Callable[..., Any],
-    identity: Any,
+    identity: ArrayLike,
 ) -> Callable[..., Any]:
     def function(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-    ) -> Any:
+        a: ArrayLike,
+        axis: AxisLike = None,
+        dtype: DTypeLike = None,
+        out: ArrayLike = None,
+        keepdims: Any = False,
+        initial: ArrayLike = None,
+        where: ArrayLike = True,
+    ) -> Result:
         x = as_array(a)
         have = aval(x)
         if isinstance(initial, np.generic):
@@ -117,7 +124,14 @@ def _reduction(
 def _extreme(name: str, run: Callable[[Any, tuple[int, ...]], Any], combine: Callable[..., Any]) -> Callable[..., Any]:
     fold = _reduction(name, run, _same, combine, None)
 
-    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    def function(
+        a: ArrayLike,
+        axis: AxisLike = None,
+        out: ArrayLike = None,
+        keepdims: Any = False,
+        initial: ArrayLike = None,
+        where: ArrayLike = True,
+    ) -> Result:
         return fold(a, axis, None, out, keepdims, initial, where)
 
     function.__name__ = function.__qualname__ = name
@@ -142,7 +156,7 @@ max = amax = _extreme("max", p.reduce_max, u.maximum)
 min = amin = _extreme("min", p.reduce_min, u.minimum)
 
 
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+def all(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True) -> Result:
     """Whether all elements are nonzero."""
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
@@ -151,7 +165,7 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
     return _truth_fold(x, axis, keepdims, p.reduce_min, True)
 
 
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+def any(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True) -> Result:
     """Whether an element is nonzero."""
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
@@ -160,7 +174,7 @@ def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
     return _truth_fold(x, axis, keepdims, p.reduce_max, False)
 
 
-def _truth_fold(x: Any, axis: Any, keepdims: Any, fold: Callable[..., Any], empty: bool) -> Any:
+def _truth_fold(x: ArrayLike, axis: AxisLike, keepdims: Any, fold: Callable[..., Any], empty: bool) -> Result:
     have = aval(x)
     axes = _folded_axes(axis, have.ndim)
     if builtins.any(isinstance(have.shape[d], int) and have.shape[d] == 0 for d in axes):
@@ -173,12 +187,14 @@ def _count(shape: Shape, axes: tuple[int, ...]) -> Extent:
     return product_of(shape[d] for d in axes)
 
 
-def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Any:
+def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Result:
     """An extent as a scalar operand; a symbolic one is computed when the program runs."""
     return extent_value(n, dtype)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+def mean(
+    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+) -> Result:
     """The arithmetic mean over `axis`; float16 is summed in float32."""
     _of_integers("mean", dtype)
     x = as_array(a)
@@ -196,17 +212,17 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    ddof: ArrayLike = 0,
     keepdims: Any = False,
     *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike = True,
+    mean: ArrayLike = None,
+    correction: ArrayLike = None,
+) -> Result:
     """The variance over `axis`, in two passes, with `ddof` (or `correction`) taken off the count."""
     _of_integers("var", dtype)
     x = as_array(a)
@@ -232,7 +248,7 @@ def var(
     return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
 
 
-def _of_integers(name: str, dtype: Any) -> None:
+def _of_integers(name: str, dtype: DTypeLike) -> None:
     """Raises: UnsupportedError for a mean in integers, which NumPy rounds on the way."""
     if dtype is not None and canonical(dtype).kind in "iub":
         raise UnsupportedError(
@@ -241,17 +257,25 @@ def _of_integers(name: str, dtype: Any) -> None:
         )
 
 
-def _mean(x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _mean(x: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Result:
     return u.divide(sum(x, axes, dtype, keepdims=True), extent_scalar(_count(aval(x).shape, axes), dtype))
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **kwargs: Any) -> Any:
+def std(
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    ddof: ArrayLike = 0,
+    keepdims: Any = False,
+    **kwargs: Any,
+) -> Result:
     """The standard deviation over `axis`."""
     return u.sqrt(var(a, axis, dtype, None, ddof, keepdims, **kwargs))
 
 
 def _arg(primitive: Any) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    def function(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, *, keepdims: Any = False) -> Result:
         x = as_array(a)
         have = aval(x)
         if axis is None or (have.ndim == 0 and axis in (0, -1)):
@@ -269,7 +293,7 @@ argmin = _arg(p.ArgMin)
 
 
 def _cumulative(name: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def function(a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
         x = as_array(a)
         want = canonical(dtype) if dtype is not None else _sum_dtype(aval(x).dtype)
         truth = want.kind == "b"  # whether there was a nonzero element, or none that was zero
@@ -288,17 +312,17 @@ cumsum = _cumulative("cumsum")
 cumprod = _cumulative("cumprod")
 
 
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: AxisLike = None, *, keepdims: Any = False) -> Result:
     """How many elements are nonzero."""
     return sum(u.not_equal(a, 0), axis, keepdims=keepdims)
 
 
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def ptp(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False) -> Result:
     """Maximum minus minimum."""
     return u.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+def average(a: ArrayLike, axis: AxisLike = None, weights: ArrayLike = None, returned: bool = False, *, keepdims: Any = False) -> Result:
     """The weighted mean; with `returned` also the sum of the weights.
 
     weights: of a's shape, or of the shape of the axes that are averaged, in their order.
@@ -324,7 +348,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (center, u.unchanged(broadcast_to(total, aval(center).shape))) if returned else center
 
 
-def _listed(axis: Any, rank: int) -> list[int]:
+def _listed(axis: AxisLike, rank: int) -> list[int]:
     """Axes as non-negative integers in the order in which they are given."""
     return [normalize_axes(a, rank)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
 
@@ -334,7 +358,7 @@ def _equal(a: Shape, b: Shape) -> bool:
     return same_shape(a, b) or (len(a) == len(b) and builtins.all(n == m for n, m in zip(a, b, strict=True)))
 
 
-def _weights(w: Any, shape: Shape, axes: list[int] | None) -> Any:
+def _weights(w: ArrayLike, shape: Shape, axes: list[int] | None) -> Result:
     """Weights with an axis for each of the array's, of extent 1 where they say nothing."""
     have = aval(w).shape
     if _equal(have, shape):
@@ -360,7 +384,9 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
     code = fold.__code__  # type: ignore[attr-defined]
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
-    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def function(
+        a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **options: Any
+    ) -> Result:
         if dtype is not None:
             options["dtype"] = dtype
         unknown = [option for option in options if option not in known and options[option] is not None]
@@ -390,7 +416,7 @@ for _ufunc, _function in (
 ):
     UFUNCS[_ufunc, "reduce"] = _reduced(_ufunc.__name__, _function)
 def _accumulated(fold: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def function(a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
         if aval(as_array(a)).ndim == 0:
             raise DtypeError("a ufunc's accumulate() needs an array of rank 1 or more", location=user_location())
         return fold(a, axis, dtype)
@@ -405,7 +431,7 @@ UFUNCS[np.multiply, "accumulate"] = _accumulated(cumprod)
 def _running(name: str) -> Callable[..., Any]:
     """maximum.accumulate and minimum.accumulate: no change of dtype."""
 
-    def function(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def function(a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
         x = as_array(a) if dtype is None else to_dtype(as_array(a), canonical(dtype))
         k = _one_axis(axis, aval(x).ndim)
         return p.cumulative(name, x, k)

@@ -17,6 +17,7 @@ from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, SPREADING, Tracer, handed_out
@@ -31,7 +32,7 @@ __all__ = [
 def _data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's function for values that are known, an error for others."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: ArrayLike, **kwargs: Any) -> Result:
         try:
             return function(*[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs)
         except ConcretizationError as error:
@@ -47,7 +48,7 @@ _INTO_WHERE = to_dtype if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else wr
 """NumPy's where wraps Python integers that do not fit up to 2.4; then it raises OverflowError."""
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Result:
     """x where condition else y.
 
     Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape depends on them.
@@ -59,7 +60,16 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return as_rank_0_array(u.where(condition, x, y, _INTO_WHERE))
 
 
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, dtype: Any = None) -> Any:
+def clip(
+    a: ArrayLike,
+    a_min: ArrayLike = None,
+    a_max: ArrayLike = None,
+    out: ArrayLike = None,
+    *,
+    min: ArrayLike = None,
+    max: ArrayLike = None,
+    dtype: DTypeLike = None,
+) -> Result:
     """a limited to [a_min, a_max], either of which may be absent; NaN stays."""
     low = min if a_min is None or a_min is np._NoValue else a_min  # pyright: ignore[reportPrivateUsage]
     high = max if a_max is None or a_max is np._NoValue else a_max  # pyright: ignore[reportPrivateUsage]
@@ -78,7 +88,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     return copy(x) if x is a else x
 
 
-def _limited(x: Any, bound: Any, beyond: Any, nearer: Any) -> Any:
+def _limited(x: ArrayLike, bound: ArrayLike, beyond: Any, nearer: Any) -> Result:
     """x, or the number `bound` where x is beyond it.  Of zeros of both signs x stays, where NumPy's maximum would choose the bound."""
     if weak_kind(bound) is not None and bound == bound and aval(x).dtype.kind == "f":
         return nearer(x, bound) if bound else u.where(beyond(x, bound), bound, x)
@@ -86,7 +96,7 @@ def _limited(x: Any, bound: Any, beyond: Any, nearer: Any) -> Any:
     return found if aval(found).dtype.kind != "f" or weak_kind(bound) is not None else u.where(u.equal(x, bound), x, found)
 
 
-def _limit(bound: Any, nearer: Any, end: int) -> Any:
+def _limit(bound: ArrayLike, nearer: Any, end: int) -> Result:
     """A Python integer, or `end` if that limits as much."""
     if type(bound) is int:
         return bound if (bound > end) == (nearer is u.maximum) else end
@@ -97,7 +107,7 @@ def _limit(bound: Any, nearer: Any, end: int) -> Any:
     return bound
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Result:
     """For each element the choice of the first condition that holds, else `default`."""
     if len(condlist) != len(choicelist):
         raise reject(f"np.select: {len(condlist)} conditions for {len(choicelist)} choices")
@@ -117,7 +127,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return as_rank_0_array(out)
 
 
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = "raise") -> Result:
     """For each element of a the choice of that number.
 
     mode: "clip" and "wrap" as NumPy; "raise" checks values that are known and otherwise clips, since compiled code does not raise here.
@@ -146,7 +156,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return copy(result) if len(options) == 1 else result
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: ArrayLike, **kw: Any) -> Result:
     """For each element the function (or constant) of the last condition that holds; one more function is the default, else 0.
 
     Functions are evaluated everywhere.
@@ -161,7 +171,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise reject(f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}")
 
-    def value(f: Any) -> Any:
+    def value(f: Any) -> Result:
         return spread(to_dtype(as_array(f(x, *args, **kw) if callable(f) else f), have.dtype), have.shape)
 
     out = value(funclist[-1]) if len(funclist) > len(conditions) else value(0)
@@ -177,7 +187,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------------------------
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None, neginf: ArrayLike = None) -> Result:
     """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given; in place where `copy` is False."""
     found = handed_out(_finite, x, nan, posinf, neginf)
     if copy or not isinstance(x, Tracer) or not (x.shape or x.is_array):
@@ -187,7 +197,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return x
 
 
-def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _finite(x: ArrayLike, nan: ArrayLike, posinf: ArrayLike, neginf: ArrayLike) -> Result:
     y = array_of(x)
     dtype = aval(y).dtype
     if dtype.kind != "f":
@@ -200,7 +210,7 @@ def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return u.where(u.equal(y, -np.inf), low, out)
 
 
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+def round(a: ArrayLike, decimals: Any = 0, out: ArrayLike = None) -> Result:
     """Rounded to `decimals` places, halves to even; negative ones round before the point."""
     x = array_of(a)
     dtype = aval(x).dtype
@@ -222,7 +232,7 @@ def _power_of_ten(places: int) -> float:
     return 10.0**places if places <= 308 else float("inf")
 
 
-def _round_integer(x: Any, places: int) -> Any:
+def _round_integer(x: ArrayLike, places: int) -> Result:
     """An integer rounded to a multiple of 10**places, through double precision as NumPy."""
     scale = _power_of_ten(places)
     return to_dtype(u.multiply(u.rint(u.divide(x, scale)), scale), aval(x).dtype)
@@ -231,7 +241,7 @@ def _round_integer(x: Any, places: int) -> Any:
 around = round
 
 
-def _round_decimals(x: Any, digits: int) -> Any:
+def _round_decimals(x: ArrayLike, digits: int) -> Result:
     """Python's round() of a float, which rounds the number that it is and not a product: 2.55, a little less than that, to 2.5.
 
     The error of the product with 10**digits, which is exact up to 10**22, says to which side of a half it was.
@@ -251,7 +261,7 @@ def _round_decimals(x: Any, digits: int) -> Any:
     return found.as_python_number()
 
 
-def _split(x: Any) -> tuple[Any, Any]:
+def _split(x: ArrayLike) -> tuple[Result, Result]:
     """x as a sum of two numbers of half as many bits."""
     large = u.multiply(x, 2.0**27 + 1)
     high = u.subtract(large, u.subtract(large, x))
@@ -261,17 +271,17 @@ def _split(x: Any) -> tuple[Any, Any]:
 OPERATORS.round_decimals = _round_decimals
 
 
-def fix(x: Any, out: Any = None) -> Any:
+def fix(x: ArrayLike, out: ArrayLike = None) -> Result:
     """Rounded towards zero."""
     return u.trunc(x)
 
 
-def real(val: Any) -> Any:
+def real(val: ArrayLike) -> Result:
     """The real part: arrays here are real."""
     return val if _is_number(val) else array_of(val)
 
 
-def imag(val: Any) -> Any:
+def imag(val: ArrayLike) -> Result:
     """The imaginary part: zeros of the same dtype, which cannot be written."""
     have = aval(array_of(val))
     if _is_number(val) or (isinstance(val, Tracer) and val.is_scalar):
@@ -279,7 +289,7 @@ def imag(val: Any) -> Any:
     return for_reading(FUNCTIONS[np.zeros](have.shape, have.dtype), "imag")
 
 
-def conjugate(x: Any, out: Any = None) -> Any:
+def conjugate(x: ArrayLike, out: ArrayLike = None) -> Result:
     """The complex conjugate, as a new array: arrays here are real."""
     return u.unchanged(x)
 
@@ -287,33 +297,33 @@ def conjugate(x: Any, out: Any = None) -> Any:
 conj = conjugate
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex."""
     return aval(as_array(x)).dtype.kind == "c"
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype is not complex."""
     return not iscomplexobj(x)
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Result:
     """Whether the imaginary part is 0: True everywhere."""
     return spread(np.bool_(True), aval(array_of(x)).shape)
 
 
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Result:
     """Whether the imaginary part is not 0: False everywhere."""
     return spread(np.bool_(False), aval(array_of(x)).shape)
 
 
 # -- comparing arrays -------------------------------------------------------------------------------------------------------------------
-def _is_number(x: Any) -> bool:
+def _is_number(x: ArrayLike) -> bool:
     """Whether it is a number of Python, which has no dtype of its own."""
     return weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak)
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False) -> Result:
     """|a - b| <= atol + rtol * |b|, elementwise; equal infinities are close, NaN only with `equal_nan`."""
     x, y, absolute, relative = (t if _is_number(t) else array_of(t) for t in (a, b, atol, rtol))
     if aval(y).dtype.kind != "f":
@@ -323,16 +333,16 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: b
     return u.logical_or(out, u.logical_and(u.not_equal(x, x), u.not_equal(y, y))) if equal_nan else out
 
 
-def _truth(x: Any) -> Any:
+def _truth(x: ArrayLike) -> Result:
     return x.as_python_number() if isinstance(x, Tracer) else bool(x)
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False) -> Any:
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False) -> Result:
     """Whether all elements are close, as a bool of Python's."""
     return _truth(r.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Result:
     """Whether shapes and all elements are equal, as a bool of Python's."""
     x, y = array_of(a1), array_of(a2)
     if aval(x).ndim != aval(y).ndim or (not same_shape(aval(x).shape, aval(y).shape) and aval(x).shape != aval(y).shape):
@@ -343,7 +353,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _truth(r.all(same))
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Result:
     """Whether the arrays are equal after broadcasting one to the other, as a bool of Python's."""
     x, y = array_of(a1), array_of(a2)
     try:
@@ -354,7 +364,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------------
-def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: ArrayLike = True) -> None:
     """Write src, broadcast, into dst (where the mask holds)."""
     if not isinstance(dst, Tracer):
         raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
@@ -374,7 +384,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     OPERATORS.setitem(dst, Ellipsis, value)
 
 
-def putmask(a: Any, mask: Any, values: Any) -> None:
+def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike) -> None:
     """Write the elements of values, repeated along a's, into a where the mask holds."""
     if not isinstance(a, Tracer):
         raise unsupported("np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a constant")
@@ -393,7 +403,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     OPERATORS.setitem(a, Ellipsis, choose_between(reshape(u.not_equal(test, 0), a.shape), value, a))
 
 
-def set_flat(a: Any, values: Any) -> None:
+def set_flat(a: ArrayLike, values: ArrayLike) -> None:
     """`a.flat = values`: all elements in C order, the values again and again."""
     value = ravel(FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else to_dtype(as_array(values), a.dtype))
     if int(aval(value).size) == 0:
@@ -404,7 +414,7 @@ def set_flat(a: Any, values: Any) -> None:
 OPERATORS.set_flat = set_flat
 
 
-def place(arr: Any, mask: Any, vals: Any) -> None:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> None:
     """Write one value into arr where the mask holds.
 
     Raises: UnsupportedError for several, which are put down one after another: where each goes depends on the values of the mask.
@@ -415,7 +425,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     putmask(arr, mask, vals)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False) -> None:
     """Set the main diagonal of a to val, repeated or cut to its length; with `wrap` it starts again below a tall matrix."""
     have = aval(array_of(a))
     if have.ndim < 2:
@@ -431,7 +441,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     OPERATORS.setitem(flat(a), slice(0, end, step), value)
 
 
-def fill(a: Any, value: Any) -> None:
+def fill(a: ArrayLike, value: ArrayLike) -> None:
     """Set all elements of a to a value.  Raises: ShapeError for an array of values."""
     if aval(as_array(value)).ndim:
         raise reject("fill() sets all elements to one value; use x[...] = values")
@@ -442,7 +452,7 @@ def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """numpy.result_type for traced arrays, dtypes and numbers."""
     number: dict[str, Any] = {"b": False, "i": 0, "f": 0.0}
 
-    def plain(x: Any) -> Any:
+    def plain(x: ArrayLike) -> Result:
         if not isinstance(x, Tracer):
             return x
         return number[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
@@ -450,22 +460,22 @@ def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*map(plain, arrays_and_dtypes))
 
 
-def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def _can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
-def _may_share(a: Any, b: Any, max_work: Any = None) -> bool:
+def _may_share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
     """Whether two arrays are views of one: which elements they have in common is not looked at."""
     return _base(a) is _base(b)
 
 
-def _share(a: Any, b: Any, max_work: Any = None) -> bool:
+def _share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
     if _may_share(a, b):
         raise unsupported("np.shares_memory of two views of one array is not supported in traced code; np.may_share_memory is")
     return False
 
 
-def _base(x: Any) -> Any:
+def _base(x: ArrayLike) -> Result:
     while isinstance(x, Tracer) and x.root is not None:
         x = x.root
     return x
@@ -478,7 +488,9 @@ for _function in (where, clip, select, choose, piecewise, nan_to_num, around, ro
                   isreal, iscomplex,
                   isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-def _layout_of_rounded(arrays: Sequence[Any], result: Tracer, a: Any, decimals: Any = 0, *operands: Any, **options: Any) -> Layout:
+def _layout_of_rounded(
+    arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, decimals: Any = 0, *operands: ArrayLike, **options: Any
+) -> Layout:
     scaled = result.dtype.kind == "f" and not (isinstance(decimals, int) and decimals == 0)
     return like_first(arrays, result) if scaled else in_order_of_operands(arrays, result)
 

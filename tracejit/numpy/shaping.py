@@ -15,6 +15,7 @@ from tracejit.numpy.views import Flat, Reading, contiguous, reshaped, reversed_a
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, Strides
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
@@ -26,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def array_of(x: Any) -> Any:
+def array_of(x: ArrayLike) -> Result:
     """An operand with a dtype of its own, as numpy.asarray gives: Python numbers become rank-0 arrays of their default dtype."""
     x = as_array(x)
     if weak_kind(x) is not None:
@@ -34,7 +35,7 @@ def array_of(x: Any) -> Any:
     return to_dtype(x, x.dtype) if isinstance(x, Tracer) and x.aval.weak else x
 
 
-def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+def copy(a: ArrayLike, order: Any = "K", subok: bool = False) -> Result:
     """A new array with the same elements.  For a traced array only the cell is new: nothing is computed."""
     check_order(order)
     x = array_of(a)
@@ -49,7 +50,7 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
 new_copy = copy  # for functions whose parameter is called `copy`, as NumPy's is
 
 
-def as_rank_0_array(x: Any) -> Any:
+def as_rank_0_array(x: ArrayLike) -> Result:
     """x, which if it is a traced number becomes an array of rank 0, which `+=` changes."""
     if not isinstance(x, Tracer) or x.shape or x.is_array or x.root is not None:
         return x
@@ -58,7 +59,7 @@ def as_rank_0_array(x: Any) -> Any:
     return made
 
 
-def _copy_method(a: Any, order: Any = "C") -> Any:
+def _copy_method(a: ArrayLike, order: Any = "C") -> Result:
     made = copy(a, order)
     if isinstance(made, Tracer):
         made.is_array = a.is_array or a.root is not None  # a NumPy scalar's copy is one
@@ -71,7 +72,7 @@ def check_order(order: Any) -> None:
         raise reject(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
 
 
-def in_memory_order(x: Any, order: Any) -> str:
+def in_memory_order(x: ArrayLike, order: Any) -> str:
     """"C" or "F": what order="A" means for an array."""
     if order != "A" or not isinstance(x, Tracer):
         return order if order in ("C", "F") else "C"
@@ -86,7 +87,7 @@ def _order_unknown(order: Any) -> Exception:
     return unsupported(f"order={order!r} of an array whose memory order is not followed here; name the order, 'C' or 'F'")
 
 
-def _along_memory(x: Any) -> Any:
+def _along_memory(x: ArrayLike) -> Result:
     """The array with its axes in the order of memory, as a view: what order="K" reads along."""
     if not isinstance(x, Tracer) or x.ndim < 2 or (x.root is None and x.layout is None):
         return x
@@ -97,7 +98,7 @@ def _along_memory(x: Any) -> Any:
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------------------------
-def _wanted(size: Extent, have: Shape, shape: Sequence[Any]) -> Shape:
+def _wanted(size: Extent, have: Shape, shape: Sequence[ArrayLike]) -> Shape:
     """The target of a reshape, with -1 replaced."""
     want = [as_extent(n) for n in shape]
     holes = [d for d, n in enumerate(want) if isinstance(n, int) and n < 0]
@@ -118,7 +119,7 @@ def _wanted(size: Extent, have: Shape, shape: Sequence[Any]) -> Shape:
     return tuple(want)
 
 
-def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: ArrayLike, /, shape: ShapeLike = None, order: Any = "C", *, copy: bool | None = None) -> Result:
     """The same elements, in C order, under another shape; one extent may be -1.  copy: whether to copy in any case.
 
     Raises: ShapeError if the number of elements differs; UnsupportedError for copy=False.
@@ -140,11 +141,11 @@ def reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: bool | None
     return reshaped(x, want)
 
 
-def _reshape_method(a: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+def _reshape_method(a: ArrayLike, *shape: ShapeLike, order: Any = "C", copy: bool | None = None) -> Result:
     return reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
-def ravel(a: Any, order: Any = "C") -> Any:
+def ravel(a: ArrayLike, order: Any = "C") -> Result:
     """All elements along one axis, in C order by default: a view where they lie in memory so."""
     check_order(order)
     x = array_of(a)
@@ -155,7 +156,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
     return contiguous(x, (aval(x).size,), "C", "ravel")
 
 
-def flat(a: Any) -> Any:
+def flat(a: ArrayLike) -> Result:
     """All elements in C order along one axis; what is written there is written to `a`."""
     x = array_of(a)
     how = Flat((aval(x).size,))
@@ -164,7 +165,7 @@ def flat(a: Any) -> Any:
     return view(x, how)
 
 
-def flatten(a: Any, order: Any = "C") -> Any:
+def flatten(a: ArrayLike, order: Any = "C") -> Result:
     """As `ravel`, always a new array."""
     check_order(order)
     x = array_of(a)
@@ -175,7 +176,7 @@ def flatten(a: Any, order: Any = "C") -> Any:
     return copy(p.reshape(x, (aval(x).size,)))
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: AxisLike) -> Result:
     """New axes of extent 1 at the places `axis` of the result."""
     x = array_of(a)
     rest = iter(aval(x).shape)
@@ -184,7 +185,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return reshaped(x, tuple([1 if d in axes else next(rest) for d in range(rank)]))
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: AxisLike = None) -> Result:
     """Without the axes of extent 1 (all, or those given).
 
     Raises: ShapeError if a given axis has another extent.
@@ -201,7 +202,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return reshaped(x, tuple([n for d, n in enumerate(have) if d not in axes]))
 
 
-def _atleast(x: Any, rank: int) -> Any:
+def _atleast(x: ArrayLike, rank: int) -> Result:
     x = array_of(x)
     have = aval(x).shape
     if len(have) >= rank:
@@ -212,7 +213,7 @@ def _atleast(x: Any, rank: int) -> Any:
 
 
 def _atleast_nd(rank: int) -> Callable[..., Any]:
-    def function(*arys: Any) -> Any:
+    def function(*arys: ArrayLike) -> Result:
         out = tuple([_atleast(x, rank) for x in arys])
         return out[0] if len(out) == 1 else out
 
@@ -226,7 +227,7 @@ atleast_2d = _atleast_nd(2)
 atleast_3d = _atleast_nd(3)
 
 
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Result:
     """The array repeated to `shape` by NumPy's rules.
 
     Raises: ShapeError if it does not fit.
@@ -243,7 +244,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     return view(x, _Spread(want))
 
 
-def for_reading(x: Any, name: str) -> Any:
+def for_reading(x: ArrayLike, name: str) -> Result:
     """An array as what np.`name` gives, which cannot be written."""
     return Tracer(x.interpreter, x.value, x.aval, root=x, index=_Spread(x.shape, name)) if isinstance(x, Tracer) else x
 
@@ -255,7 +256,7 @@ class _Spread(Reading):
     shape: Shape
     name: str = "broadcast_to"
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         return spread(x, self.shape)
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -263,7 +264,7 @@ class _Spread(Reading):
         return (*(0,) * (len(self.shape) - len(kept)), *kept)
 
 
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+def broadcast_arrays(*args: ArrayLike, subok: bool = False) -> tuple[Result, ...]:
     """The arrays, all of their common shape."""
     xs = [array_of(x) for x in args]
     if not xs:
@@ -273,7 +274,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
 
 
 # -- order of axes ----------------------------------------------------------------------------------------------------------------------
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: ArrayLike, axes: AxisLike = None) -> Result:
     """Axis k of the result is axis axes[k] of `a`; without `axes` their order is reversed."""
     x = array_of(a)
     rank = aval(x).ndim
@@ -288,13 +289,13 @@ def transpose(a: Any, axes: Any = None) -> Any:
 permute_dims = transpose
 
 
-def _transpose_method(a: Any, *axes: Any) -> Any:
+def _transpose_method(a: ArrayLike, *axes: AxisLike) -> Result:
     if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])):
         return transpose(a, axes[0])
     return transpose(a, axes or None)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Result:
     """The last two axes swapped."""
     x = array_of(x)
     if aval(x).ndim < 2:
@@ -302,7 +303,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+def swapaxes(a: ArrayLike, axis1: AxisLike, axis2: AxisLike) -> Result:
     """Two axes swapped."""
     x = array_of(a)
     perm = list(range(aval(x).ndim))
@@ -311,7 +312,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     return transposed(x, tuple(perm))
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: AxisLike, destination: AxisLike) -> Result:
     """Axes `source` moved to the places `destination`; the others keep their order."""
     x = array_of(a)
     rank = aval(x).ndim
@@ -324,7 +325,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transposed(x, tuple(perm))
 
 
-def rollaxis(a: Any, axis: Any, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: AxisLike, start: int = 0) -> Result:
     """Axis `axis` moved until it lies before place `start`."""
     x = array_of(a)
     rank = aval(x).ndim
@@ -339,7 +340,7 @@ def rollaxis(a: Any, axis: Any, start: int = 0) -> Any:
 
 
 # -- order of elements ------------------------------------------------------------------------------------------------------------------
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: AxisLike = None) -> Result:
     """Elements in the opposite order along `axis` (all axes by default)."""
     x = array_of(m)
     rank = aval(x).ndim
@@ -351,7 +352,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     return reversed_along(x, axes)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Result:
     """Elements in the opposite order along the first axis."""
     x = array_of(m)
     if aval(x).ndim < 1:
@@ -359,7 +360,7 @@ def flipud(m: Any) -> Any:
     return flip(x, 0)
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Result:
     """Elements in the opposite order along the second axis."""
     x = array_of(m)
     if aval(x).ndim < 2:
@@ -367,7 +368,7 @@ def fliplr(m: Any) -> Any:
     return flip(x, 1)
 
 
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: AxisLike = (0, 1)) -> Result:
     """The plane of `axes` turned by k quarters, from the first axis to the second."""
     x = array_of(m)
     plane = axis_list(tuple(axes), aval(x).ndim)
@@ -384,23 +385,23 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 
 # -- questions --------------------------------------------------------------------------------------------------------------------------
-def shape(a: Any) -> Shape:
+def shape(a: ArrayLike) -> Shape:
     """The shape."""
     return aval(as_array(a)).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of axes."""
     return aval(as_array(a)).ndim
 
 
-def size(a: Any, axis: Any = None) -> Extent:
+def size(a: ArrayLike, axis: AxisLike = None) -> Extent:
     """The number of elements, of the whole array or along some axes."""
     have = aval(as_array(a))
     return have.size if axis is None else prod(have.shape[d] for d in axis_list(axis, have.ndim))
 
 
-def _view_method(a: Any, dtype: Any = None, type: Any = None) -> Any:
+def _view_method(a: ArrayLike, dtype: DTypeLike = None, type: Any = None) -> Result:
     """Another array over the same elements.
 
     Raises: UnsupportedError for one of another dtype, which reads the elements' bits.

@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.ir.types import DimDependent, Extent, Shape, is_one, same_extent
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
@@ -25,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def strides_of(x: Any) -> Strides | Open | Any:
+def strides_of(x: ArrayLike) -> Strides | Open | Any:
     """The strides NumPy's array would have; `Open` or UNKNOWN where they are not known."""
     if isinstance(x, (list, tuple)):  # an array is made of it
         have = aval(as_array(x))
@@ -49,7 +50,7 @@ def strides_of(x: Any) -> Strides | Open | Any:
     return strides
 
 
-def layout_of(x: Any, without: int | None = None) -> Layout:
+def layout_of(x: ArrayLike, without: int | None = None) -> Layout:
     """How an array lies in memory, also one that is a view: the layout of an array that stands for it, or for its parts along an axis."""
     if isinstance(x, Tracer) and x.root is None and x.layout is None and not without:
         return None
@@ -69,7 +70,7 @@ def _is_unit(n: Extent) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def known_strides(x: Any) -> Strides | None:
+def known_strides(x: ArrayLike) -> Strides | None:
     """The strides; None if they cannot be known.  Raises what starts the trace again where that helps."""
     found = strides_of(x)
     if isinstance(found, Open):
@@ -77,7 +78,7 @@ def known_strides(x: Any) -> Strides | None:
     return None if found is UNKNOWN else found
 
 
-def sliced_strides(index: Any, strides: Strides) -> Strides:
+def sliced_strides(index: IndexLike, strides: Strides) -> Strides:
     """Strides of a basic slice: those of axes of extent 1 do not matter."""
     wide = [s * k for s, k, n in zip(strides, index.step, index.size, strict=True) if not _is_unit(n)]
     rest = iter(wide)
@@ -135,7 +136,7 @@ def _by_groups(old: Sequence[tuple[Extent, Extent]], want: Shape) -> Strides | N
 
 
 # -- results -------------------------------------------------------------------------------------------------------------------------------
-def like(x: Any, shape: Shape, dtype: Any, order: Any = "K") -> Layout:
+def like(x: ArrayLike, shape: Shape, dtype: DTypeLike, order: Any = "K") -> Layout:
     """The layout of a new array as `copy`, `astype`, `array` and `zeros_like` make it from x, by `order`."""
     itemsize = canonical(dtype).itemsize
     if order == "C" or len(shape) < 2:
@@ -181,7 +182,7 @@ def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
     return None if wide == sorted(wide) else ordered_strides(shape, itemsize, order)
 
 
-def in_order_of_operands(arrays: Sequence[Any], result: Tracer, *operands: Any, **options: Any) -> Layout:
+def in_order_of_operands(arrays: Sequence[ArrayLike], result: Tracer, *operands: ArrayLike, **options: Any) -> Layout:
     """The layout of what an elementwise operation makes of arrays: their order of axes where they agree, else C order."""
     rank = result.ndim
     if rank < 2:
@@ -248,7 +249,9 @@ def _is_zero(s: Extent) -> bool:
     return isinstance(s, int) and s == 0
 
 
-def in_order_of_kept_axes(arrays: Sequence[Any], result: Tracer, x: Any, axis: Any = None, *operands: Any, **options: Any) -> Layout:
+def in_order_of_kept_axes(
+    arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, axis: AxisLike = None, *operands: ArrayLike, **options: Any
+) -> Layout:
     """The layout of what a reduction of x along `axis` gives: the axes that stay, in their order."""
     if result.ndim < 2:
         return None
@@ -268,7 +271,7 @@ def in_order_of_kept_axes(arrays: Sequence[Any], result: Tracer, x: Any, axis: A
         return Open(error)
 
 
-def like_first(arrays: Sequence[Any], result: Tracer, *operands: Any, **options: Any) -> Layout:
+def like_first(arrays: Sequence[ArrayLike], result: Tracer, *operands: ArrayLike, **options: Any) -> Layout:
     """The layout of what np.pad makes: Fortran's order if the array is in that alone, else C order."""
     return like(arrays[0], result.shape, result.dtype, "A")
 

@@ -19,6 +19,7 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
 from tracejit.tracer.failures import UNORDERED_BINS
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
@@ -27,7 +28,7 @@ from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 __all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
 
 
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike = None, mode: str = "raise") -> Result:
     """Elements of an axis (of the flattened array by default) at integer places.
 
     mode: "raise" as indexing does, "clip" to the axis, "wrap" around it.
@@ -51,7 +52,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     return OPERATORS.getitem(x, (slice(None),) * k + (to_dtype(places, np.int64),))
 
 
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+def take_along_axis(arr: ArrayLike, indices: IndexLike, axis: AxisLike = -1) -> Result:
     """out[.., i, ..] = arr[.., indices[.., i, ..], ..] along one axis; the others are broadcast."""
     x, places = array_of(arr), array_of(indices)
     if axis is None:
@@ -66,7 +67,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return OPERATORS.getitem(x, tuple(lines))
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike = None) -> Result:
     """Where values would be put into a sorted vector, before (left) or after (right) equal ones; NaN is greatest.
 
     A binary search with as many steps as the extent has bits.
@@ -89,7 +90,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     return place
 
 
-def _before(x: Any, value: Any, side: str) -> Any:
+def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
     """x < value (x <= value for the right side), NaN after all numbers."""
     compare = u.less if side == "left" else u.less_equal
     plain = compare(x, value)
@@ -98,7 +99,7 @@ def _before(x: Any, value: Any, side: str) -> Any:
     return u.logical_or(plain, u.isnan(value) if side == "right" else u.logical_and(u.isnan(value), u.logical_not(u.isnan(x))))
 
 
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Result:
     """The number of the bin that each value lies in; bins rise or fall.
 
     Raises: UnorderedBins if they do neither; where that depends on values, the program does.
@@ -112,10 +113,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     check_none(u.logical_and(falls, rises), UNORDERED_BINS)
     side = "left" if right else "right"
 
-    def rising() -> Any:
+    def rising() -> Result:
         return searchsorted(edges, x, side)
 
-    def falling() -> Any:
+    def falling() -> Result:
         return u.subtract(n, searchsorted(OPERATORS.getitem(edges, slice(None, None, -1)), x, side))
 
     if isinstance(falls, Tracer):
@@ -123,7 +124,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return falling() if falls else rising()
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, right: ArrayLike = None, period: ArrayLike = None) -> Result:
     """Piecewise linear interpolation between points (xp, fp) with rising xp; `left` and `right` hold outside."""
     if period is not None:
         raise unsupported("np.interp with period= is not supported in traced code; sort and extend the points by one period first")
@@ -156,7 +157,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return out if n == 1 else u.where(u.isnan(at), at, out)
 
 
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Result:
     """Whether each element is among others: every pair is compared."""
     x, others = array_of(element), ravel(test_elements)
     column = p.reshape(x, (*aval(x).shape, 1))
@@ -164,8 +165,10 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     return as_rank_0_array(u.logical_not(found) if invert else found)
 
 
-def _running(name: str, fold: Any, start: int) -> Any:
-    def function(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+def _running(name: str, fold: Any, start: int) -> Result:
+    def function(
+        x: ArrayLike, /, *, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, include_initial: bool = False
+    ) -> Result:
         y = array_of(x)
         if axis is None:
             if aval(y).ndim > 1:

@@ -16,6 +16,7 @@ from tracejit.primitives import elementwise as p
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.tracer import UFUNCS, Tracer
@@ -38,7 +39,7 @@ def floating_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float16 if dtype.itemsize == 1 else (np.float32 if dtype.itemsize == 2 else np.float64))
 
 
-def floats(*xs: Any) -> list[Any]:
+def floats(*xs: ArrayLike) -> list[Result]:
     """Operands in the first of float16, float32 and float64 that holds all of them, as NumPy looks for a loop of such a ufunc.
 
     It is not the dtype of their sum: int16 and uint16 both fit float32, but only int32 holds them as integers.
@@ -61,7 +62,7 @@ def _number(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.int8) if dtype.kind == "b" else dtype
 
 
-def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, Any]:
+def _checked(kwargs: dict[str, Any], name: str) -> tuple[Result, Result]:
     """(where, dtype) of the keywords every ufunc has.  Raises UnsupportedError for others."""
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     kwargs.pop("casting", None)
@@ -74,7 +75,7 @@ def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, Any]:
 _LEAST = {"b": np.bool_, "i": np.int8, "f": np.float16}
 
 
-def _refuse_conversions(name: str, dtype: Any, *xs: Any) -> None:
+def _refuse_conversions(name: str, dtype: DTypeLike, *xs: ArrayLike) -> None:
     """Raises: DtypeError for an operand that is not converted to the dtype asked for (dtype=) by the rule "same_kind"."""
     if dtype is None:
         return
@@ -88,7 +89,7 @@ def _refuse_conversions(name: str, dtype: Any, *xs: Any) -> None:
 def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     if arity == 1:
 
-        def unary(x: Any, /, **kwargs: Any) -> Any:
+        def unary(x: ArrayLike, /, **kwargs: Any) -> Result:
             where, dtype = _checked(kwargs, name) if kwargs else (True, None)
             if where is not True:
                 raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
@@ -98,7 +99,7 @@ def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[A
         function: Callable[..., Any] = unary
     else:
 
-        def binary(x: Any, y: Any, /, **kwargs: Any) -> Any:
+        def binary(x: ArrayLike, y: ArrayLike, /, **kwargs: Any) -> Result:
             where, dtype = _checked(kwargs, name) if kwargs else (True, None)
             if where is not True:
                 raise UnsupportedError(f"np.{name} with where= needs out=", location=user_location())
@@ -121,7 +122,7 @@ def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     plain, of_numbers = _ufunc(name, primitive, 2), getattr(np, name)
     mirrored = {"less": p.Gt, "less_equal": p.Ge, "greater": p.Lt, "greater_equal": p.Le}.get(name, type(primitive))()
 
-    def compare(x: Any, y: Any, /, **kwargs: Any) -> Any:
+    def compare(x: ArrayLike, y: ArrayLike, /, **kwargs: Any) -> Result:
         if not kwargs:
             x, y = as_array(x), as_array(y)
             if weak_kind(x) is not None and weak_kind(y) is not None:
@@ -142,7 +143,7 @@ def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     return compare
 
 
-def _of_integers(primitive: p.Elementwise, x: Any, y: Any) -> Any:
+def _of_integers(primitive: p.Elementwise, x: ArrayLike, y: ArrayLike) -> Result:
     """The comparison of integers x with y, a Python integer or of int64 where x is of uint64, which no dtype need hold; None for others."""
     have, other = aval(x), aval(y)
     if have.dtype.kind not in "iu" or other.dtype.kind != "i" or (have.weak and not isinstance(x, Tracer)):
@@ -171,7 +172,7 @@ def _of_integers(primitive: p.Elementwise, x: Any, y: Any) -> Any:
     return found
 
 
-def _everywhere(x: Any, answer: Any) -> Any:
+def _everywhere(x: ArrayLike, answer: Any) -> Result:
     """The same answer for each element of x."""
     same = bind(p.Eq(), p.convert(x, aval(x).dtype), p.convert(x, aval(x).dtype))
     return same if answer else bind(p.Not(), same)
@@ -225,7 +226,7 @@ def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function made of others under NumPy's ufunc of this name."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: ArrayLike, **kwargs: Any) -> Result:
             if kwargs:
                 where, dtype = _checked(kwargs, name)
                 if where is not True or dtype is not None:
@@ -241,7 +242,7 @@ def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
-    def function(x: Any) -> Any:
+    def function(x: ArrayLike) -> Result:
         x = as_array(x)
         return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else unchanged(x)
 
@@ -256,14 +257,14 @@ rint = _ufunc("rint", p.Rint(), 1, floating_dtype)
 
 
 @_composed("positive")
-def positive(x: Any) -> Any:
+def positive(x: ArrayLike) -> Result:
     """x itself, as a new array.  Raises DtypeError for bool."""
     if aval(as_array(x)).dtype.kind == "b":
         raise DtypeError("np.positive does not accept bool; use x.copy(), or x.astype(int)", location=user_location())
     return unchanged(x)
 
 
-def unchanged(x: Any) -> Any:
+def unchanged(x: ArrayLike) -> Result:
     """x itself, as a new array."""
     from tracejit.numpy.shaping import copy
 
@@ -274,14 +275,14 @@ def unchanged(x: Any) -> Any:
 
 
 @_composed("square")
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Result:
     """x * x; of bool in int8"""
     (y,) = promote(x, to=_number)
     return multiply(y, y)
 
 
 @_composed("reciprocal")
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Result:
     """1 / x in x's own dtype, of integers without the fraction."""
     (y,) = promote(x, to=_number)
     dtype = aval(y).dtype
@@ -291,7 +292,7 @@ def reciprocal(x: Any) -> Any:
 
 
 @_composed("power")
-def power(x: Any, y: Any) -> Any:
+def power(x: ArrayLike, y: ArrayLike) -> Result:
     """x ** y.  Small constant exponents become multiplications, as NumPy's own fast paths.
 
     Raises: NegativePower for an integer to a negative integer; where that depends on values, the program does.
@@ -299,7 +300,7 @@ def power(x: Any, y: Any) -> Any:
     return _power(x, y, roots=aval(as_array(x)).dtype != np.float16)
 
 
-def _power(x: Any, y: Any, roots: bool) -> Any:
+def _power(x: ArrayLike, y: ArrayLike, roots: bool) -> Result:
     """x ** y; `roots`: x ** 0.5 is a square root, which differs at -0.0 and -inf."""
     kind = aval(as_array(x)).dtype.kind
     if isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "f" and roots:
@@ -318,7 +319,7 @@ def _power(x: Any, y: Any, roots: bool) -> Any:
     return bind(p.Power(), a, b)
 
 
-def _power_of_number(x: Any, y: Tracer) -> Any:
+def _power_of_number(x: ArrayLike, y: Tracer) -> Result:
     """x ** y for a Python number that is not known while tracing, and may be 0.5."""
     a, b = promote(x, y, to=_number)
     found = bind(p.Power(), a, b)
@@ -328,7 +329,7 @@ def _power_of_number(x: Any, y: Tracer) -> Any:
     return where(logical_and(equal(y, 0.5), less_equal(a, 0)), root, found)
 
 
-def _power_operator(x: Any, y: Any) -> Any:
+def _power_operator(x: ArrayLike, y: ArrayLike) -> Result:
     """x ** y, with a few short ways more than np.power has."""
     have = aval(as_array(x))
     of_bools = have.dtype.kind == "b" and not (x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.generic))
@@ -342,7 +343,7 @@ def _power_operator(x: Any, y: Any) -> Any:
     return _power(x, y, roots=not scalar)
 
 
-def _ask_for_sign(x: Any, y: Any) -> None:
+def _ask_for_sign(x: ArrayLike, y: ArrayLike) -> None:
     """Python's 2**n is an integer or, for a negative n, a float: then the value of n is asked for."""
     if not isinstance(y, Tracer) or not y.aval.weak or y.aval.dtype.kind not in "iu" or not aval(as_array(x)).weak:
         return
@@ -351,7 +352,7 @@ def _ask_for_sign(x: Any, y: Any) -> None:
         y.ask()
 
 
-def _small_power(x: Any, n: Any) -> Any:
+def _small_power(x: ArrayLike, n: ArrayLike) -> Result:
     kind = aval(x).dtype.kind
     if n == 2:
         return multiply(x, x)
@@ -368,64 +369,64 @@ def _small_power(x: Any, n: Any) -> Any:
     return None
 
 
-def _truth(x: Any) -> Any:
+def _truth(x: ArrayLike) -> Result:
     """x != 0 as bool."""
     x = as_array(x)
     return x if aval(x).dtype == np.bool_ else not_equal(x, 0)
 
 
 @_composed("logical_and")
-def logical_and(x: Any, y: Any) -> Any:
+def logical_and(x: ArrayLike, y: ArrayLike) -> Result:
     """Whether both are nonzero."""
     return bitwise_and(_truth(x), _truth(y))
 
 
 @_composed("logical_or")
-def logical_or(x: Any, y: Any) -> Any:
+def logical_or(x: ArrayLike, y: ArrayLike) -> Result:
     """Whether one is nonzero."""
     return bitwise_or(_truth(x), _truth(y))
 
 
 @_composed("logical_xor")
-def logical_xor(x: Any, y: Any) -> Any:
+def logical_xor(x: ArrayLike, y: ArrayLike) -> Result:
     """Whether exactly one is nonzero."""
     return bitwise_xor(_truth(x), _truth(y))
 
 
 @_composed("logical_not")
-def logical_not(x: Any) -> Any:
+def logical_not(x: ArrayLike) -> Result:
     """Whether x is zero."""
     return invert(_truth(x))
 
 
 @_composed("isnan")
-def isnan(x: Any) -> Any:
+def isnan(x: ArrayLike) -> Result:
     """Whether x is NaN."""
     return not_equal(x, x)
 
 
 @_composed("isfinite")
-def isfinite(x: Any) -> Any:
+def isfinite(x: ArrayLike) -> Result:
     """Neither infinite nor NaN."""
     (y,) = promote(x)
     return bind(p.IsFinite(), y) if aval(y).dtype.kind == "f" else equal(y, y)
 
 
 @_composed("isinf")
-def isinf(x: Any) -> Any:
+def isinf(x: ArrayLike) -> Result:
     """Whether x is infinite."""
     (y,) = promote(x)
     return equal(absolute(y), np.inf) if aval(y).dtype.kind == "f" else not_equal(y, y)
 
 
 @_composed("fabs")
-def fabs(x: Any) -> Any:
+def fabs(x: ArrayLike) -> Result:
     """|x| in floating point."""
     return absolute(*promote(x, to=floating_dtype))
 
 
 @_composed("hypot")
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: ArrayLike, y: ArrayLike) -> Result:
     """sqrt(x*x + y*y) without overflow on the way."""
     a, b = floats(x, y)
     # With their signs, and with one of two equal ones as the greater: so all derivatives are right, at zeros and ties too.
@@ -438,7 +439,7 @@ def hypot(x: Any, y: Any) -> Any:
 
 
 @_composed("copysign")
-def copysign(x: Any, y: Any) -> Any:
+def copysign(x: ArrayLike, y: ArrayLike) -> Result:
     """|x| with the sign of y."""
     a, b = floats(x, y)
     negative_zero = logical_and(equal(b, 0), less(divide(1, b), 0))
@@ -446,35 +447,35 @@ def copysign(x: Any, y: Any) -> Any:
 
 
 @_composed("fmax")
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: ArrayLike, y: ArrayLike) -> Result:
     """The greater one; a NaN only if both are."""
     a, b = promote(x, y)
     return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
 
 
 @_composed("fmin")
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: ArrayLike, y: ArrayLike) -> Result:
     """The lesser one; a NaN only if both are."""
     a, b = promote(x, y)
     return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
 
 
 @_composed("heaviside")
-def heaviside(x: Any, y: Any) -> Any:
+def heaviside(x: ArrayLike, y: ArrayLike) -> Result:
     """0 below zero, y at zero, 1 above."""
     a, b = floats(x, y)
     return where(isnan(a), a, where(less(a, 0), 0, where(greater(a, 0), 1, b)))
 
 
 @_composed("logaddexp")
-def logaddexp(x: Any, y: Any) -> Any:
+def logaddexp(x: ArrayLike, y: ArrayLike) -> Result:
     """log(exp(x) + exp(y)) without overflow."""
     a, b = floats(x, y)
     big, gap = greater_and_gap(a, b)
     return add(big, log1p(exp(gap)))
 
 
-def greater_and_gap(a: Any, b: Any) -> tuple[Any, Any]:
+def greater_and_gap(a: ArrayLike, b: ArrayLike) -> tuple[Result, Result]:
     """The greater one, one of two equal ones, so that all derivatives are right; and by how much the other one is less."""
     first = greater_equal(a, b)
     big, small = where(first, a, b), where(first, b, a)
@@ -482,13 +483,13 @@ def greater_and_gap(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @_composed("deg2rad")
-def deg2rad(x: Any) -> Any:
+def deg2rad(x: ArrayLike) -> Result:
     """Degrees to radians."""
     return multiply(*promote(x, to=floating_dtype), np.pi / 180)
 
 
 @_composed("rad2deg")
-def rad2deg(x: Any) -> Any:
+def rad2deg(x: ArrayLike) -> Result:
     """Radians to degrees."""
     return multiply(*promote(x, to=floating_dtype), 180 / np.pi)
 
@@ -498,12 +499,12 @@ UFUNCS[np.degrees] = rad2deg
 
 
 @_composed("divmod")
-def divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Result, Result]:
     """(floor quotient, remainder)"""
     return floor_divide(x, y), remainder(x, y)
 
 
-def where(condition: Any, x: Any, y: Any, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype) -> Any:
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype) -> Result:
     """x where condition else y, with NumPy's promotion of x and y.  convert_with: what makes a Python integer fit the dtype."""
     test = _truth(condition)
     if not hasattr(test, "dtype"):

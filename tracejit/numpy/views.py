@@ -7,7 +7,7 @@ NumPy's would is decided from the strides, see `strides`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tracejit.ir.types import DimDependent, Shape
 from tracejit.numpy.promotion import aval
@@ -16,6 +16,7 @@ from tracejit.primitives import shape as p
 from tracejit.support.errors import UnsupportedError, WriteError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Open, Strides
 from tracejit.tracer.tracer import Tracer
@@ -34,11 +35,11 @@ class Rearranged:
 
     keeps_order = False
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         """The view's value."""
         raise NotImplementedError
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         """x with the view's elements replaced by `value`, which has the view's shape and dtype."""
         raise NotImplementedError
 
@@ -54,10 +55,10 @@ class Reshaped(Rearranged):
     shape: Shape
     keeps_order = True
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         return p.reshape(x, self.shape)
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.reshape(value, aval(x).shape)
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -75,10 +76,10 @@ class Transposed(Rearranged):
 
     perm: tuple[int, ...]
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         return p.transpose(x, self.perm)
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.transpose(value, tuple(self.perm.index(d) for d in range(len(self.perm))))
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -92,10 +93,10 @@ class Reversed(Rearranged):
     axes: tuple[int, ...]
     keeps_order = True
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         return p.reverse(x, self.axes)
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.reverse(value, self.axes)
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -107,7 +108,7 @@ class Reading(Rearranged):
 
     name: str
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         raise WriteError(f"the result of np.{self.name} is a view for reading; copy it first (x = x.copy())", location=user_location())
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
@@ -115,7 +116,7 @@ class Reading(Rearranged):
 
 
 # -- making views -----------------------------------------------------------------------------------------------------------------------
-def view(x: Any, how: Rearranged) -> Any:
+def view(x: ArrayLike, how: Rearranged) -> Result:
     """The view of an array; of one that is not traced, its value; of a number, an array of its own."""
     value = how.read(x)
     if value is x or not isinstance(value, Tracer) or not isinstance(x, Tracer):
@@ -132,7 +133,7 @@ def of_a_number(value: Tracer) -> Tracer:
     return made
 
 
-def reshaped(x: Any, shape: Shape) -> Any:
+def reshaped(x: ArrayLike, shape: Shape) -> Result:
     """x under another shape of as many elements: a view where NumPy gives one, else a copy."""
     if not isinstance(x, Tracer):
         return p.reshape(x, shape)
@@ -141,7 +142,7 @@ def reshaped(x: Any, shape: Shape) -> Any:
     return _view_if(x, shape, lambda strides: reshaped_strides(x.shape, strides, shape) is not None, "reshape")
 
 
-def contiguous(x: Any, shape: Shape, order: str, name: str) -> Any:
+def contiguous(x: ArrayLike, shape: Shape, order: str, name: str) -> Result:
     """x under a shape, as a view if x itself is contiguous in an order (C, or "F", Fortran's), else as a copy in that order."""
     if not isinstance(x, Tracer):
         return p.reshape(x, shape)
@@ -153,7 +154,7 @@ def contiguous(x: Any, shape: Shape, order: str, name: str) -> Any:
     return made
 
 
-def _view_if(x: Tracer, shape: Shape, shares: Callable[[Strides], bool], name: str) -> Any:
+def _view_if(x: Tracer, shape: Shape, shares: Callable[[Strides], bool], name: str) -> Result:
     """x under a shape, as a view if its strides allow that; where they are not known, as what is one or the other."""
     strides = strides_of(x)
     try:
@@ -176,13 +177,13 @@ class _Undecided(Reshaped):
     name: str
     error: BaseException | None
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: ArrayLike) -> Result:
         self._decide()
 
-    def write(self, x: Any, value: Any) -> Any:
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         self._decide()
 
-    def strides(self, shape: Shape, strides: Strides) -> Any:
+    def strides(self, shape: Shape, strides: Strides) -> Result:
         return None if self.error is None else Open(self.error)
 
     def _decide(self) -> NoReturn:
@@ -195,11 +196,11 @@ class _Undecided(Reshaped):
         )
 
 
-def transposed(x: Any, perm: Sequence[int]) -> Any:
+def transposed(x: ArrayLike, perm: Sequence[int]) -> Result:
     """x with its axes in another order, as a view."""
     return view(x, Transposed(tuple(perm)))
 
 
-def reversed_along(x: Any, axes: Sequence[int]) -> Any:
+def reversed_along(x: ArrayLike, axes: Sequence[int]) -> Result:
     """x with the order of elements along axes reversed, as a view."""
     return view(x, Reversed(tuple(axes)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from tracejit.ir.forms import Contract, Form, FormBuilder, Operand
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_float
-from tracejit.ir.types import ShapedArray, is_empty
+from tracejit.ir.types import Extent, ShapedArray, is_empty
 from tracejit.primitives.reduction import wider
 from tracejit.primitives.shape import transpose
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
@@ -55,7 +55,7 @@ class DotGeneral(Primitive):
         fx, fy = self._free((x.ndim, y.ndim))
         return ShapedArray((*[x.shape[d] for d in self.batch_axes[0]], *[x.shape[d] for d in fx], *[y.shape[d] for d in fy]), x.dtype)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x, y = map(np.asarray, args)
         fx, fy = self._free((x.ndim, y.ndim))
         a = np.transpose(x, (*self.batch_axes[0], *fx, *self.contract[0]))
@@ -92,12 +92,12 @@ class DotGeneral(Primitive):
         offset = {"b": 0, "m": nb, "n": nb + nm, "k": len(domain)}
         wide = wider(x.dtype)
 
-        def body(p: Sequence[Any]) -> Any:
+        def body(p: Sequence[ArrayLike]) -> Result:
             u = x[tuple(p[offset[r] + k] for r, k in roles[0])]
             v = y[tuple(p[offset[r] + k] for r, k in roles[1])]
             return b.op("convert", u, dtype=wide), b.op("convert", v, dtype=wide)
 
-        def step(r: Any, acc: Any, u: Any, v: Any) -> Any:
+        def step(r: ArrayLike, acc: ArrayLike, u: ArrayLike, v: ArrayLike) -> Result:
             if is_float(wide) and b.fuses():
                 return r.op("fma", u, v, acc)
             return r.op("or", acc, r.op("and", u, v)) if wide == "bool" else r.op("add", acc, r.op("mul", u, v))
@@ -109,7 +109,7 @@ class DotGeneral(Primitive):
             make_lambda([wide] * 3, step), tuple(roles[0]), tuple(roles[1]), (nb, nm, len(fy)),
         )  # fmt: skip
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         from tracejit.primitives.elementwise import add
 
         (x, y), (s, t) = primals, tangents
@@ -117,7 +117,7 @@ class DotGeneral(Primitive):
         parts = [p for p in (None if s is None else bind(self, s, y), None if t is None else bind(self, x, t)) if p is not None]
         return out, None if not parts else (parts[0] if len(parts) == 1 else add(*parts))
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, y = args
         rank_x, rank_y = len(shape_of(x)), len(shape_of(y))
         fx, fy = self._free((rank_x, rank_y))
@@ -135,7 +135,7 @@ class DotGeneral(Primitive):
         order = [*self.batch_axes[1], *[self.contract[1][self.contract[0].index(k)] for k in kept], *fy]
         return [None, transpose(part, [order.index(d) for d in range(rank_y)])]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x, y = (move_to_front(a, d) for a, d in zip(args, dims, strict=True))
         (ca, cb), (ba, bb) = self.contract, self.batch_axes
         up = lambda axes: tuple(a + 1 for a in axes)  # noqa: E731
@@ -148,7 +148,7 @@ class DotGeneral(Primitive):
 
 
 def dot_general(
-    x: Any, y: Any, contract: tuple[Sequence[int], Sequence[int]], batch: tuple[Sequence[int], Sequence[int]] = ((), ())
-) -> Any:
+    x: ArrayLike, y: ArrayLike, contract: tuple[Sequence[int], Sequence[int]], batch: tuple[Sequence[int], Sequence[int]] = ((), ())
+) -> Result:
     """Contract x with y over pairs of axes, mapping over pairs of batch axes."""
     return bind(DotGeneral((tuple(contract[0]), tuple(contract[1])), (tuple(batch[0]), tuple(batch[1]))), x, y)

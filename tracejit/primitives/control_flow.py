@@ -23,6 +23,7 @@ from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.shape import broadcast_in_dim, reshape, transpose
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
@@ -47,27 +48,29 @@ def _differentiable(aval: ShapedArray) -> bool:
     return aval.dtype.kind == "f"
 
 
-def _linearizing(tangents: Sequence[Any]) -> bool:
+def _linearizing(tangents: Sequence[ArrayLike]) -> bool:
     """Whether tangents are being recorded apart from primals (by linearize)."""
     return any(isinstance(t, Tracer) and t.interpreter.partial for t in tangents)
 
 
-def _zeros(aval: ShapedArray) -> Any:
+def _zeros(aval: ShapedArray) -> Result:
     return full(aval.shape, aval.dtype.type(0))
 
 
-def _zero_tangent(x: Any) -> Any:
+def _zero_tangent(x: ArrayLike) -> Result:
     return _zeros(aval_of_argument(x))
 
 
-def _spread(x: Any, axis: int | None, size: Any) -> Any:
+def _spread(x: ArrayLike, axis: int | None, size: Extent) -> Result:
     if axis is not None:
         return move_to_front(x, axis)
     shape = shape_of(x)
     return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
 
 
-def _scalar_operands(operands: Sequence[Operand], avals: Sequence[ShapedArray], mapped: Sequence[bool], index: Sequence[Any]) -> list[Any]:
+def _scalar_operands(
+    operands: Sequence[Operand], avals: Sequence[ShapedArray], mapped: Sequence[bool], index: Sequence[IndexLike]
+) -> list[Result]:
     """Operands as scalar arguments for one element of the domain: scalars read at it, arrays as functions that read them."""
     out: list[Any] = []
     for x, aval, m in zip(operands, avals, mapped, strict=True):
@@ -99,11 +102,11 @@ class While(Primitive):
     domain: Shape = ()
     mapped: tuple[bool, ...] = ()
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
         a, b = self.cond_consts, self.cond_consts + self.body_consts
         return list(args[:a]), list(args[a:b]), list(args[b:])
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
+    def abstract_eval(self, *avals: ShapedArray) -> Result:
         _, _, carries = self._split(avals)
         wanted = self.body.out_avals
         for k, (c, w) in enumerate(zip(carries, wanted, strict=True)):
@@ -112,7 +115,7 @@ class While(Primitive):
                 raise ShapeError(f"[while] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)")
         return tuple(ShapedArray((*self.domain, *w.shape), w.dtype) for w in wanted)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         if self.domain:
             return self._impl_mapped(*args)
         cond_consts, body_consts, carries = self._split(args)
@@ -120,7 +123,7 @@ class While(Primitive):
             carries = evaluate_jaxpr(self.body, [*body_consts, *carries])
         return [np.asarray(c) for c in carries]
 
-    def _impl_mapped(self, *args: Any) -> Any:
+    def _impl_mapped(self, *args: ArrayLike) -> Result:
         out = [np.empty((*self.domain, *w.shape), w.dtype) for w in self.body.out_avals]
         one = While(self.cond, self.body, self.cond_consts, self.body_consts)
         for index in np.ndindex(*self.domain):  # type: ignore[arg-type]
@@ -142,7 +145,7 @@ class While(Primitive):
             return LoopForm("while", (self.cond, self.body), (("cond_consts", self.cond_consts), ("body_consts", self.body_consts)))
         inner = (*self.cond.in_avals[: self.cond_consts], *self.body.in_avals)
 
-        def element(i: Sequence[Any]) -> Any:
+        def element(i: Sequence[ArrayLike]) -> Result:
             args = _scalar_operands(operands, inner, mapped, i)
             cond_consts, body_consts, carries = self._split(args)
             r = b.recorder()
@@ -154,7 +157,7 @@ class While(Primitive):
 
         return b.map(self.domain, element)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         if all(t is None for t in tangents):
             outs = bind(self, *primals)
             return outs, [None] * len(outs)
@@ -175,7 +178,7 @@ class While(Primitive):
         const_dots = [t for t in body_tangents if t is not None]
         nb, nc = len(body_consts), len(outs)
 
-        def body(*args: Any) -> Sequence[Any]:
+        def body(*args: ArrayLike) -> Sequence[Result]:
             consts, args = args[:nb], args[nb:]
             dconsts, args = args[: len(const_dots)], args[len(const_dots) :]
             c, dc = args[:nc], args[nc:]
@@ -191,7 +194,7 @@ class While(Primitive):
         new_body = _staged(body, [*self.body.in_avals[:nb], *const_dot_avals, *outs, *dot_avals], "while")
         nk = self.cond_consts
 
-        def cond(*args: Any) -> Sequence[Any]:
+        def cond(*args: ArrayLike) -> Sequence[Result]:
             return evaluate_jaxpr(self.cond, args[: nk + nc])
 
         new_cond = _staged(cond, [*self.cond.in_avals, *dot_avals], "while")
@@ -199,7 +202,7 @@ class While(Primitive):
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         if self.per_element():
             mapped = tuple(d is not None for d in dims)
             rank = len(self.domain)
@@ -219,7 +222,7 @@ class While(Primitive):
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)
 
-    def _batch_masked(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def _batch_masked(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         """All elements run until the last is done; those that are done keep their carries."""
         if self.domain:
             raise UnsupportedError("[while] a nested mapped loop whose body is not a scalar program")
@@ -232,13 +235,13 @@ class While(Primitive):
         kd = [0 if d is not None else None for d in cond_dims]
         bd = [0 if d is not None else None for d in body_dims]
 
-        def tests(consts: Sequence[Any], c: Sequence[Any]) -> Any:
+        def tests(consts: Sequence[ArrayLike], c: Sequence[ArrayLike]) -> Result:
             return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
 
-        def cond(*a: Any) -> Sequence[Any]:
+        def cond(*a: ArrayLike) -> Sequence[Result]:
             return [OPERATORS.reduce_any(tests(a[:nk], a[nk:]), (0,))]
 
-        def body(*a: Any) -> Sequence[Any]:
+        def body(*a: ArrayLike) -> Sequence[Result]:
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]
             on = tests(ck, c)
             new = batch_function(lambda *x: evaluate_jaxpr(self.body, x), [*cb, *c], [*bd, *[0] * nc])
@@ -289,11 +292,11 @@ class Loop(Primitive):
     carries: int
     reverse: bool = False
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
         a, b = self.consts, self.consts + self.carries
         return list(args[:a]), list(args[a:b]), list(args[b:])
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
+    def abstract_eval(self, *avals: ShapedArray) -> Result:
         _, carries, xs = self._split(avals)
         outs = self.body.out_avals
         for k, (c, w) in enumerate(zip(carries, outs, strict=False)):
@@ -305,7 +308,7 @@ class Loop(Primitive):
         ys = [ShapedArray((self.count, *w.shape), w.dtype) for w in outs[self.carries :]]
         return (*[w.strong() for w in outs[: self.carries]], *ys)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         consts, carries, xs = self._split(args)
         ys: list[list[Any]] = [[] for _ in self.body.out_avals[self.carries :]]
         order = range(int(self.count))
@@ -329,11 +332,11 @@ class Loop(Primitive):
             return b.map((), lambda _: self._scalar_loop(b, consts, carries, xs))
         return self._program_loop([x.aval for x in operands])
 
-    def _scalar_loop(self, b: FormBuilder, consts: Sequence[Operand], carries: Sequence[Operand], xs: Sequence[Operand]) -> Any:
+    def _scalar_loop(self, b: FormBuilder, consts: Sequence[Operand], carries: Sequence[Operand], xs: Sequence[Operand]) -> Result:
         r = b.recorder()
         values = _scalar_operands(consts, [x.aval for x in consts], [False] * len(consts), ())
 
-        def once(k: Any, c: Sequence[Any]) -> Any:
+        def once(k: ArrayLike, c: Sequence[ArrayLike]) -> Result:
             i = b.op("sub", index_const(self.count - 1), k) if self.reverse else k
             return run_scalars(r, self.body, [*values, i, *c, *[x[i] for x in xs]])
 
@@ -345,7 +348,7 @@ class Loop(Primitive):
         ys = [ShapedArray((self.count, *w.shape), w.dtype) for w in self.body.out_avals[self.carries :]]
         nk, nc, nx = len(consts), len(carries), len(xs)
 
-        def body(*args: Any) -> Sequence[Any]:
+        def body(*args: ArrayLike) -> Sequence[Result]:
             ks, xa, step, cs, ya = (
                 args[:nk],
                 args[nk : nk + nx],
@@ -363,7 +366,7 @@ class Loop(Primitive):
         jaxpr = _staged(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
         return LoopForm("for", (jaxpr,), (("consts", nk), ("scanned", nx), ("carries", nc), ("stacked", len(ys)), ("count", self.count)))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         if all(t is None for t in tangents):
             outs = bind(self, *primals)
             return outs, [None] * len(outs)
@@ -387,20 +390,22 @@ class Loop(Primitive):
         carry_on = _fixpoint(c, lambda now: outs(now)[: self.carries])
         return [*carry_on, *outs(carry_on)[self.carries :]]
 
-    def _dots(self, primals: Sequence[Any], tangents: Sequence[Any], live: Sequence[bool]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _dots(
+        self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]
+    ) -> tuple[list[Result], list[Result], list[Result]]:
         """Tangents of consts, of live carries (zeros where none came in), of xs; None where there is none."""
         tk, tc, tx = self._split(tangents)
         _, carries, _ = self._split(primals)
         return tk, [(_zero_tangent(c) if t is None else t) if on else None for c, t, on in zip(carries, tc, live, strict=False)], tx
 
-    def _fused_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], live: Sequence[bool]) -> tuple[Any, Any]:
+    def _fused_jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]) -> tuple[Result, Result]:
         consts, carries, xs = self._split(primals)
         tk, tc, tx = self._dots(primals, tangents, live)
         nk, nc, nx = len(consts), len(carries), len(xs)
         on_k, on_c, on_x = ([t is not None for t in ts] for ts in (tk, tc, tx))
         n_dk, n_dc = sum(on_k), sum(on_c)
 
-        def body(*args: Any) -> Sequence[Any]:
+        def body(*args: ArrayLike) -> Sequence[Result]:
             parts: list[Sequence[Any]] = []
             at = 0
             for n in (nk, n_dk, 1, nc, n_dc, nx):
@@ -426,7 +431,7 @@ class Loop(Primitive):
         dots = iter([*outs[nc : nc + n_dc], *outs[nc + n_dc + ny :]])
         return primal, [next(dots) if f else None for f in live]
 
-    def _linearized(self, primals: Sequence[Any], tangents: Sequence[Any], live: Sequence[bool]) -> tuple[Any, Any]:
+    def _linearized(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]) -> tuple[Result, Result]:
         """The primal loop, which also stacks what the linear loop needs, and the linear loop over tangents."""
         consts, carries, xs = self._split(primals)
         tk, tc, tx = self._dots(primals, tangents, live)
@@ -434,10 +439,10 @@ class Loop(Primitive):
         on = [*[t is not None for t in tk], False, *[t is not None for t in tc], *[t is not None for t in tx]]
         found: dict[str, Any] = {}
 
-        def forward(*args: Any) -> Sequence[Any]:
+        def forward(*args: ArrayLike) -> Sequence[Result]:
             fixed = [None if f else a for a, f in zip(args, on, strict=True)]
 
-            def only(*floats: Any) -> Sequence[Any]:
+            def only(*floats: ArrayLike) -> Sequence[Result]:
                 given = iter(floats)
                 return evaluate_jaxpr(self.body, [next(given) if f else a for a, f in zip(fixed, on, strict=True)])
 
@@ -459,7 +464,7 @@ class Loop(Primitive):
         const_res = [consts[c] for c in const_at if c is not None]
         res_avals = [v.aval for v in lin.inputs[n_linear:]]
 
-        def linear(*args: Any) -> Sequence[Any]:
+        def linear(*args: ArrayLike) -> Sequence[Result]:
             # (const tangents, constant residuals, i, carry tangents, x tangents, stacked residuals)
             dks, args = args[:n_dk], args[n_dk:]
             fixed, args = args[: len(const_res)], args[len(const_res) :]
@@ -483,7 +488,7 @@ class Loop(Primitive):
         given = iter(dots)
         return list(outs[:n_out]), [next(given) if f else None for f in live]
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         """Of a linear loop: backwards, with the carries' cotangents as carries and those of constants summed."""
         consts, carries, xs = self._split(args)
         nk, nc = len(consts), len(carries)
@@ -503,7 +508,7 @@ class Loop(Primitive):
         linear_first = Jaxpr(linear + others, self.body.equations, self.body.outputs)
         n_lk = sum(lin_k)
 
-        def body(*args: Any) -> Sequence[Any]:
+        def body(*args: ArrayLike) -> Sequence[Result]:
             ks, args = args[: len(known_k)], args[len(known_k) :]
             i, args = args[0], args[1:]
             sums, args = args[:n_lk], args[n_lk:]
@@ -531,7 +536,7 @@ class Loop(Primitive):
         k_cts, c_cts, x_cts = iter(outs[:n_lk]), outs[n_lk : n_lk + nc], iter(outs[n_lk + nc :])
         return [*[next(k_cts) if f else None for f in lin_k], *c_cts, *[next(x_cts) if f else None for f in lin_x]]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         consts, carries, xs = self._split(args)
         dk, dc, dx = self._split(dims)
         nk, nc = len(consts), len(carries)
@@ -543,7 +548,7 @@ class Loop(Primitive):
         carries = [_spread(x, d, size) if f else x for x, d, f in zip(carries, dc, on, strict=False)]
         cd = [0 if f else None for f in on[:nc]]
 
-        def body(*a: Any) -> Sequence[Any]:
+        def body(*a: ArrayLike) -> Sequence[Result]:
             outs = batch_function(lambda *z: evaluate_jaxpr(self.body, z), a, [*kd, None, *cd, *xd])
             return [o if f else _first(o) for o, f in zip(outs, on, strict=True)]
 
@@ -554,7 +559,7 @@ class Loop(Primitive):
         axes = [0 if f else None for f in on[:nc]] + [1 if f else None for f in on[nc:]]
         return outs, axes
 
-    def _batched_outputs(self, kd: Sequence[Any], carry_on: list[bool], xd: Sequence[Any]) -> list[bool]:
+    def _batched_outputs(self, kd: Sequence[ArrayLike], carry_on: list[bool], xd: Sequence[ArrayLike]) -> list[bool]:
         def outs(now: list[bool]) -> list[bool]:
             live = {
                 v
@@ -570,31 +575,31 @@ class Loop(Primitive):
         return [*carry, *outs(carry)[self.carries :]]
 
 
-def _aval(x: Any) -> ShapedArray:
+def _aval(x: ArrayLike) -> ShapedArray:
     return x.aval if isinstance(x, UndefinedPrimal) else aval_of_argument(x)
 
 
-def _same_value(a: Any, r: Any) -> bool:
+def _same_value(a: ArrayLike, r: ArrayLike) -> bool:
     return a is r or (isinstance(a, Tracer) and isinstance(r, Tracer) and a.interpreter is r.interpreter and a.value is r.value)
 
 
-def _place(given: Sequence[Any], on: Sequence[bool]) -> list[Any]:
+def _place(given: Sequence[ArrayLike], on: Sequence[bool]) -> list[Result]:
     it = iter(given)
     return [next(it) if f else None for f in on]
 
 
-def _row(x: Any, i: Any) -> Any:
+def _row(x: ArrayLike, i: ArrayLike) -> Result:
     shape = shape_of(x)
     rest = shape[1:]
     return reshape(dynamic_slice(x, (i, *[np.int64(0)] * len(rest)), (1, *rest)), rest)
 
 
-def _put_row(y: Any, row: Any, i: Any) -> Any:
+def _put_row(y: ArrayLike, row: ArrayLike, i: ArrayLike) -> Result:
     rest = shape_of(y)[1:]
     return dynamic_update_slice(y, reshape(row, (1, *rest)), (i, *[np.int64(0)] * len(rest)))
 
 
-def _second(x: Any, axis: int | None) -> Any:
+def _second(x: ArrayLike, axis: int | None) -> Result:
     """The mapped axis second, behind the loop's own."""
     if axis is None or axis == 1:
         return x
@@ -602,7 +607,7 @@ def _second(x: Any, axis: int | None) -> Any:
     return transpose(x, (order[0], axis, *order[1:]))
 
 
-def _first(x: Any) -> Any:
+def _first(x: ArrayLike) -> Result:
     """Element 0 of a value that is the same for all of the mapped axis."""
     rest = shape_of(x)[1:]
     return reshape(dynamic_slice(x, [np.int64(0)] * (len(rest) + 1), (1, *rest)), rest)
@@ -622,7 +627,7 @@ class Cond(Primitive):
     domain: Shape = ()
     mapped: tuple[bool, ...] = ()
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
+    def abstract_eval(self, *avals: ShapedArray) -> Result:
         no, yes = (b.out_avals for b in self.branches)
         for k, (a, c) in enumerate(zip(no, yes, strict=True)):
             if a.shape != c.shape or a.dtype != c.dtype:
@@ -631,7 +636,7 @@ class Cond(Primitive):
                 )
         return tuple(ShapedArray((*self.domain, *a.shape), a.dtype) for a in no)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         if not self.domain:
             return [np.asarray(o) for o in evaluate_jaxpr(self.branches[bool(args[0])], args[1:])]
         out = [np.empty((*self.domain, *w.shape), w.dtype) for w in self.branches[0].out_avals]
@@ -652,14 +657,14 @@ class Cond(Primitive):
         mapped = self.mapped or (False,) * len(operands)
         inner = (ShapedArray((), np.bool_), *self.branches[0].in_avals)
 
-        def element(i: Sequence[Any]) -> Any:
+        def element(i: Sequence[ArrayLike]) -> Result:
             flag, *args = _scalar_operands(operands, inner, mapped, i)
             r = b.recorder()
             return r.branch(flag, lambda: run_scalars(r, self.branches[1], args), lambda: run_scalars(r, self.branches[0], args))
 
         return b.map(self.domain, element)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         flag, *ops = primals
         dots = list(tangents[1:])
         if all(t is None for t in dots):
@@ -674,7 +679,7 @@ class Cond(Primitive):
         n = len(ops)
 
         def branch(body: Jaxpr) -> Jaxpr:
-            def run(*args: Any) -> Sequence[Any]:
+            def run(*args: ArrayLike) -> Sequence[Result]:
                 new, dnew = jvp_function(lambda *a: evaluate_jaxpr(body, a), args[:n], _place(args[n:], on))
                 return [*new, *[_zero_tangent(p) if d is None else d for p, d, f in zip(new, dnew, live, strict=True) if f]]
 
@@ -684,15 +689,17 @@ class Cond(Primitive):
         k = len(self.branches[0].outputs)
         return list(outs[:k]), _place(outs[k:], live)
 
-    def _linearized(self, flag: Any, ops: Sequence[Any], dots: Sequence[Any], on: Sequence[bool], live: Sequence[bool]) -> tuple[Any, Any]:
+    def _linearized(
+        self, flag: ArrayLike, ops: Sequence[ArrayLike], dots: Sequence[ArrayLike], on: Sequence[bool], live: Sequence[bool]
+    ) -> tuple[Result, Result]:
         """Both branches hand out the residuals of both (zeros for the one not taken); the linear branch picks its own."""
         linear: list[Any] = []
         avals: list[list[ShapedArray]] = []
         for body in self.branches:
             found: dict[str, Any] = {}
 
-            def forward(*args: Any, body: Jaxpr = body, found: dict[str, Any] = found) -> Sequence[Any]:
-                def only(*floats: Any) -> Sequence[Any]:
+            def forward(*args: ArrayLike, body: Jaxpr = body, found: dict[str, Any] = found) -> Sequence[Result]:
+                def only(*floats: ArrayLike) -> Sequence[Result]:
                     given = iter(floats)
                     return evaluate_jaxpr(body, [next(given) if f else a for a, f in zip(args, on, strict=True)])
 
@@ -706,7 +713,7 @@ class Cond(Primitive):
         k = len(self.branches[0].outputs)
 
         def with_all(which: int) -> Jaxpr:
-            def run(*args: Any) -> Sequence[Any]:
+            def run(*args: ArrayLike) -> Sequence[Result]:
                 out = evaluate_jaxpr(linear[which][0], args)
                 blank = [_zeros(a) for a in avals[1 - which]]
                 return [*out[:k], *out[k:], *blank] if which == 0 else [*out[:k], *blank, *out[k:]]
@@ -719,7 +726,7 @@ class Cond(Primitive):
         dot_avals = [aval_of_argument(t) for t in given]
 
         def linear_branch(which: int) -> Jaxpr:
-            def run(*args: Any) -> Sequence[Any]:
+            def run(*args: ArrayLike) -> Sequence[Result]:
                 ts, rs = args[: len(given)], args[len(given) :]
                 own = rs[: len(avals[0])] if which == 0 else rs[len(avals[0]) :]
                 out = iter(evaluate_jaxpr(linear[which][1], [*ts, *own]))
@@ -733,7 +740,7 @@ class Cond(Primitive):
         douts = bind(Cond((linear_branch(0), linear_branch(1))), flag, *given, *residuals)
         return list(outs[:k]), _place(douts, live)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         flag, *ops = args
         lin = [isinstance(a, UndefinedPrimal) for a in ops]
         known = [a for a, f in zip(ops, lin, strict=True) if not f]
@@ -744,7 +751,7 @@ class Cond(Primitive):
             others = [v for v, f in zip(body.inputs, lin, strict=True) if not f]
             order = Jaxpr(linear + others, body.equations, body.outputs)
 
-            def run(*a: Any) -> Sequence[Any]:
+            def run(*a: ArrayLike) -> Sequence[Result]:
                 parts = backward_pass(order, a[: len(known)], a[len(known) :], sum(lin))
                 return [_zeros(v.aval) if p is None else p for p, v in zip(parts, order.inputs, strict=False)]
 
@@ -755,7 +762,7 @@ class Cond(Primitive):
         outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
         return [None, *[next(outs) if f else None for f in lin]]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         flag, *ops = args
         df, *do = dims
         if df is None and not self.domain:
@@ -801,7 +808,7 @@ class Cond(Primitive):
         return outs, [0] * len(outs)
 
 
-def to_flag(x: Any) -> Any:
+def to_flag(x: ArrayLike) -> Result:
     """A condition as a bool scalar."""
     aval = aval_of_argument(x)
     if aval.shape:

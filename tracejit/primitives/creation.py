@@ -16,6 +16,7 @@ from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 
@@ -34,7 +35,7 @@ class Iota(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         shape = cast("tuple[int, ...]", self.shape)
         line = np.arange(shape[self.axis]).astype(self.dtype)
         return np.broadcast_to(line.reshape([-1 if d == self.axis else 1 for d in range(len(shape))]), shape)
@@ -42,10 +43,10 @@ class Iota(Primitive):
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         return b.map(self.shape, lambda i: b.op("convert", i[self.axis], dtype=kernel_dtype(self.dtype)))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -63,33 +64,33 @@ class ExtentValue(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         return ShapedArray((), self.dtype)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.asarray(int(self.extent), self.dtype)[()]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         return b.map((), lambda i: b.op("convert", index_const(self.extent), dtype=kernel_dtype(self.dtype)))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, Any]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return self.extent, self.extent
 
 
-def extent_value(extent: Extent, dtype: Any) -> Any:
+def extent_value(extent: Extent, dtype: DTypeLike) -> Result:
     """An extent as a scalar operand; a symbolic one is computed when the program runs."""
     return np.dtype(dtype).type(extent) if isinstance(extent, int) else bind(ExtentValue(extent, np.dtype(dtype)))
 
 
-def iota(shape: Shape, axis: int, dtype: Any) -> Any:
+def iota(shape: Shape, axis: int, dtype: DTypeLike) -> Result:
     """0, 1, 2, ... along `axis`."""
     return bind(Iota(tuple(shape), axis, np.dtype(dtype)))
 
 
-def full(shape: Shape, value: Any) -> Any:
+def full(shape: Shape, value: ArrayLike) -> Result:
     """An array of `shape` filled with a scalar."""
     return bind(BroadcastInDim(tuple(shape), ()), value)
 

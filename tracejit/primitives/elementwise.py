@@ -17,10 +17,11 @@ from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, kernel_dtype
-from tracejit.ir.types import ShapedArray
+from tracejit.ir.types import Extent, ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import field, frozen
+from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.batch import align_batched
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
@@ -66,11 +67,11 @@ class Elementwise(Primitive):
                 return a
         return ShapedArray(shape, dtype, weak)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         with np.errstate(all="ignore"):
             return type(self).numpy_function(*args)
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         """The scalar expression; `b.op(name, ...)` and `b.const(value, dtype)` record it."""
         return b.op(self.op, *xs)
 
@@ -78,11 +79,11 @@ class Elementwise(Primitive):
         domain = b.out_avals[0].shape
         return b.map(domain, lambda i: self.scalar(b, *[x[i] if x.aval.shape else x[()] for x in operands]))
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Callable[[], Any] | None]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Callable[[], Any] | None]:
         """For each operand a function that gives d out / d operand, or None where it is zero everywhere."""
         raise self._missing("partials")
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         total: Any = None
         if any(t is not None for t in tangents):
@@ -93,7 +94,7 @@ class Elementwise(Primitive):
                 total = term if total is None else add(total, term)
         return out, _fill(total, out)
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         return bind(self, *align_batched(args, dims)), 0
 
 
@@ -105,7 +106,7 @@ class _MinusOne:
     """d out / d x = -1."""
 
 
-def _fill(tangent: Any, like: Any) -> Any:
+def _fill(tangent: ArrayLike, like: Any) -> Result:
     """A tangent of rank 0 spread to the result's shape."""
     if tangent is None:
         return None
@@ -131,13 +132,13 @@ class Add(Elementwise):
     name = "add"
     numpy_function = np.add
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return b.op("or" if xs[0].dtype == "bool" else "add", *xs)
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (_One, _One)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [sum_to(ct, a.aval) if isinstance(a, UndefinedPrimal) else None for a in args]
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -153,10 +154,10 @@ class Sub(Elementwise):
     op = "sub"
     kinds = "iuf"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (_One, _MinusOne)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, y = args
         return [
             sum_to(ct, x.aval) if isinstance(x, UndefinedPrimal) else None,
@@ -174,13 +175,13 @@ class Mul(Elementwise):
     name = "mul"
     numpy_function = np.multiply
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return b.op("and" if xs[0].dtype == "bool" else "mul", *xs)
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: xs[1], lambda: xs[0])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, y = args
         if isinstance(x, UndefinedPrimal):
             return [sum_to(mul(ct, y), x.aval), None]
@@ -198,10 +199,10 @@ class Div(Floating):
     numpy_function = np.divide
     op = "div"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(xs[1]), xs[1]), lambda: neg(div(out, xs[1])))
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, y = args
         return [sum_to(div(ct, y), x.aval), None]
 
@@ -214,10 +215,10 @@ class FloorDivide(Elementwise):
     numpy_function = np.floor_divide
     kinds = "iuf"
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return _floor_division(b, *xs)[0]
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None, None)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -232,17 +233,17 @@ class Remainder(Elementwise):
     numpy_function = np.remainder
     kinds = "iuf"
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return _floor_division(b, *xs)[1]
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (_One, lambda: neg(bind(FloorDivide(), *xs)))
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges_of.remainder(ranges[1])
 
 
-def _floor_division(b: Any, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+def _floor_division(b: ArrayLike, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     """(floor quotient, remainder) with the divisor's sign.  Source: NumPy's npy_divmod and its integer loops."""
     dtype = x.dtype
     if dtype == "f16":  # rounded once
@@ -277,7 +278,7 @@ class Power(Elementwise):
     name = "power"
     kinds = "iuf"
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x, y = map(np.asarray, args)
         with np.errstate(all="ignore"):
             if x.dtype.kind == "f":
@@ -287,7 +288,7 @@ class Power(Elementwise):
                 return result
             return np.where(y < 0, np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0), result).astype(x.dtype)
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         x, y = xs
         if is_float(x.dtype):
             return b.op("pow", x, y)
@@ -309,7 +310,7 @@ class Power(Elementwise):
         negative = b.op("select", unit, b.op("select", odd, x, one), zero)
         return b.op("select", b.op("lt", y, zero), negative, loop[0])
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         x, y = xs
         # y * x ** (y - 1) is 0 for y = 0, also at x = 0.
         none = lambda: bind(Eq(), y, zero_like(y))  # noqa: E731
@@ -328,10 +329,10 @@ class Neg(Elementwise):
     op = "neg"
     kinds = "iuf"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (_MinusOne,)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [neg(ct)]
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -345,10 +346,10 @@ class Abs(Elementwise):
     name = "abs"
     numpy_function = np.absolute
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return xs[0] if xs[0].dtype[0] in "ub" else b.op("abs", *xs)
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: bind(Sign(), xs[0]),)
 
 
@@ -360,7 +361,7 @@ class Sign(Elementwise):
     numpy_function = np.sign
     kinds = "iuf"
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         (x,) = xs
         zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
         positive = b.op("select", b.op("gt", x, zero), one, zero)
@@ -369,14 +370,14 @@ class Sign(Elementwise):
         result = b.op("select", b.op("lt", x, zero), b.const(-1, x.dtype), positive)
         return b.op("select", b.op("ne", x, x), x, result) if is_float(x.dtype) else result
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None,)
 
 
-def _half_where_equal(out: Any, x: Any, y: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def _half_where_equal(out: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Derivative of min and max: 1 where chosen, 1/2 each where equal.  Source: JAX's convention."""
 
-    def weight(a: Any, other: Any) -> Any:
+    def weight(a: ArrayLike, other: ArrayLike) -> Result:
         half = _constant_like(out, 0.5)
         return select(bind(Eq(), a, out), select(bind(Eq(), other, out), half, one_like(out)), zero_like(out))
 
@@ -391,10 +392,10 @@ class Maximum(Elementwise):
     name = "max"
     numpy_function = np.maximum
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return b.op("or" if xs[0].dtype == "bool" else "max", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return _half_where_equal(out, *xs)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -408,10 +409,10 @@ class Minimum(Elementwise):
     name = "min"
     numpy_function = np.minimum
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         return b.op("and" if xs[0].dtype == "bool" else "min", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return _half_where_equal(out, *xs)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -420,7 +421,7 @@ class Minimum(Elementwise):
 
 # -- rounding -----------------------------------------------------------------------------------------------------------------------
 class _Rounding(Floating):
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None,)
 
 
@@ -469,7 +470,7 @@ class Sqrt(Floating):
     numpy_function = np.sqrt
     op = "sqrt"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(_constant_like(out, 0.5), out),)
 
 
@@ -481,7 +482,7 @@ class Cbrt(Floating):
     numpy_function = np.cbrt
     op = "cbrt"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(_constant_like(out, 1.0 / 3.0), mul(out, out)),)
 
 
@@ -493,7 +494,7 @@ class Exp(Floating):
     numpy_function = np.exp
     op = "exp"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: out,)
 
 
@@ -505,7 +506,7 @@ class Exp2(Floating):
     numpy_function = np.exp2
     op = "exp2"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: mul(out, _constant_like(out, np.log(2.0))),)
 
 
@@ -517,7 +518,7 @@ class Expm1(Floating):
     numpy_function = np.expm1
     op = "expm1"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: add(out, one_like(out)),)
 
 
@@ -529,7 +530,7 @@ class Log(Floating):
     numpy_function = np.log
     op = "log"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(xs[0]), xs[0]),)
 
 
@@ -541,7 +542,7 @@ class Log2(Floating):
     numpy_function = np.log2
     op = "log2"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(_constant_like(xs[0], 1.0 / np.log(2.0)), xs[0]),)
 
 
@@ -553,7 +554,7 @@ class Log10(Floating):
     numpy_function = np.log10
     op = "log10"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(_constant_like(xs[0], 1.0 / np.log(10.0)), xs[0]),)
 
 
@@ -565,7 +566,7 @@ class Log1p(Floating):
     numpy_function = np.log1p
     op = "log1p"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(xs[0]), add(xs[0], one_like(xs[0]))),)
 
 
@@ -578,7 +579,7 @@ class Sin(Floating):
     numpy_function = np.sin
     op = "sin"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: bind(Cos(), xs[0]),)
 
 
@@ -590,7 +591,7 @@ class Cos(Floating):
     numpy_function = np.cos
     op = "cos"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: neg(bind(Sin(), xs[0])),)
 
 
@@ -602,7 +603,7 @@ class Tan(Floating):
     numpy_function = np.tan
     op = "tan"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: add(one_like(out), mul(out, out)),)
 
 
@@ -614,7 +615,7 @@ class Asin(Floating):
     numpy_function = np.arcsin
     op = "asin"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(out), _half_width(xs[0])),)
 
 
@@ -626,7 +627,7 @@ class Acos(Floating):
     numpy_function = np.arccos
     op = "acos"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: neg(div(one_like(out), _half_width(xs[0]))),)
 
 
@@ -638,7 +639,7 @@ class Atan(Floating):
     numpy_function = np.arctan
     op = "atan"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(out), add(one_like(out), mul(xs[0], xs[0]))),)
 
 
@@ -650,7 +651,7 @@ class Atan2(Floating):
     numpy_function = np.arctan2
     op = "atan2"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         y, x = xs
         norm = lambda: add(mul(x, x), mul(y, y))  # noqa: E731
         return (lambda: div(x, norm()), lambda: neg(div(y, norm())))
@@ -664,7 +665,7 @@ class Sinh(Floating):
     numpy_function = np.sinh
     op = "sinh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: bind(Cosh(), xs[0]),)
 
 
@@ -676,7 +677,7 @@ class Cosh(Floating):
     numpy_function = np.cosh
     op = "cosh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: bind(Sinh(), xs[0]),)
 
 
@@ -688,7 +689,7 @@ class Tanh(Floating):
     numpy_function = np.tanh
     op = "tanh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: mul(add(one_like(out), out), sub(one_like(out), out)),)  # 1 - out * out would cancel near 1
 
 
@@ -700,7 +701,7 @@ class Asinh(Floating):
     numpy_function = np.arcsinh
     op = "asinh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(out), bind(Cosh(), out)),)
 
 
@@ -712,7 +713,7 @@ class Acosh(Floating):
     numpy_function = np.arccosh
     op = "acosh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (lambda: div(one_like(out), bind(Sinh(), out)),)
 
 
@@ -724,7 +725,7 @@ class Atanh(Floating):
     numpy_function = np.arctanh
     op = "atanh"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         (x,) = xs
         return (lambda: div(one_like(out), mul(add(one_like(out), x), sub(one_like(out), x))),)
 
@@ -737,7 +738,7 @@ class Fmod(Floating):
     numpy_function = np.fmod
     op = "fmod"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (_One, lambda: neg(bind(Trunc(), bind(Div(), *xs))))
 
 
@@ -748,13 +749,13 @@ class Erf(Floating):
     name = "erf"
     op = "erf"
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         import math
 
         x = np.asarray(args[0])
         return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         scale = 2.0 / np.sqrt(np.pi)
         return (lambda: mul(_constant_like(out, scale), bind(Exp(), neg(mul(xs[0], xs[0])))),)
 
@@ -764,7 +765,7 @@ class _Comparison(Elementwise):
     def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
         return np.dtype(np.bool_)
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None,) * len(xs)
 
 
@@ -830,7 +831,7 @@ class IsFinite(_Comparison):
     numpy_function = np.isfinite
     kinds = "f"
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         (x,) = xs
         return b.op("lt", b.op("abs", x), b.const(float("inf"), x.dtype))
 
@@ -838,7 +839,7 @@ class IsFinite(_Comparison):
 class _Bits(Elementwise):
     kinds = "biu"
 
-    def partials(self, out: Any, *xs: Any) -> Sequence[Any]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None,) * len(xs)
 
 
@@ -907,7 +908,7 @@ class Select(Elementwise):
     same_dtype = False
     op = "select"
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.where(*args)
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -920,7 +921,7 @@ class Select(Elementwise):
     def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
         return avals[1].dtype
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         _, t, f = tangents
         if t is None and f is None:
@@ -928,7 +929,7 @@ class Select(Elementwise):
         zero = zero_like(out)
         return out, bind(self, primals[0], _fill(t, out) if t is not None else zero, _fill(f, out) if f is not None else zero)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         condition, x, y = args
         zero = zero_like(ct)
         return [
@@ -954,26 +955,26 @@ class Convert(Elementwise):
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         return super().abstract_eval(*avals).strong()
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         from tracejit.ir.scalar import OPS
 
         return OPS["convert"].impl(self.dtype, np.asarray(args[0]))
 
-    def scalar(self, b: Any, *xs: Scalar) -> Scalar:
+    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
         (x,) = xs
         target = kernel_dtype(self.dtype)
         if target == "bool" and x.dtype != "bool":
             return b.op("ne", x, b.const(0, x.dtype))
         return b.op("convert", x, dtype=target)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (t,) = tangents
         return bind(self, *primals), bind(self, t) if t is not None and self.dtype.kind == "f" else None
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [bind(Convert(args[0].aval.dtype), ct)]
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if args[0].aval.dtype == self.dtype and not args[0].aval.weak else None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -981,55 +982,55 @@ class Convert(Elementwise):
 
 
 # -- shorthands the rules are written with ----------------------------------------------------------------------------------------------
-def _dtype_of(x: Any) -> np.dtype[Any]:
+def _dtype_of(x: ArrayLike) -> np.dtype[Any]:
     return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
-def _constant_like(x: Any, value: Any) -> Any:
+def _constant_like(x: ArrayLike, value: ArrayLike) -> Result:
     return _dtype_of(x).type(value)
 
 
-def _half_width(x: Any) -> Any:
+def _half_width(x: ArrayLike) -> Result:
     """sqrt(1 - x * x) without cancellation near 1."""
     return bind(Sqrt(), mul(sub(one_like(x), x), add(one_like(x), x)))
 
 
-def one_like(x: Any) -> Any:
+def one_like(x: ArrayLike) -> Result:
     """A scalar one of x's dtype."""
     return _constant_like(x, 1)
 
 
-def zero_like(x: Any) -> Any:
+def zero_like(x: ArrayLike) -> Result:
     """A scalar zero of x's dtype."""
     return _constant_like(x, 0)
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Result:
     return bind(Add(), x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Result:
     return bind(Sub(), x, y)
 
 
-def mul(x: Any, y: Any) -> Any:
+def mul(x: ArrayLike, y: ArrayLike) -> Result:
     return bind(Mul(), x, y)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Result:
     return bind(Div(), x, y)
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Result:
     return bind(Neg(), x)
 
 
-def select(condition: Any, x: Any, y: Any) -> Any:
+def select(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Result:
     """x where condition else y, elementwise."""
     return bind(Select(), condition, x, y)
 
 
-def convert(x: Any, dtype: Any) -> Any:
+def convert(x: ArrayLike, dtype: DTypeLike) -> Result:
     """x as `dtype`; x itself if it has it already."""
     dtype = np.dtype(dtype)
     aval = getattr(x, "aval", None)

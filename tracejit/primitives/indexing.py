@@ -18,6 +18,7 @@ from tracejit.primitives.elementwise import Eq, convert, select
 from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
@@ -27,16 +28,16 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 __all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "scatter", "update_slice"]
 
 
-def _zeros_like(x: Any) -> Any:
+def _zeros_like(x: ArrayLike) -> Result:
     aval = aval_of_argument(x)
     return full(aval.shape, aval.dtype.type(0))
 
 
-def _filled(tangents: Sequence[Any], primals: Sequence[Any]) -> list[Any]:
+def _filled(tangents: Sequence[ArrayLike], primals: Sequence[ArrayLike]) -> list[Result]:
     return [_zeros_like(p) if t is None else t for t, p in zip(tangents, primals, strict=True)]
 
 
-def _batched(x: Any, axis: int | None, size: Any) -> Any:
+def _batched(x: ArrayLike, axis: int | None, size: Extent) -> Result:
     """x with the mapped axis in front, repeated if it has none."""
     if axis is not None:
         return move_to_front(x, axis)
@@ -66,7 +67,7 @@ class UpdateSlice(Primitive):
             out.append(slice(a, None if k < 0 and stop < 0 else stop, k))
         return tuple(out)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         base, update = args
         out = np.array(base)
         out[self._index(np.shape(update))] = update
@@ -77,11 +78,11 @@ class UpdateSlice(Primitive):
         start = b.body(0, lambda _: tuple(index_const(a) for a in self.start))
         return Update(base.shape, update.shape, start, self.step, b.body(len(update.shape), lambda i: update[i]))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         return out, None if all(t is None for t in tangents) else bind(self, *_filled(tangents, primals))
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         base, update = args
         shape = shape_of(update)
         return [
@@ -89,18 +90,18 @@ class UpdateSlice(Primitive):
             slice_array(ct, self.start, shape, self.step) if isinstance(update, UndefinedPrimal) else None,
         ]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         base, update = (_batched(a, d, size) for a, d in zip(args, dims, strict=True))
         return bind(UpdateSlice((0, *self.start), (1, *self.step)), base, update), 0
 
 
-def _clamped(b: Any, start: Any, extent: Extent, size: Extent) -> Any:
+def _clamped(b: ArrayLike, start: ArrayLike, extent: Extent, size: Extent) -> Result:
     """A start limited so that `size` elements from it lie inside `extent`."""
     start = b.op("convert", start, dtype="i64")
     return b.op("max", b.op("min", start, index_const(extent - size)), index_const(0))
 
 
-def _start_values(starts: Sequence[Any], shape: Shape, sizes: Shape) -> list[int]:
+def _start_values(starts: Sequence[ArrayLike], shape: Shape, sizes: Shape) -> list[int]:
     return [max(0, min(int(s), n - m)) for s, n, m in zip(starts, shape, sizes, strict=True)]  # type: ignore[operator,type-var]
 
 
@@ -131,7 +132,7 @@ class DynamicSlice(Primitive):
         _check_starts(self.name, avals[0], avals[1:], self.shape)
         return avals[0].with_shape(self.shape).strong()
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
         if 0 in x.shape:
             return np.zeros(self.shape, x.dtype)  # type: ignore[arg-type]
@@ -147,16 +148,16 @@ class DynamicSlice(Primitive):
             lambda i: x[tuple(b.op("add", _clamped(b, s[()], n, m), k) for s, n, m, k in zip(starts, x.shape, self.shape, i, strict=True))],
         )
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         t = tangents[0]
         return bind(self, *primals), None if t is None else bind(self, t, *primals[1:])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, *starts = args
         zeros = full(x.aval.shape, x.aval.dtype.type(0))
         return [dynamic_update_slice(zeros, ct, starts), *[None] * len(starts)]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x, *starts = args
         if all(d is None for d in dims[1:]):
             zero = np.int64(0)
@@ -195,7 +196,7 @@ class DynamicUpdateSlice(Primitive):
         _check_starts(self.name, base, starts, update.shape)
         return base.strong()
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         base, update, *starts = args
         out = np.array(base)
         update = np.asarray(update)
@@ -212,13 +213,13 @@ class DynamicUpdateSlice(Primitive):
         start = b.body(0, lambda _: tuple(_clamped(b, s[()], n, m) for s, n, m in zip(starts, base.shape, update.shape, strict=True)))
         return Update(base.shape, update.shape, start, (1,) * len(base.shape), b.body(len(update.shape), lambda i: update[i]))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         if tangents[0] is None and tangents[1] is None:
             return out, None
         return out, bind(self, *_filled(tangents[:2], primals[:2]), *primals[2:])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         base, update, *starts = args
         shape = shape_of(update)
         return [
@@ -227,7 +228,7 @@ class DynamicUpdateSlice(Primitive):
             *[None] * len(starts),
         ]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         base, update, *starts = args
         base, update = _batched(base, dims[0], size), _batched(update, dims[1], size)
         if all(d is None for d in dims[2:]):
@@ -271,7 +272,7 @@ class Gather(Primitive):
         _check_indices(self.name, x, self.axes, indices)
         return ShapedArray((*indices[0].shape, *[x.shape[d] for d in _rest(x.shape, self.axes)]), x.dtype)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x, *indices = map(np.asarray, args)
         index: list[Any] = [slice(None)] * x.ndim
         valid = np.ones(indices[0].shape, np.bool_)
@@ -284,7 +285,7 @@ class Gather(Primitive):
             out = np.where(valid.reshape(valid.shape + (1,) * (out.ndim - valid.ndim)), out, x.dtype.type(0))
         return out
 
-    def _empty(self, x: Any, indices: Any) -> tuple[int, ...]:
+    def _empty(self, x: ArrayLike, indices: IndexLike) -> tuple[int, ...]:
         return (*indices[0].shape, *[x.shape[d] for d in _rest(x.shape, self.axes)])
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -292,7 +293,7 @@ class Gather(Primitive):
         rank, rest = len(indices[0].shape), _rest(x.shape, self.axes)
         domain = b.out_avals[0].shape
 
-        def body(i: Sequence[Any]) -> Any:
+        def body(i: Sequence[ArrayLike]) -> Result:
             at: list[Any] = [None] * len(x.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):
@@ -311,11 +312,11 @@ class Gather(Primitive):
 
         return b.map(domain, body)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         t = tangents[0]
         return bind(self, *primals), None if t is None else bind(self, t, *primals[1:])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, *indices = args
         zeros = full(x.aval.shape, x.aval.dtype.type(0))
         if not self.fill:
@@ -326,7 +327,7 @@ class Gather(Primitive):
             ]
         return [scatter(zeros, ct, self.axes, indices, "add"), *[None] * len(indices)]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x, *indices = args
         over_indices = any(d is not None for d in dims[1:])
         if not over_indices:
@@ -363,7 +364,7 @@ class Scatter(Primitive):
             raise ShapeError(f"[{self.name}] unknown operation {self.op!r}; known are set and add")
         return base.strong()
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         base, updates, *indices = map(np.asarray, args)
         out = np.array(base)
         valid = np.ones(indices[0].shape, np.bool_)
@@ -382,7 +383,7 @@ class Scatter(Primitive):
         base, updates, *indices = operands
         rank, rest = len(indices[0].shape), _rest(base.shape, self.axes)
 
-        def body(i: Sequence[Any]) -> Any:
+        def body(i: Sequence[ArrayLike]) -> Result:
             at: list[Any] = [None] * len(base.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):
@@ -401,13 +402,13 @@ class Scatter(Primitive):
         )
         return ScatterForm(base.shape, updates.shape, b.body(len(updates.shape), body), combine)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         if tangents[0] is None and tangents[1] is None:
             return out, None
         return out, bind(self, *_filled(tangents[:2], primals[:2]), *primals[2:])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         base, updates, *indices = args
         none = [None] * len(indices)
         if self.op == "add":
@@ -423,7 +424,7 @@ class Scatter(Primitive):
             second = self._of_winners(ct, shape_of(updates), indices)
         return [first, second, *none]
 
-    def _of_winners(self, ct: Any, shape: Shape, indices: Sequence[Any]) -> Any:
+    def _of_winners(self, ct: ArrayLike, shape: Shape, indices: Sequence[IndexLike]) -> Result:
         """The cotangent of the updates that stayed: of equal targets only the last one was kept."""
         batch = shape_of(indices[0])
         if not batch:
@@ -436,7 +437,7 @@ class Scatter(Primitive):
         won = bind(Eq(), gather(owner, self.axes, indices, fill=True), broadcast_in_dim(number, shape, kept))
         return select(won, gather(ct, self.axes, indices, fill=True), aval_of_argument(ct).dtype.type(0))
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         base, updates, *indices = args
         base, updates = _batched(base, dims[0], size), _batched(updates, dims[1], size)
         moved = [_batched(i, d, size) for i, d in zip(indices, dims[2:], strict=True)]
@@ -445,27 +446,27 @@ class Scatter(Primitive):
 
 
 # -- shorthands ---------------------------------------------------------------------------------------------------------------------
-def update_slice(base: Any, update: Any, start: Shape, step: tuple[int, ...] | None = None) -> Any:
+def update_slice(base: ArrayLike, update: ArrayLike, start: Shape, step: tuple[int, ...] | None = None) -> Result:
     """`base` with `update` written at `start` with `step`."""
     return bind(UpdateSlice(tuple(start), tuple(step or (1,) * len(tuple(start)))), base, update)
 
 
-def dynamic_slice(x: Any, starts: Sequence[Any], shape: Shape) -> Any:
+def dynamic_slice(x: ArrayLike, starts: Sequence[ArrayLike], shape: Shape) -> Result:
     """`shape` elements from computed starts, clamped so that all of them lie inside."""
     return bind(DynamicSlice(tuple(shape)), x, *starts)
 
 
-def dynamic_update_slice(base: Any, update: Any, starts: Sequence[Any]) -> Any:
+def dynamic_update_slice(base: ArrayLike, update: ArrayLike, starts: Sequence[ArrayLike]) -> Result:
     """`base` with `update` written at computed starts, clamped so that all of it lies inside."""
     return bind(DynamicUpdateSlice(), base, update, *starts)
 
 
-def gather(x: Any, axes: tuple[int, ...], indices: Sequence[Any], *, fill: bool = False) -> Any:
+def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *, fill: bool = False) -> Result:
     """The elements of x at `indices` along `axes`; with `fill` zero for those out of range."""
     return bind(Gather(tuple(axes), fill), x, *indices)
 
 
-def scatter(base: Any, updates: Any, axes: tuple[int, ...], indices: Sequence[Any], op: str = "set") -> Any:
+def scatter(base: ArrayLike, updates: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], op: str = "set") -> Result:
     """`base` with `updates` combined by `op` into the elements at `indices` along `axes`."""
     return bind(Scatter(tuple(axes), op), base, updates, *indices)
 

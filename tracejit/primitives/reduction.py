@@ -17,6 +17,7 @@ from tracejit.primitives.elementwise import Eq, convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
@@ -32,18 +33,18 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
-def _merge(i: Sequence[Any], k: Sequence[Any], axes: tuple[int, ...], rank: int) -> tuple[Any, ...]:
+def _merge(i: Sequence[ArrayLike], k: Sequence[ArrayLike], axes: tuple[int, ...], rank: int) -> tuple[Result, ...]:
     """Operand index from kept indices i and reduced indices k."""
     outer, inner = iter(i), iter(k)
     return tuple(next(inner) if d in axes else next(outer) for d in range(rank))
 
 
-def _spread(x: Any, shape: Shape, axes: tuple[int, ...]) -> Any:
+def _spread(x: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Result:
     """A reduced value back over the reduced axes."""
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
 
 
-def extreme(dtype: str, sign: int) -> Any:
+def extreme(dtype: str, sign: int) -> Result:
     """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
     if dtype == "bool":
         return sign > 0
@@ -71,7 +72,7 @@ class _Reduction(Primitive):
             raise ShapeError(f"[{self.name}] zero-size array {x} has no identity for this reduction")
         return x.with_shape(_kept(x.shape, self.axes)).strong()
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         raise NotImplementedError
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -89,14 +90,14 @@ class _Reduction(Primitive):
             finish,
         )
 
-    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+    def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
         return r.op(self.op, acc, element)
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         make: Any = type(self)
         return bind(make(tuple(a + 1 for a in self.axes)), move_to_front(args[0], dims[0])), 0
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if not self.axes else None
 
 
@@ -108,7 +109,7 @@ class ReduceSum(_Reduction):
     axes: tuple[int, ...]
     op = "add"
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return 0
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -116,15 +117,15 @@ class ReduceSum(_Reduction):
             raise DtypeError(f"[{self.name}] does not accept bool; convert it to an integer type first")
         return super().abstract_eval(*avals)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
         return np.sum(x, axis=self.axes, dtype=x.dtype)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (t,) = tangents
         return bind(self, *primals), None if t is None else bind(self, t)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [_spread(ct, args[0].aval.shape, self.axes)]
 
 
@@ -135,18 +136,18 @@ class ReduceProd(_Reduction):
     name = "reduce_prod"
     axes: tuple[int, ...]
 
-    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+    def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
         return r.op("and" if acc.dtype == "bool" else "mul", acc, element)
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return True if dtype == "bool" else 1
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
         with np.errstate(all="ignore"):
             return np.prod(x, axis=self.axes, dtype=x.dtype)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (x,), (t,) = primals, tangents
         out = bind(self, x)
         if t is None:
@@ -177,7 +178,7 @@ class ReduceProd(_Reduction):
 class _Extremum(_Reduction):
     empty_ok = False
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (x,), (t,) = primals, tangents
         out = bind(self, x)
         if t is None:
@@ -201,13 +202,13 @@ class ReduceMax(_Extremum):
     name = "reduce_max"
     axes: tuple[int, ...]
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return extreme(dtype, -1)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.max(args[0], axis=self.axes)
 
-    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+    def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
         return r.op("or" if acc.dtype == "bool" else "max", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
@@ -218,13 +219,13 @@ class ReduceMin(_Extremum):
     name = "reduce_min"
     axes: tuple[int, ...]
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return extreme(dtype, 1)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.min(args[0], axis=self.axes)
 
-    def combine(self, r: Any, acc: Any, element: Any) -> Any:
+    def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
         return r.op("and" if acc.dtype == "bool" else "min", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
@@ -249,18 +250,18 @@ class _Arg(Primitive):
         worst = extreme(x.dtype, -1 if self.better == "gt" else 1)
         wide = "u8" if x.dtype == "bool" else x.dtype
 
-        def is_better(r: Any, new: Any, old: Any) -> Any:
+        def is_better(r: ArrayLike, new: ArrayLike, old: ArrayLike) -> Result:
             """Strictly better, a NaN better than any number."""
             if not is_float(wide):
                 return r.op(self.better, new, old)
             unordered = r.op("not", r.op("le" if self.better == "gt" else "ge", new, old))
             return r.op("and", unordered, r.op("eq", old, old))
 
-        def step(r: Any, v: Any, at: Any, new: Any, k: Any) -> Any:
+        def step(r: ArrayLike, v: ArrayLike, at: ArrayLike, new: ArrayLike, k: ArrayLike) -> Result:
             take = is_better(r, new, v)
             return r.op("select", take, new, v), r.op("select", take, k, at)
 
-        def combine(r: Any, acc: Any, e: Any) -> Any:
+        def combine(r: ArrayLike, acc: ArrayLike, e: ArrayLike) -> Result:
             (v, at), (new, k) = acc, e
             earlier = r.op("and", r.op("not", is_better(r, v, new)), r.op("lt", k, at))
             take = r.op("or", is_better(r, new, v), earlier)
@@ -282,10 +283,10 @@ class _Arg(Primitive):
         fold = make_lambda([wide, narrow, wide, narrow], step)
         return Reduce(form.domain, form.over, form.body, form.init, form.combine, form.finish, fold)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self, *primals), None
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         make: Any = type(self)
         return bind(make(self.axis + 1), move_to_front(args[0], dims[0])), 0
 
@@ -301,7 +302,7 @@ class ArgMax(_Arg):
     axis: int
     better = "gt"
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.argmax(args[0], axis=self.axis)
 
 
@@ -313,7 +314,7 @@ class ArgMin(_Arg):
     axis: int
     better = "lt"
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.argmin(args[0], axis=self.axis)
 
 
@@ -332,13 +333,13 @@ class _Cumulative(Primitive):
             raise DtypeError(f"[{self.name}] does not accept bool; convert it to an integer type first")
         return x.strong()
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         raise NotImplementedError
 
-    def accumulate(self, x: Any) -> Any:
+    def accumulate(self, x: ArrayLike) -> Result:
         raise NotImplementedError
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
         flip = (slice(None),) * self.axis + (slice(None, None, -1),)
         with np.errstate(all="ignore"):
@@ -356,7 +357,7 @@ class _Cumulative(Primitive):
             self.reverse,
         )
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         make: Any = type(self)
         return bind(make(self.axis + 1, self.reverse), move_to_front(args[0], dims[0])), 0
 
@@ -370,17 +371,17 @@ class CumSum(_Cumulative):
     reverse: bool = False
     op = "add"
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return -0.0 if dtype[0] == "f" else 0  # a sum of negative zeros is one
 
-    def accumulate(self, x: Any) -> Any:
+    def accumulate(self, x: ArrayLike) -> Result:
         return np.cumsum(x, axis=self.axis, dtype=x.dtype)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (t,) = tangents
         return bind(self, *primals), None if t is None else bind(self, t)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [bind(CumSum(self.axis, not self.reverse), ct)]
 
 
@@ -393,13 +394,13 @@ class CumProd(_Cumulative):
     reverse: bool = False
     op = "mul"
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return 1
 
-    def accumulate(self, x: Any) -> Any:
+    def accumulate(self, x: ArrayLike) -> Result:
         return np.cumprod(x, axis=self.axis, dtype=x.dtype)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (x,), (t,) = primals, tangents
         out = bind(self, x)
         if t is None:
@@ -410,7 +411,7 @@ class CumProd(_Cumulative):
         before = _shifted(out, self.axis, self.reverse, aval_of_argument(x).dtype.type(1))
         return out, _linear_recurrence(x, mul(before, t), self.axis, self.reverse)
 
-    def _tangent_of_few(self, x: Any, t: Any) -> Any:
+    def _tangent_of_few(self, x: ArrayLike, t: ArrayLike) -> Result:
         """d p_k = sum over j <= k of t_j * prod over i <= k, i != j of x_i: a pairwise table, one kernel."""
         from tracejit.primitives.creation import iota
 
@@ -427,7 +428,7 @@ class CumProd(_Cumulative):
         return reduce_sum(select(seen, mul(along, others), dtype.type(0)), (a,))
 
 
-def _shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
+def _shifted(x: ArrayLike, axis: int, reverse: bool, first: ArrayLike) -> Result:
     """x one place on along `axis` (towards the start with `reverse`), `first` where nothing comes."""
     from tracejit.primitives.shape import pad, slice_array
 
@@ -440,7 +441,7 @@ def _shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
     return pad(slice_array(x, tuple(start), inner), first, before, after)
 
 
-def _linear_recurrence(x: Any, u: Any, axis: int, reverse: bool) -> Any:
+def _linear_recurrence(x: ArrayLike, u: ArrayLike, axis: int, reverse: bool) -> Result:
     """y_k = y_k-1 * x_k + u_k along `axis`: linear in u."""
     from tracejit.primitives.control_flow import Loop
     from tracejit.primitives.elementwise import add
@@ -452,7 +453,7 @@ def _linear_recurrence(x: Any, u: Any, axis: int, reverse: bool) -> Any:
     aval = aval_of_argument(rows)
     row = ShapedArray(aval.shape[1:], aval.dtype)
 
-    def step(_: Any, y: Any, factor: Any, new: Any) -> list[Any]:
+    def step(_: ArrayLike, y: ArrayLike, factor: ArrayLike, new: ArrayLike) -> list[Result]:
         out = add(mul(y, factor), new)
         return [out, out]
 
@@ -463,7 +464,7 @@ def _linear_recurrence(x: Any, u: Any, axis: int, reverse: bool) -> Any:
 
 
 class _CumulativeExtremum(_Cumulative):
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (x,), (t,) = primals, tangents
         out = bind(self, x)
         if t is None:
@@ -493,10 +494,10 @@ class CumMax(_CumulativeExtremum):
     reverse: bool = False
     op = "max"
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return extreme(dtype, -1)
 
-    def accumulate(self, x: Any) -> Any:
+    def accumulate(self, x: ArrayLike) -> Result:
         return np.maximum.accumulate(x, axis=self.axis)
 
 
@@ -509,37 +510,37 @@ class CumMin(_CumulativeExtremum):
     reverse: bool = False
     op = "min"
 
-    def identity(self, dtype: str) -> Any:
+    def identity(self, dtype: str) -> Result:
         return extreme(dtype, 1)
 
-    def accumulate(self, x: Any) -> Any:
+    def accumulate(self, x: ArrayLike) -> Result:
         return np.minimum.accumulate(x, axis=self.axis)
 
 
 _CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin)}
 
 
-def cumulative(name: str, x: Any, axis: int, reverse_order: bool = False) -> Any:
+def cumulative(name: str, x: ArrayLike, axis: int, reverse_order: bool = False) -> Result:
     """cumsum, cumprod, cummax or cummin along `axis`."""
     return bind(_CUMULATIVE[name](axis, reverse_order), x)
 
 
-def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Sum over `axes`; x itself if there are none."""
     return bind(ReduceSum(tuple(axes)), x) if axes else x
 
 
-def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Product over `axes`; x itself if there are none."""
     return bind(ReduceProd(tuple(axes)), x) if axes else x
 
 
-def reduce_max(x: Any, axes: Sequence[int]) -> Any:
+def reduce_max(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Maximum over `axes`; x itself if there are none."""
     return bind(ReduceMax(tuple(axes)), x) if axes else x
 
 
-def reduce_min(x: Any, axes: Sequence[int]) -> Any:
+def reduce_min(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Minimum over `axes`; x itself if there are none."""
     return bind(ReduceMin(tuple(axes)), x) if axes else x
 

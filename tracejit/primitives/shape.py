@@ -16,6 +16,7 @@ from tracejit.ir.ranges import Range
 from tracejit.ir.types import DimDependent, Extent, Shape, ShapedArray, prod, same_extent, same_shape
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
@@ -30,7 +31,7 @@ _MOST_PIECES = 64  # arrays that one kernel puts together
 class _Linear(Primitive):
     """A linear operation of its first operand: the tangent goes through the same operation."""
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (t,) = tangents
         return bind(self, *primals), None if t is None else bind(self, t)
 
@@ -64,7 +65,7 @@ class BroadcastInDim(_Linear):
                 raise ShapeError(f"[{self.name}] {x} cannot be broadcast to {self.shape}: axis of extent {n} meets {self.shape[d]}")
         return x.with_shape(self.shape)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
         full = [1] * len(self.shape)
         for d, n in zip(self.dims, x.shape, strict=True):
@@ -81,17 +82,17 @@ class BroadcastInDim(_Linear):
             ],
         )
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         aval = args[0].aval
         place = dict(zip(self.dims, aval.shape, strict=True))
         over = tuple(d for d, n in enumerate(self.shape) if d not in place or (_is_one(place[d]) and not _is_one(n)))
         return [reshape(OPERATORS.reduce_sum(ct, over), aval.shape) if over else ct]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x = move_to_front(args[0], dims[0])
         return broadcast_in_dim(x, (size, *self.shape), (0, *[d + 1 for d in self.dims])), 0
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if same_shape(args[0].aval.shape, self.shape) else None
 
 
@@ -112,7 +113,7 @@ class Reshape(_Linear):
             raise ShapeError(f"[{self.name}] {x} has {x.size} elements, which do not fit shape {self.shape}")
         return x.with_shape(self.shape)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.reshape(args[0], self.shape)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -122,17 +123,17 @@ class Reshape(_Linear):
             return b.map(self.shape, lambda i: x[(i[empty],) * len(x.shape)])
         return b.map(self.shape, lambda i: x[tuple(_reindex(b, i, self.shape, x.shape))])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [reshape(ct, args[0].aval.shape)]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         return reshape(move_to_front(args[0], dims[0]), (size, *self.shape)), 0
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if same_shape(args[0].aval.shape, self.shape) else None
 
 
-def _reindex(b: FormBuilder, index: Sequence[Any], shape: Shape, target: Shape) -> list[Any]:
+def _reindex(b: FormBuilder, index: Sequence[IndexLike], shape: Shape, target: Shape) -> list[Result]:
     """Indices under `target` of the element at `index` under `shape`, axis groups with equal products apart.
 
     Division is needed only inside a group that splits an axis; merging and unit axes cost no division.
@@ -195,7 +196,7 @@ class Transpose(_Linear):
             raise ShapeError(f"[{self.name}] {self.perm} is not a permutation of the {x.ndim} axes of {x}")
         return x.with_shape(x.shape[p] for p in self.perm)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.transpose(args[0], self.perm)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -203,13 +204,13 @@ class Transpose(_Linear):
         inverse = _inverse(self.perm)
         return b.map(b.out_avals[0].shape, lambda i: x[tuple(i[inverse[k]] for k in range(len(self.perm)))])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [transpose(ct, _inverse(self.perm))]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         return transpose(move_to_front(args[0], dims[0]), (0, *[p + 1 for p in self.perm])), 0
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if self.perm == tuple(range(len(self.perm))) else None
 
 
@@ -243,23 +244,23 @@ class Slice(_Linear):
             out.append(slice(0, 0) if n == 0 else slice(a, None if k < 0 and stop < 0 else stop, k))
         return tuple(out)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.asarray(args[0])[self._index()]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         (x,) = operands
         return b.map(self.shape, lambda i: x[tuple(_affine(b, p, a, k) for p, a, k in zip(i, self.start, self.step, strict=True))])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         aval = args[0].aval
         zeros = OPERATORS.full(aval.shape, aval.dtype.type(0))
         return [OPERATORS.update_slice(zeros, ct, self.start, self.step)]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x = move_to_front(args[0], dims[0])
         return bind(Slice((0, *self.start), (size, *self.shape), (1, *self.step)), x), 0
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         plain = all(_is_zero(a) and k == 1 for a, k in zip(self.start, self.step, strict=True))
         return 0 if plain and same_shape(args[0].aval.shape, self.shape) else None
 
@@ -268,7 +269,7 @@ def _is_zero(n: Extent) -> bool:
     return isinstance(n, int) and n == 0
 
 
-def _affine(b: FormBuilder, i: Any, start: Extent, step: int) -> Any:
+def _affine(b: FormBuilder, i: ArrayLike, start: Extent, step: int) -> Result:
     return b.op("add", b.op("mul", i, index_const(step)), index_const(start))
 
 
@@ -291,7 +292,7 @@ class Concatenate(Primitive):
             total = total + x.shape[a]
         return ShapedArray((*first.shape[:a], total, *first.shape[a + 1 :]), first.dtype)
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         return np.concatenate(args, axis=self.axis)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -308,7 +309,7 @@ class Concatenate(Primitive):
             offset = end
         return Piecewise(domain, tuple(pieces))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         if all(t is None for t in tangents):
             return out, None
@@ -318,7 +319,7 @@ class Concatenate(Primitive):
         ]
         return out, bind(self, *full)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         out: list[Any] = []
         offset: Extent = 0
         shape = shape_of(ct)
@@ -330,7 +331,7 @@ class Concatenate(Primitive):
             offset = offset + n
         return out
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         full = [
             move_to_front(a, d) if d is not None else broadcast_in_dim(a, (size, *shape_of(a)), tuple(range(1, len(shape_of(a)) + 1)))
             for a, d in zip(args, dims, strict=True)
@@ -340,7 +341,7 @@ class Concatenate(Primitive):
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return functools.reduce(ranges_of.either, ranges)
 
-    def simplify(self, *args: Any) -> int | None:
+    def simplify(self, *args: ArrayLike) -> int | None:
         return 0 if len(args) == 1 else None
 
 
@@ -360,7 +361,7 @@ class Pad(Primitive):
             raise ShapeError(f"[{self.name}] widths {self.low} and {self.high} around {x} may not be negative")
         return x.with_shape(n + a + c for n, a, c in zip(x.shape, self.low, self.high, strict=True)).strong()
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: ArrayLike) -> Result:
         x, value = map(np.asarray, args)
         widths = cast("list[tuple[int, int]]", list(zip(self.low, self.high, strict=True)))
         return np.pad(x, widths, constant_values=value.item()) if x.ndim else x
@@ -373,14 +374,14 @@ class Pad(Primitive):
         upper = tuple(a + n for a, n in zip(self.low, x.shape, strict=True))
         return Piecewise(domain, (Piece(self.low, upper, inside), Piece((0,) * len(domain), domain, outside)))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         if all(t is None for t in tangents):
             return out, None
         zeros = [OPERATORS.full(shape_of(p), aval_of_argument(p).dtype.type(0)) for p in primals]
         return out, bind(self, *[z if t is None else t for t, z in zip(tangents, zeros, strict=True)])
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         x, value = args
         inner = bind(Slice(self.low, shape_of(x), (1,) * len(self.low)), ct)
         rest = None
@@ -389,7 +390,7 @@ class Pad(Primitive):
             rest = OPERATORS.raw_sub(OPERATORS.reduce_sum(ct, every), OPERATORS.reduce_sum(inner, every))
         return [inner if isinstance(x, UndefinedPrimal) else None, rest]
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], size: Any) -> tuple[Any, int]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x, value = args
         if dims[1] is None:
             return bind(Pad((0, *self.low), (0, *self.high)), move_to_front(x, dims[0]), value), 0
@@ -402,47 +403,47 @@ class Pad(Primitive):
 
 
 # -- shorthands ---------------------------------------------------------------------------------------------------------------------
-def broadcast_in_dim(x: Any, shape: Shape, dims: tuple[int, ...]) -> Any:
+def broadcast_in_dim(x: ArrayLike, shape: Shape, dims: tuple[int, ...]) -> Result:
     """x spread to `shape`, its axis k becoming axis dims[k]."""
     if same_shape(shape_of(x), tuple(shape)):
         return x
     return bind(BroadcastInDim(tuple(shape), tuple(dims)), x)
 
 
-def reshape(x: Any, shape: Shape) -> Any:
+def reshape(x: ArrayLike, shape: Shape) -> Result:
     """The elements of x in order with another shape; x itself if it has it."""
     return x if same_shape(shape_of(x), tuple(shape)) else bind(Reshape(tuple(shape)), x)
 
 
-def transpose(x: Any, perm: Sequence[int]) -> Any:
+def transpose(x: ArrayLike, perm: Sequence[int]) -> Result:
     """x with axis `perm[d]` as axis d; x itself if that is its order."""
     return x if tuple(perm) == tuple(range(len(perm))) else bind(Transpose(tuple(perm)), x)
 
 
-def slice_array(x: Any, start: Shape, shape: Shape, step: tuple[int, ...] | None = None) -> Any:
+def slice_array(x: ArrayLike, start: Shape, shape: Shape, step: tuple[int, ...] | None = None) -> Result:
     """`shape` elements from `start` with `step` along each axis."""
     return bind(Slice(tuple(start), tuple(shape), tuple(step or (1,) * len(shape))), x)
 
 
-def reverse(x: Any, axes: Sequence[int]) -> Any:
+def reverse(x: ArrayLike, axes: Sequence[int]) -> Result:
     """x with the order of elements along `axes` reversed."""
     shape = shape_of(x)
     start = tuple(n - 1 if d in axes else 0 for d, n in enumerate(shape))
     return bind(Slice(start, shape, tuple(-1 if d in axes else 1 for d in range(len(shape)))), x)
 
 
-def concatenate(arrays: Sequence[Any], axis: int) -> Any:
+def concatenate(arrays: Sequence[ArrayLike], axis: int) -> Result:
     """Arrays of one dtype after each other along `axis`; many of them group by group, so that no kernel reads too many."""
     while len(arrays) > _MOST_PIECES:
         arrays = [_joined(arrays[n : n + _MOST_PIECES], axis) for n in range(0, len(arrays), _MOST_PIECES)]
     return bind(Concatenate(axis), *arrays)
 
 
-def _joined(arrays: Sequence[Any], axis: int) -> Any:
+def _joined(arrays: Sequence[ArrayLike], axis: int) -> Result:
     return arrays[0] if len(arrays) == 1 else bind(Concatenate(axis), *arrays)
 
 
-def pad(x: Any, value: Any, low: Sequence[Extent], high: Sequence[Extent]) -> Any:
+def pad(x: ArrayLike, value: ArrayLike, low: Sequence[Extent], high: Sequence[Extent]) -> Result:
     """x with `low[d]` elements `value` before and `high[d]` after it along each axis d."""
     return bind(Pad(tuple(low), tuple(high)), x, value)
 

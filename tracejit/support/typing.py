@@ -1,0 +1,20 @@
+"""Names for what functions of arrays take and give.  What NumPy accepts is wider than types can say, so they say what is meant."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+__all__ = ["ArrayLike", "AxisLike", "DTypeLike", "IndexLike", "Result", "ShapeLike"]
+
+ArrayLike: TypeAlias = Any
+"""What NumPy takes for an array: one, traced or NumPy's, a number, a list or tuple of such."""
+Result: TypeAlias = Any
+"""An array or number: traced if one went in, else NumPy's."""
+AxisLike: TypeAlias = Any
+"""An integer, negative ones from the end; where several axes make sense a tuple, or None for all."""
+DTypeLike: TypeAlias = Any
+"""What np.dtype takes; None for what follows from the operands."""
+ShapeLike: TypeAlias = Any
+"""An extent, or a tuple or list of extents; they may be symbolic."""
+IndexLike: TypeAlias = Any
+"""What stands in brackets: integers, slices, None, Ellipsis, arrays of integers or booleans, a tuple of these."""
