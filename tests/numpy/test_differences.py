@@ -116,3 +116,36 @@ def test_gradients_have_the_dtype_of_the_function():
             want, found = f(x, coordinates), tj.jit(f)(x, coordinates)
             assert found.dtype == want.dtype
             np.testing.assert_allclose(found, want, rtol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("function", [np.convolve, np.correlate])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "?"])
+def test_long_kernels_that_are_not_finite(dtype: str, function: Any, mode: str):
+    compiled = tj.jit(lambda x, k: function(x, k, mode))
+    rng = np.random.default_rng(0)
+    for n, m in ((40, 33), (41, 34), (70, 69)):
+        for special in (False, True):
+            x, k = (rng.random(n) * 4).astype(dtype), (rng.random(m) * 4).astype(dtype)
+            if special and dtype[0] == "f":
+                k[0], k[-2] = np.inf, np.nan
+            with np.errstate(all="ignore"):
+                want = function(x, k, mode)
+            got = compiled(x, k)
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=1e-4)
+
+
+def test_autocorrelations_of_another_size():
+    compiled = tj.jit(lambda x: np.correlate(x, x, "full"))
+    for x in (np.ones(5), np.array([1, 2, np.inf]), np.ones(7), np.array([np.inf, 1, 2, 3])):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(compiled(x), np.correlate(x, x, "full"))
+
+
+def test_the_derivative_of_a_long_convolution():
+    x, k = np.random.default_rng(0).random(50), np.random.default_rng(1).random(40)
+    weights = np.random.default_rng(2).random(89)
+    slope = tj.jit(tj.grad(lambda x, k: np.sum(np.convolve(x, k) * weights), argnums=(0, 1)))(x, k)
+    np.testing.assert_allclose(slope[0], np.correlate(weights, k, "valid"), rtol=1e-12)
+    np.testing.assert_allclose(slope[1], np.correlate(weights, x, "valid"), rtol=1e-12)

@@ -17,12 +17,13 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, pro
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives import shape as p
-from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.layout import LAYOUTS, UNKNOWN, Layout
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import FUNCTIONS, Tracer
 
 __all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "sinc", "trapezoid", "unwrap"]
@@ -319,17 +320,32 @@ def _slide(x: ArrayLike, taps: ArrayLike, mode: str) -> Result:
             low, high = 0, 0
         case _:
             raise reject(f"the mode of a convolution is 'full', 'same' or 'valid', not {mode!r}")
-    dtype = aval(x).dtype
     count = n + low + high - m + 1
     if isinstance(m, int) and m <= _UNROLLED_TAPS:
         return _with_edges(x, taps, m, low, high)
-    x = _padded(x, low, high)
-    # Row j of `windows` is x from j on: rows of x, each one element longer when they are read again.
-    total = n + low + high
-    flat = p.reshape(p.broadcast_in_dim(x, (m, total), (1,)), (m * total,))
-    windows = p.reshape(p.pad(flat, dtype.type(0), (0,), (m,)), (m, total + 1))
-    windows = p.slice_array(windows, (0, 0), (m, count))
-    return dot_general(taps, windows, ((0,), (0,)))
+    return part(_spread_taps(x, taps), 0, m - 1 - low, count)
+
+
+def _spread_taps(x: ArrayLike, taps: ArrayLike) -> Result:
+    """The full convolution with the taps reversed: x times each, added where it belongs.
+
+    Nothing lies beyond the ends of x, not even a zero that an infinite tap would make NaN.
+    """
+    from tracejit.api.control import fori_loop  # loads what only loops need
+
+    n, m = aval(x).shape[0], aval(taps).shape[0]
+    dtype = aval(x).dtype
+    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
+    x, taps = to_dtype(x, wide), to_dtype(taps, wide)
+    multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
+    last = OPERATORS.extent(m - 1)
+
+    def step(j: Any, out: ArrayLike) -> Result:
+        place = u.subtract(last, j)
+        term = multiply(x, p.reshape(dynamic_slice(taps, [to_dtype(j, np.int64)], (1,)), ()))
+        return dynamic_update_slice(out, add(dynamic_slice(out, [place], (n,)), term), [place])
+
+    return to_dtype(fori_loop(0, m, step, spread(wide.type(0), (n + m - 1,))), dtype)
 
 
 def _padded(x: ArrayLike, low: Extent, high: Extent) -> Result:
