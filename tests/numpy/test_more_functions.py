@@ -469,3 +469,10 @@ def test_lists_of_no_indices(function: Any):
     for n in (0, 3, 0, 2):
         x = np.ones((n, 3))
         np.testing.assert_array_equal(compiled(x), function(x))
+
+
+def test_interp_gives_a_knots_own_value():
+    at, knots, values = np.array([0.0, -1.0, 1.0, 0.5]), np.array([-1.0, 0, 1]), np.array([-1.0, -0.0, 1])
+    got, want = tj.jit(np.interp)(at, knots, values), np.interp(at, knots, values)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))

@@ -151,7 +151,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, r
         x1, y1 = (gather(z, (0,), [after]) for z in (nodes, values))
         other = u.add(u.multiply(slope, u.subtract(at, x1)), y1)
         other = u.where(u.logical_and(u.isnan(other), u.equal(y0, y1)), y0, other)
-        inner = u.where(u.isnan(inner), u.where(u.equal(at, x0), y0, other), inner)
+        inner = u.where(u.equal(at, x0), y0, u.where(u.isnan(inner), other, inner))
     inner = u.where(u.equal(at, element_at(nodes, n - 1)), last, inner)
     out = u.where(u.greater(at, element_at(nodes, n - 1)), high, u.where(u.less(at, element_at(nodes, 0)), low, inner))
     return out if n == 1 else u.where(u.isnan(at), at, out)
