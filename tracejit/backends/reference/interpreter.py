@@ -50,7 +50,7 @@ class _Machine:
         self.env: dict[Value, Any] = {}
         self.lanes: Lanes = Lanes()
         self.mask: Any = None
-        self.current: Any = None
+        self.current: k.Statement | None = None
         missing = set(kernel.dims) - set(dims)
         if missing:
             self.fail(f"the extents {', '.join(sorted(missing))} are not given")
