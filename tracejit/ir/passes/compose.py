@@ -154,9 +154,9 @@ class Scope:
     index: Value | None = None
     extent: Operand | None = None
     statements: list[Written] = field(factory=list)
-    memo: dict[Any, Any] = field(factory=dict)
+    memo: dict[Hashable, Operand] = field(factory=dict)
     open_loops: dict[str, OpenLoop] = field(factory=dict)
-    owner: Any = None  # the variable a loop is for: a reduction or a stored result
+    owner: Var | None = None  # the variable a loop is for: a reduction or a stored result
 
 
 @define(eq=False)
@@ -564,7 +564,8 @@ class Composer:
             return None
         for made in records:
             source = made.scope
-            if source.owner is target.owner or not self.after.get(target.owner, 0) & self.bit.get(source.owner, 0):
+            mine, theirs = target.owner, source.owner
+            if mine is theirs or mine is None or theirs is None or not self.after.get(mine, 0) & self.bit.get(theirs, 0):
                 continue  # independent loops are merged instead
             if source is target or source.extent != target.extent or source.parent is None or not _is_ancestor(source.parent, target):
                 continue

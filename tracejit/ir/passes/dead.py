@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from tracejit.ir.kernel import Block, For, If, Kernel, Load, Op, Operand, Statement, While, operands_of
+from typing import assert_never
+
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Barrier,
+    Block,
+    For,
+    If,
+    Kernel,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Read,
+    Statement,
+    Store,
+    While,
+    operands_of,
+)
 from tracejit.support.nodes import evolve
 
 __all__ = ["remove_dead"]
@@ -28,7 +47,9 @@ def _live(body: Block, used: set[Operand]) -> Block:
             case While():
                 inside = _live(s.body, used)
                 s = evolve(s, condition=_live(s.condition, used), body=inside)
-            case _:
+            case Op() | Read() | Load() | Store() | Alloc() | Atomic() | Barrier() | Prefix():
                 pass
+            case _:
+                assert_never(s)
         out.append(s)
     return tuple(reversed(out))
