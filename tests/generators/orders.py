@@ -51,13 +51,13 @@ def _calls(grades: str) -> list[str]:
     return [
         t.text
         for t in ALL
-        if t.grade in grades and t.name not in ("imag", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
+        if t.grade in grades and t.name not in ("imag", "norm", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
     ]
 
 
 CALLS = _calls("x>")
 """How every function whose results are exact is called with arrays."""
-SUMS = _calls("sdpiw")
+SUMS = _calls("sd")
 """Those whose results are exact if the elements are small integers."""
 LAYOUTS = [
     "{0}", "{0}", "np.asfortranarray({0})", "{0}[::-1]", "{0}[..., ::-1]", "np.repeat({0}, 2, axis=-1)[..., ::2]", "np.repeat({0}, 2, axis=0)[1::2]",

@@ -9,7 +9,7 @@ import pytest
 import tracejit as tj
 from tracejit.support.errors import UnsupportedError
 from tracejit.tracer.layout import UNKNOWN, Open
-from tracejit.tracer.tracer import OPERATORS
+from tracejit.tracer.operators import OPERATORS
 
 
 def arranged(how: str, shape: tuple[int, ...] = (3, 4)) -> np.ndarray:
@@ -133,7 +133,7 @@ def test_layouts_are_numpys(expression: str, how: str):
 
     def f(x: Any) -> Any:
         y = eval(expression, {"x": x, "np": np})
-        layout = OPERATORS["layout"](y)
+        layout = OPERATORS.layout(y)
         if isinstance(layout, Open):
             raise layout.error
         layouts.append(layout)

@@ -19,7 +19,8 @@ from tracejit.support.errors import DtypeError, UnsupportedError, WriteError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, map_tree
 from tracejit.tracer.interpreter import EAGER_ARRAYS, current_interpreter, eager, use_interpreter
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, PROPERTIES, UFUNCS, Tracer
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, PROPERTIES, UFUNCS, Tracer
 
 __all__ = ["Array", "as_numpy", "own"]
 
@@ -180,7 +181,7 @@ class Array:
     # -- indexing -------------------------------------------------------------------------------------------------------------------
     def __getitem__(self, index: Any) -> Any:
         if _has_tracer(index):
-            return OPERATORS["getitem"](self, index)
+            return OPERATORS.getitem(self, index)
         return adopt(self._data[as_numpy(index)])
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -282,13 +283,13 @@ def _refuse_out(out: Any) -> None:
 
 def _binary(name: str, *, reflected: bool = False) -> Callable[[Array, Any], Any]:
     def method(self: Array, other: Any) -> Any:
-        return own(OPERATORS[name](other, self) if reflected else OPERATORS[name](self, other), other)
+        return own(ARITHMETIC[name](other, self) if reflected else ARITHMETIC[name](self, other), other)
 
     return method
 
 
 def _unary(name: str) -> Callable[[Array], Any]:
-    return lambda self: own(OPERATORS[name](self))
+    return lambda self: own(ARITHMETIC[name](self))
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod"):

@@ -24,8 +24,8 @@ from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
 from tracejit.tracer.jvp import jvp as flat_jvp
 from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
+from tracejit.tracer.operators import ARITHMETIC
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS
 
 __all__ = ["float0", "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp"]
 
@@ -361,7 +361,7 @@ def _basis(avals: Sequence[ShapedArray], total: Any) -> list[Any]:
     for a in avals:
         n = a.size
         row, column = iota((total, n), 0, np.int64), iota((total, n), 1, np.int64)
-        unit = OPERATORS["eq"](row, column if _is_zero(offset) else OPERATORS["add"](column, int(offset)))
+        unit = ARITHMETIC["eq"](row, column if _is_zero(offset) else ARITHMETIC["add"](column, int(offset)))
         out.append(reshape(convert(unit, a.dtype), (total, *a.shape)))
         offset = offset + n
     return out

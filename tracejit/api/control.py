@@ -26,10 +26,11 @@ from tracejit.tracer.bytecode import carried_names, iterates_directly, yields_wi
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import ChangedLater, Staged, StageInterpreter, aval_of_argument, stage
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["apart", "cond", "fori_loop", "map", "range", "scan", "switch", "while_loop"]
 
@@ -55,7 +56,7 @@ def _own(x: Any) -> Any:
     if not isinstance(x, Tracer):
         return x
     made = current_interpreter().fresh(x)
-    made.layout = OPERATORS["layout_of_copy"](x)
+    made.layout = OPERATORS.layout_of_copy(x)
     return made
 
 
@@ -66,7 +67,7 @@ def _redirected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _layouts(leaves: Sequence[Any]) -> list[Layout]:
     """How arrays lie that are handed into or out of a body: as copies of them."""
-    return [OPERATORS["layout_of_copy"](x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
+    return [OPERATORS.layout_of_copy(x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
 
 
 def _lying(x: Any, layout: Layout) -> Any:
@@ -128,7 +129,7 @@ def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
     if dtype is None and not aval.weak:
         return x
     want = aval.dtype if dtype is None else dtype
-    return OPERATORS["to_dtype"](x, want)
+    return OPERATORS.to_dtype(x, want)
 
 
 def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
@@ -638,11 +639,11 @@ def _numbers(start: Any, stop: Any, step: int) -> Range:
 def _bound(b: Any) -> Any:
     """A bound of a range as it is now, which the loop's body may change."""
     if isinstance(b, Dim):
-        return OPERATORS["extent"](b)
+        return OPERATORS.extent(b)
     if not isinstance(b, Tracer):
         return np.int64(operator.index(b))
     seen = b.seen()
-    return OPERATORS["to_dtype"](Tracer(seen.interpreter, seen.value, seen.aval.strong()), np.dtype(np.int64))
+    return OPERATORS.to_dtype(Tracer(seen.interpreter, seen.value, seen.aval.strong()), np.dtype(np.int64))
 
 
 def _counting(inner: StageInterpreter, bounds: tuple[Any, Any, int], carries: Sequence[Var]) -> tuple[Jaxpr, Jaxpr]:

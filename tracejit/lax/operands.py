@@ -13,8 +13,9 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["array", "axis_of", "aval", "operands", "reject", "spread"]
 
@@ -81,7 +82,7 @@ def _converted(x: Any, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Any:
         return x
     if a.dtype.kind == "f" and dtype.kind in "biu":
         raise DtypeError(f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location())
-    return OPERATORS["to_dtype"](x, dtype)
+    return OPERATORS.to_dtype(x, dtype)
 
 
 def axis_of(axis: Any, rank: int) -> int:

@@ -16,7 +16,8 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
-from tracejit.tracer.tracer import METHODS, OPERATORS, UFUNCS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import METHODS, UFUNCS, Tracer
 
 __all__ = ["At"]
 
@@ -131,7 +132,7 @@ def _written(x: Any, place: BasicIndex, old: Any, new: Any) -> Any:
     inside: Any = None
     for start, n in zip(place.start, aval(x).shape, strict=True):
         if isinstance(start, Tracer):
-            ok = u.logical_and(u.greater_equal(start, 0), u.less(start, OPERATORS["extent"](n)))
+            ok = u.logical_and(u.greater_equal(start, 0), u.less(start, OPERATORS.extent(n)))
             inside = ok if inside is None else u.logical_and(inside, ok)
     return updated(x, place, new if inside is None else u.where(inside, new, old))
 

@@ -19,7 +19,8 @@ from tracejit.support.errors import IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
 from tracejit.tracer.interpreter import current_interpreter, surely_runs
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["from_start", "known_to_be_outside"]
 
@@ -31,7 +32,7 @@ def from_start(k: Tracer, n: Extent, checked: bool = True) -> Any:
         k = u.minimum(k, np.uint64(2**63 - 1))
     place = to_dtype(k, np.int64)
     if known[0] is None or not within((known[0], known[0]), 0, known[0]):
-        place = u.where(u.less(place, 0), u.add(place, OPERATORS["extent"](n)), place)
+        place = u.where(u.less(place, 0), u.add(place, OPERATORS.extent(n)), place)
     if checked and not within(known, 0 - n, n - 1):
         _check(k, place, n)
     return place
@@ -47,9 +48,9 @@ def _check(k: Tracer, place: Any, n: Extent) -> None:
     # Negative numbers are the greatest unsigned ones: the greatest element is out of range if any is.
     unsigned = to_dtype(place, np.uint64)
     worst = reduce_max(unsigned, tuple(range(len(shape)))) if shape else unsigned
-    outside = u.greater_equal(worst, to_dtype(OPERATORS["extent"](n), np.uint64))
+    outside = u.greater_equal(worst, to_dtype(OPERATORS.extent(n), np.uint64))
     index = to_dtype(worst, np.int64)
-    index = u.where(u.less(index, 0), u.subtract(index, OPERATORS["extent"](n)), index)
+    index = u.where(u.less(index, 0), u.subtract(index, OPERATORS.extent(n)), index)
     site = failures_here().site(n) + 1
     mark = u.bitwise_or(u.bitwise_and(index, (1 << INDEX_BITS) - 1), site << INDEX_BITS)
     note_failure(u.where(outside, mark, np.int64(0)))
@@ -73,4 +74,4 @@ def first_failure(before: Any, found: Any) -> Any:
     return found if before is None else u.where(u.not_equal(before, 0), before, found)
 
 
-OPERATORS["first_failure"] = first_failure
+OPERATORS.first_failure = first_failure

@@ -27,7 +27,8 @@ from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfB
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
-from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import METHODS, Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
@@ -240,7 +241,7 @@ def read_view(x: Any, index: Any) -> Any:
             starts = [s if isinstance(s, Tracer) else np.int64(0) for s in index.start]
             value = p.dynamic_slice(part, starts, index.size)
         else:
-            value = p.dynamic_slice(x, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in index.start], index.size)
+            value = p.dynamic_slice(x, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start], index.size)
     value = reshape(value, index.shape)
     if not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
@@ -263,7 +264,7 @@ def _index_arrays(x: Any, parts: Sequence[Any], checked: bool) -> tuple[list[int
             axis += 1
         elif _is_integer(part):
             axes.append(axis)
-            arrays.append(to_dtype(part, np.int64) if not isinstance(part, Dim) else OPERATORS["extent"](part))
+            arrays.append(to_dtype(part, np.int64) if not isinstance(part, Dim) else OPERATORS.extent(part))
             rest.append("index")
             places.append(position)
             axis += 1
@@ -316,7 +317,7 @@ def _from_start(a: Any, n: Extent, checked: bool) -> Any:
     found = np.asarray(a, np.int64)
     if isinstance(n, int) or not (found < 0).any():
         return np.where(found < 0, found + int(n), found) if isinstance(n, int) else found
-    return u.where(u.less(found, 0), u.add(found, OPERATORS["extent"](n)), found)
+    return u.where(u.less(found, 0), u.add(found, OPERATORS.extent(n)), found)
 
 
 def _gather(x: Any, parts: Sequence[Any], checked: bool) -> Any:
@@ -463,7 +464,7 @@ def updated(x: Any, index: Any, value: Any, checked: bool = True) -> Any:
             raise UnsupportedError(
                 "an assignment with a traced index and a slice step is not supported; use a slice of step 1", location=user_location()
             )
-        return p.dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS["extent"](s) for s in found.start])
+        return p.dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
     return scattered(x, found, value, "set", checked)
 
 
@@ -596,7 +597,7 @@ def _masked(x: Any, mask: Any, value: Any) -> Any:
 
 
 AS_IS.add(getitem)
-OPERATORS["getitem"] = getitem
-OPERATORS["setitem"] = setitem
-OPERATORS["assign"] = assign
-OPERATORS["read_view"] = read_view
+OPERATORS.getitem = getitem
+OPERATORS.setitem = setitem
+OPERATORS.assign = assign
+OPERATORS.read_view = read_view

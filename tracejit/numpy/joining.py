@@ -18,7 +18,8 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, Tracer
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit", "hstack",
@@ -36,8 +37,8 @@ def part(x: Any, axis: int, start: Extent, count: Extent, step: int = 1) -> Any:
 
 def view(x: Any, axis: int, start: Extent, stop: Extent) -> Any:
     """A basic slice of one axis: writes into it reach the traced array it was taken from."""
-    if isinstance(x, Tracer) and "getitem" in OPERATORS:
-        return OPERATORS["getitem"](x, (slice(None),) * axis + (slice(start, stop),))
+    if isinstance(x, Tracer):
+        return OPERATORS.getitem(x, (slice(None),) * axis + (slice(start, stop),))
     return part(x, axis, start, stop - start)
 
 
@@ -211,7 +212,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         return _repeat_each(x, k, int(counts.reshape(())))
     if have[k] != counts.size:
         raise reject(f"np.repeat: {counts.size} counts for an axis of extent {have[k]}")
-    return OPERATORS["getitem"](x, (slice(None),) * k + (np.repeat(np.arange(counts.size), counts),))
+    return OPERATORS.getitem(x, (slice(None),) * k + (np.repeat(np.arange(counts.size), counts),))
 
 
 def _repeat_each(x: Any, k: int, count: Extent) -> Any:
@@ -346,7 +347,7 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     x = array_of(x)
     k = axis_index(axis, aval(x).ndim)
     lead = (slice(None),) * k
-    return tuple([OPERATORS["getitem"](x, (*lead, n)) if isinstance(x, Tracer) else x[(*lead, n)] for n in range(int(aval(x).shape[k]))])
+    return tuple([OPERATORS.getitem(x, (*lead, n)) if isinstance(x, Tracer) else x[(*lead, n)] for n in range(int(aval(x).shape[k]))])
 
 
 # -- static insertion and deletion ------------------------------------------------------------------------------------------------------
@@ -430,7 +431,7 @@ METHODS["repeat"] = repeat
 for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
                   hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-OPERATORS["stack"] = stack
+OPERATORS.stack = stack
 LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 LAYOUTS[block] = lambda arrays, result, given: UNKNOWN if isinstance(given, list) else None

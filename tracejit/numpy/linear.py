@@ -23,7 +23,8 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OPERATORS, OUT_CASTING, UFUNCS, Tracer, dtype_of_sum
+from tracejit.tracer.operators import ARITHMETIC
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OUT_CASTING, UFUNCS, Tracer, dtype_of_sum
 
 __all__ = [
     "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
@@ -320,7 +321,7 @@ IN_DTYPE_OF_OUT[trace] = dtype_of_sum
 OUT_CASTING.update({dot: "equiv", outer: "same_kind"})
 LAYOUTS.update(dict.fromkeys((dot, inner, matmul, outer, tensordot), in_c_order))
 METHODS.update({"dot": dot, "diagonal": diagonal, "trace": trace})
-OPERATORS["matmul"] = matmul
+ARITHMETIC["matmul"] = matmul
 UFUNCS[np.matmul] = matmul
 for _name in ("matvec", "vecmat", "vecdot"):
     if hasattr(np, _name):

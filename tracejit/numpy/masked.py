@@ -21,8 +21,9 @@ from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.same import same_value
-from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer
+from tracejit.tracer.tracer import METHODS, Tracer
 
 __all__ = ["Selection", "assigned", "select"]
 
@@ -191,7 +192,7 @@ class Selection(Tracer):
         if len(parts) == 1 and isinstance(parts[0], Selection) and parts[0].dtype == np.bool_:
             value = u.where(_wide(self._mask_of(parts[0]), self.rest), to_dtype(value, self.dtype), self.full)
             parts = (Ellipsis,)
-        OPERATORS["setitem"](self.full, self._beside_mask(parts), value)
+        OPERATORS.setitem(self.full, self._beside_mask(parts), value)
 
     def _mask_of(self, chosen: Selection) -> Any:
         if chosen.rest or chosen.at or self.at or not same_value(chosen.mask, self.mask):
@@ -272,21 +273,21 @@ def assigned(x: Any, mask: Any, at: int, value: Any) -> Any:
 # -- operators --------------------------------------------------------------------------------------------------------------------------
 def _binary(name: str, reflected: bool) -> Callable[..., Any]:
     def method(self: Selection, other: Any) -> Any:
-        return self.apply(OPERATORS[name], *((other, self) if reflected else (self, other)))
+        return self.apply(ARITHMETIC[name], *((other, self) if reflected else (self, other)))
 
     return method
 
 
 def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Selection, other: Any) -> Any:
-        OPERATORS["setitem"](self.full, Ellipsis, OPERATORS[name](self.full, self.operand(other)), casting="same_kind")
+        OPERATORS.setitem(self.full, Ellipsis, ARITHMETIC[name](self.full, self.operand(other)), casting="same_kind")
         return self
 
     return method
 
 
 def _unary(name: str) -> Callable[..., Any]:
-    return lambda self: self.apply(OPERATORS[name], self)
+    return lambda self: self.apply(ARITHMETIC[name], self)
 
 
 def _matmul(self: Selection, other: Any) -> Any:

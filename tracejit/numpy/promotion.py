@@ -16,8 +16,9 @@ from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.failures import number_error
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "fitting", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
 
@@ -28,10 +29,10 @@ def as_array(x: Any) -> Any:
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
-            return OPERATORS["stack"]([as_array(item) for item in x])
+            return OPERATORS.stack([as_array(item) for item in x])
         return np.asarray(x)
     if isinstance(x, Dim):
-        number = OPERATORS["extent"](x)
+        number = OPERATORS.extent(x)
         number.weaken()  # as an int, which an extent is where it is not symbolic
         return number
     if x is None or isinstance(x, (str, bytes)):
@@ -199,8 +200,8 @@ def promote(*operands: Any, to: Any = None, keep_scalars: bool = True, convert_w
     return broadcast(ys, [a.shape for a in avals], keep_scalars)
 
 
-OPERATORS["to_dtype"] = to_dtype
-OPERATORS["mask_of"] = mask_of
+OPERATORS.to_dtype = to_dtype
+OPERATORS.mask_of = mask_of
 
 
 def broadcast(xs: Sequence[Any], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Any]:

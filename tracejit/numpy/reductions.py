@@ -23,7 +23,8 @@ from tracejit.support.source import user_location
 from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, LEAST_INTO_INTEGERS, METHODS, OPERATORS, OUT_CASTING, UFUNCS, dtype_of_sum
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, LEAST_INTO_INTEGERS, METHODS, OUT_CASTING, UFUNCS, dtype_of_sum
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean", "min", "prod",
@@ -414,4 +415,4 @@ def _running(name: str) -> Callable[..., Any]:
 
 UFUNCS[np.maximum, "accumulate"] = _running("cummax")
 UFUNCS[np.minimum, "accumulate"] = _running("cummin")
-OPERATORS["extent"] = lambda n: extent_scalar(n, np.dtype(np.int64))
+OPERATORS.extent = lambda n: extent_scalar(n, np.dtype(np.int64))

@@ -18,7 +18,8 @@ from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, OUT_CASTING, SPREADING, Tracer, handed_out
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, SPREADING, Tracer, handed_out
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
@@ -257,7 +258,7 @@ def _split(x: Any) -> tuple[Any, Any]:
     return high, u.subtract(x, high)
 
 
-OPERATORS["round_decimals"] = _round_decimals
+OPERATORS.round_decimals = _round_decimals
 
 
 def fix(x: Any, out: Any = None) -> Any:
@@ -370,7 +371,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     value = spread(to_dtype(x, dst.dtype), dst.shape)
     if where is not True:
         value = choose_between(spread(array_of(where), dst.shape), value, dst)
-    OPERATORS["setitem"](dst, Ellipsis, value)
+    OPERATORS.setitem(dst, Ellipsis, value)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
@@ -389,7 +390,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         return
     value = to_dtype(value, a.dtype)
     value = joining.resize(value, a.shape) if aval(value).ndim else spread(value, a.shape)
-    OPERATORS["setitem"](a, Ellipsis, choose_between(reshape(u.not_equal(test, 0), a.shape), value, a))
+    OPERATORS.setitem(a, Ellipsis, choose_between(reshape(u.not_equal(test, 0), a.shape), value, a))
 
 
 def set_flat(a: Any, values: Any) -> None:
@@ -397,10 +398,10 @@ def set_flat(a: Any, values: Any) -> None:
     value = ravel(FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else to_dtype(as_array(values), a.dtype))
     if int(aval(value).size) == 0:
         raise reject("x.flat = y: y is empty")
-    OPERATORS["setitem"](a, Ellipsis, joining.resize(value, a.shape))
+    OPERATORS.setitem(a, Ellipsis, joining.resize(value, a.shape))
 
 
-OPERATORS["set_flat"] = set_flat
+OPERATORS.set_flat = set_flat
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
@@ -427,14 +428,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     value = as_array(val)
     if aval(value).ndim:
         value = joining.resize(value, (len(range(0, end, step)),))
-    OPERATORS["setitem"](flat(a), slice(0, end, step), value)
+    OPERATORS.setitem(flat(a), slice(0, end, step), value)
 
 
 def fill(a: Any, value: Any) -> None:
     """Set all elements of a to a value.  Raises: ShapeError for an array of values."""
     if aval(as_array(value)).ndim:
         raise reject("fill() sets all elements to one value; use x[...] = values")
-    OPERATORS["assign"](a, Ellipsis, value)
+    OPERATORS.assign(a, Ellipsis, value)
 
 
 def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:

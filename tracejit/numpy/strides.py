@@ -16,7 +16,8 @@ from tracejit.ir.types import DimDependent, Extent, Shape, is_one, same_extent
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "known_strides", "laid_out_by", "layout_of",
@@ -272,5 +273,5 @@ def like_first(arrays: Sequence[Any], result: Tracer, *operands: Any, **options:
     return like(arrays[0], result.shape, result.dtype, "A")
 
 
-OPERATORS["layout"] = layout_of
-OPERATORS["layout_of_copy"] = lambda x: like(x, aval(x).shape, aval(x).dtype)
+OPERATORS.layout = layout_of
+OPERATORS.layout_of_copy = lambda x: like(x, aval(x).shape, aval(x).dtype)

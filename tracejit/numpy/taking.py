@@ -21,7 +21,8 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.tracer.failures import UNORDERED_BINS
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OPERATORS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
 
@@ -45,7 +46,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         places = u.remainder(to_dtype(places, np.int64), as_array(n))
     elif mode != "raise":
         raise reject(f"np.take: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
-    return OPERATORS["getitem"](x, (slice(None),) * k + (to_dtype(places, np.int64),))
+    return OPERATORS.getitem(x, (slice(None),) * k + (to_dtype(places, np.int64),))
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
@@ -60,7 +61,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     k = axis_index(axis, rank)
     lines = [c.iota(tuple([n if e == d else 1 for e in range(rank)]), d, np.int64) for d, n in enumerate(have)]
     lines[k] = places
-    return OPERATORS["getitem"](x, tuple(lines))
+    return OPERATORS.getitem(x, tuple(lines))
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
@@ -104,7 +105,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if aval(edges).ndim != 1:
         raise reject("np.digitize: the bins are a vector")
     n = int(aval(edges).shape[0])
-    later, earlier = (OPERATORS["getitem"](edges, cut) for cut in (slice(1, None), slice(None, -1)))
+    later, earlier = (OPERATORS.getitem(edges, cut) for cut in (slice(1, None), slice(None, -1)))
     falls, rises = r.any(u.less(later, earlier)), r.any(u.greater(later, earlier))
     check_none(u.logical_and(falls, rises), UNORDERED_BINS)
     side = "left" if right else "right"
@@ -113,7 +114,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return searchsorted(edges, x, side)
 
     def falling() -> Any:
-        return u.subtract(n, searchsorted(OPERATORS["getitem"](edges, slice(None, None, -1)), x, side))
+        return u.subtract(n, searchsorted(OPERATORS.getitem(edges, slice(None, None, -1)), x, side))
 
     if isinstance(falls, Tracer):
         return u.where(falls, falling(), rising())

@@ -17,7 +17,8 @@ from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.tracer import OPERATORS, UFUNCS, Tracer
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+from tracejit.tracer.tracer import UFUNCS, Tracer
 
 __all__ = [
     "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
@@ -512,10 +513,11 @@ def where(condition: Any, x: Any, y: Any, convert_with: Callable[[Any, Any], Any
     return p.select(test, a, b)
 
 
-OPERATORS.update({
+ARITHMETIC.update({
     "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder, "pow": _power_operator,
     "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": left_shift, "rshift": right_shift, "divmod": divmod,
     "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal,
-    "neg": negative, "pos": positive, "abs": absolute, "invert": invert, "select": p.select,
-    "max": maximum, "min": minimum, "raw_add": p.add, "raw_sub": p.sub, "raw_div": p.div,
+    "neg": negative, "pos": positive, "abs": absolute, "invert": invert,
 })  # fmt: skip
+OPERATORS.select, OPERATORS.max, OPERATORS.min = p.select, maximum, minimum
+OPERATORS.raw_add, OPERATORS.raw_sub, OPERATORS.raw_div = p.add, p.sub, p.div

@@ -27,8 +27,9 @@ from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument, stage
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
 __all__ = ["Cond", "Loop", "While"]
@@ -235,7 +236,7 @@ class While(Primitive):
             return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
 
         def cond(*a: Any) -> Sequence[Any]:
-            return [OPERATORS["reduce_any"](tests(a[:nk], a[nk:]), (0,))]
+            return [OPERATORS.reduce_any(tests(a[:nk], a[nk:]), (0,))]
 
         def body(*a: Any) -> Sequence[Any]:
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]
@@ -352,11 +353,11 @@ class Loop(Primitive):
                 args[nk + nx + 1 : nk + nx + 1 + nc],
                 args[nk + nx + 1 + nc :],
             )
-            i = OPERATORS["sub"](OPERATORS["extent"](self.count - 1), step) if self.reverse else step
+            i = ARITHMETIC["sub"](OPERATORS.extent(self.count - 1), step) if self.reverse else step
             rows = [_row(x, i) for x in xa]
             out = evaluate_jaxpr(self.body, [*ks, i, *cs, *rows])
             new_ys = [_put_row(y, o, i) for y, o in zip(ya, out[nc:], strict=True)]
-            return [OPERATORS["raw_add"](step, np.int64(1)), *out[:nc], *new_ys]
+            return [OPERATORS.raw_add(step, np.int64(1)), *out[:nc], *new_ys]
 
         index = ShapedArray((), np.int64)
         jaxpr = _staged(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
@@ -510,7 +511,7 @@ class Loop(Primitive):
             yy, rows = args[: len(ct_y)], args[len(ct_y) :]
             parts = backward_pass(linear_first, [*ks, i, *rows], [*cc, *yy], sum(flags))
             full_parts = [_zeros(v.aval) if p is None else p for p, v in zip(parts, linear_first.inputs, strict=False)]
-            new_sums = [OPERATORS["raw_add"](s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
+            new_sums = [OPERATORS.raw_add(s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
             return [*new_sums, *full_parts[n_lk : n_lk + nc], *full_parts[n_lk + nc :]]
 
         pick = lambda avals, on, want: [a.strong() for a, f in zip(avals, on, strict=True) if f is want]  # noqa: E731

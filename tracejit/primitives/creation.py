@@ -17,7 +17,7 @@ from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.tracer import OPERATORS
+from tracejit.tracer.operators import OPERATORS
 
 __all__ = ["extent_value", "full", "iota"]
 
@@ -94,4 +94,4 @@ def full(shape: Shape, value: Any) -> Any:
     return bind(BroadcastInDim(tuple(shape), ()), value)
 
 
-OPERATORS["full"] = full
+OPERATORS.full = full

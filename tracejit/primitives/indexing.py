@@ -20,8 +20,8 @@ from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "scatter", "update_slice"]
@@ -168,9 +168,9 @@ class DynamicSlice(Primitive):
         indices: list[Any] = []
         for k, (s, d, n, m) in enumerate(zip(starts, dims[1:], inner, self.shape, strict=True)):
             first = convert(_batched(s, d, size), np.int64)
-            limit = OPERATORS["extent"](n - m)
-            first = OPERATORS["max"](OPERATORS["min"](first, limit), np.int64(0))
-            indices.append(OPERATORS["raw_add"](broadcast_in_dim(first, wide, (0,)), iota(wide, k + 1, np.int64)))
+            limit = OPERATORS.extent(n - m)
+            first = OPERATORS.max(OPERATORS.min(first, limit), np.int64(0))
+            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, wide, (0,)), iota(wide, k + 1, np.int64)))
         if dims[0] is None:
             return gather(x, tuple(range(len(inner))), indices), 0
         return gather(move_to_front(x, dims[0]), tuple(range(len(inner) + 1)), [iota(wide, 0, np.int64), *indices]), 0
@@ -236,8 +236,8 @@ class DynamicUpdateSlice(Primitive):
         indices: list[Any] = [iota(region, 0, np.int64)]
         for k, (s, d, n, m) in enumerate(zip(starts, dims[2:], shape_of(base)[1:], region[1:], strict=True)):
             first = convert(_batched(s, d, size), np.int64)
-            first = OPERATORS["max"](OPERATORS["min"](first, OPERATORS["extent"](n - m)), np.int64(0))
-            indices.append(OPERATORS["raw_add"](broadcast_in_dim(first, region, (0,)), iota(region, k + 1, np.int64)))
+            first = OPERATORS.max(OPERATORS.min(first, OPERATORS.extent(n - m)), np.int64(0))
+            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, region, (0,)), iota(region, k + 1, np.int64)))
         return scatter(base, update, tuple(range(len(region))), indices, "set"), 0
 
 
@@ -321,7 +321,7 @@ class Gather(Primitive):
         if not self.fill:
             limits = [x.aval.shape[a] - 1 for a in self.axes]
             indices = [
-                OPERATORS["max"](OPERATORS["min"](convert(i, np.int64), OPERATORS["extent"](n)), np.int64(0))
+                OPERATORS.max(OPERATORS.min(convert(i, np.int64), OPERATORS.extent(n)), np.int64(0))
                 for i, n in zip(indices, limits, strict=True)
             ]
         return [scatter(zeros, ct, self.axes, indices, "add"), *[None] * len(indices)]
@@ -430,7 +430,7 @@ class Scatter(Primitive):
             return gather(ct, self.axes, indices, fill=True)
         number: Any = np.int64(0)
         for d in range(len(batch)):
-            number = OPERATORS["raw_add"](OPERATORS["mul"](number, OPERATORS["extent"](batch[d])), iota(batch, d, np.int64))
+            number = OPERATORS.raw_add(ARITHMETIC["mul"](number, OPERATORS.extent(batch[d])), iota(batch, d, np.int64))
         kept = tuple(range(len(batch)))
         owner = scatter(full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set")
         won = bind(Eq(), gather(owner, self.axes, indices, fill=True), broadcast_in_dim(number, shape, kept))
@@ -470,4 +470,4 @@ def scatter(base: Any, updates: Any, axes: tuple[int, ...], indices: Sequence[An
     return bind(Scatter(tuple(axes), op), base, updates, *indices)
 
 
-OPERATORS["update_slice"] = update_slice
+OPERATORS.update_slice = update_slice

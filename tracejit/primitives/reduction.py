@@ -19,8 +19,8 @@ from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS
 from tracejit.tracer.transpose import shape_of
 
 SHORT = 16  # elements up to which the derivative of cumprod is a table of all pairs
@@ -188,7 +188,7 @@ class _Extremum(_Reduction):
         hit = convert(where, dtype)
         count = reduce_sum(hit, self.axes)
         picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
-        return out, OPERATORS["raw_div"](picked, count)
+        return out, OPERATORS.raw_div(picked, count)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges[0]
@@ -422,7 +422,7 @@ class CumProd(_Cumulative):
         j, i = iota(wide, a, np.int64), iota(wide, a + 1, np.int64)
         dtype = aval_of_argument(x).dtype
         others = bind(type(self)(a + 1, self.reverse), select(bind(Eq(), i, j), dtype.type(1), over))
-        seen = OPERATORS["ge"](j, i) if self.reverse else OPERATORS["le"](j, i)
+        seen = ARITHMETIC["ge"](j, i) if self.reverse else ARITHMETIC["le"](j, i)
         along = broadcast_in_dim(t, wide, tuple(d if d <= a else d + 1 for d in range(rank)))
         return reduce_sum(select(seen, mul(along, others), dtype.type(0)), (a,))
 
@@ -476,7 +476,7 @@ class _CumulativeExtremum(_Cumulative):
         at = iota(shape, a, np.int64)
         same = bind(Eq(), x, _shifted(out, a, self.reverse, aval_of_argument(x).dtype.type(0)))
         first = bind(Eq(), at, extent_value(shape[a] - 1, np.int64) if self.reverse else np.int64(0))
-        new = OPERATORS["and"](bind(Eq(), x, out), OPERATORS["or"](first, OPERATORS["invert"](same)))
+        new = ARITHMETIC["and"](bind(Eq(), x, out), ARITHMETIC["or"](first, ARITHMETIC["invert"](same)))
         if self.reverse:
             found = cumulative("cummin", select(new, at, extent_value(shape[a] - 1, np.int64)), a, True)
         else:
@@ -544,5 +544,5 @@ def reduce_min(x: Any, axes: Sequence[int]) -> Any:
     return bind(ReduceMin(tuple(axes)), x) if axes else x
 
 
-OPERATORS["reduce_sum"] = reduce_sum
-OPERATORS["reduce_any"] = reduce_max
+OPERATORS.reduce_sum = reduce_sum
+OPERATORS.reduce_any = reduce_max

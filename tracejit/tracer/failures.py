@@ -21,7 +21,8 @@ from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NoW
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Reason", "Site", "failure_cell",
@@ -136,7 +137,7 @@ def note_failure(found: Any) -> None:
         if cell.interpreter is eager and current_interpreter() is eager:
             raise failure_error(int(found), failures.sites, {})
     first = current_interpreter() is cell.interpreter and not cell.version
-    cell.assign(OPERATORS["first_failure"](None if first else cell, found))
+    cell.assign(OPERATORS.first_failure(None if first else cell, found))
 
 
 def hand_on(level: Interpreter) -> None:

@@ -38,10 +38,11 @@ from tracejit.tracer.copies import deep_copy, shallow_copy
 from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import CACHED, ClassPatches, holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type, module_of
 from tracejit.tracer.places import MISSING, CallPlace, CellPlace, ClassPlace, ItemPlace, NamePlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, refuse_random, substitute_for, type_of
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Trace", "current_trace", "prepared", "redirect", "tracing"]
 
@@ -61,7 +62,7 @@ def _wants_booleans() -> bool:
     return trace is not None and trace.wants_booleans
 
 
-OPERATORS["wants_booleans"] = _wants_booleans
+OPERATORS.wants_booleans = _wants_booleans
 
 
 def current_trace() -> Trace | None:

@@ -18,8 +18,9 @@ from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT, KnownRanges, KnownValues, range_of_array
 from tracejit.tracer.layout import Layout
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.same import same_value
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
 
@@ -216,7 +217,7 @@ class StageInterpreter(Interpreter):
                 return x.value
             if x.root is not None and not self.partial:  # a view of an outer array reads through it here: it may be changed here
                 self._check_alive(x)
-                return self.atom(OPERATORS["read_view"](x.root, x.index))
+                return self.atom(OPERATORS.read_view(x.root, x.index))
             if id(x) in self.cells:
                 return self.cells[id(x)][1]
             self._check_alive(x)

@@ -24,8 +24,9 @@ from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import StageInterpreter, aval_of_argument
-from tracejit.tracer.tracer import METHODS, OPERATORS, Tracer, handed_out
+from tracejit.tracer.tracer import METHODS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
@@ -198,7 +199,7 @@ def _conversion(kind: Any) -> Callable[..., Any]:
             return _python_number(x, kind)
         dtype = np.dtype(kind)
         if x.aval.weak and dtype != x.dtype:
-            return OPERATORS["to_dtype"](x, dtype)
+            return OPERATORS.to_dtype(x, dtype)
         if x.is_array and not x.shape:  # a number, not the array
             number = METHODS["astype"](x, dtype)
             number.is_array = False
@@ -218,7 +219,7 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     if x.aval.weak and x.dtype == dtype:
         return x
     if kind is int and x.dtype.kind in "fu":
-        OPERATORS["check_number"](x, dtype)  # Python's integers have no end, and NaN and infinity are none
+        OPERATORS.check_number(x, dtype)  # Python's integers have no end, and NaN and infinity are none
     y = METHODS["astype"](x, dtype)
     return y.as_python_number() if isinstance(y, Tracer) else y
 
@@ -242,7 +243,7 @@ def type_of(x: Any) -> type:
     return x.dtype.type if x.is_scalar else np.ndarray
 
 
-OPERATORS["type_of"] = type_of
+OPERATORS.type_of = type_of
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:

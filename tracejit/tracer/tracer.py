@@ -27,14 +27,13 @@ from tracejit.support.errors import (
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 
 __all__ = [
-    "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OPERATORS", "OUT_CASTING", "SPREADING", "UFUNCS",
+    "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OUT_CASTING", "SPREADING", "UFUNCS",
     "Tracer", "dtype_of_sum", "handed_out", "is_number",
 ]  # fmt: skip
 
-OPERATORS: dict[str, Callable[..., Any]] = {}
-"""Operator name ("add", "getitem", "setitem", "update_view", ...) to function."""
 METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray method or property name to function; properties are listed in `PROPERTIES`."""
 UFUNCS: dict[Any, Callable[..., Any]] = {}
@@ -81,7 +80,7 @@ class Tracer:
         outer = base.interpreter is not self.interpreter  # what a loop body has written into an outer array, its version does not tell
         if outer or root.version != self._version:
             with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
-                read = OPERATORS["read_view"](root, self.index)
+                read = OPERATORS.read_view(root, self.index)
                 now = root.value if read is root else read._value  # the view was all of the root; else `value` would ask here again
             if outer:
                 return now
@@ -104,7 +103,7 @@ class Tracer:
     def assign(self, value: Any) -> None:
         """Put a traced value of the same shape and dtype into the cell, through the root if this is a view."""
         if self.root is not None:
-            OPERATORS["setitem"](self.root, self.index, value)
+            OPERATORS.setitem(self.root, self.index, value)
             return
         current_interpreter().write(self, value)
 
@@ -163,10 +162,10 @@ class Tracer:
         return (self[i] for i in range(int(self.shape[0])))
 
     def __getitem__(self, index: Any) -> Any:
-        return OPERATORS["getitem"](self, index)
+        return OPERATORS.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        OPERATORS["assign"](self, index, value)
+        OPERATORS.assign(self, index, value)
 
     def __delitem__(self, index: Any) -> NoReturn:
         raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
@@ -174,7 +173,7 @@ class Tracer:
     @property  # pyright: ignore[reportIncompatibleMethodOverride]
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         """For the function that is traced, as in `case np.ndarray():`, the class of what it stands for."""
-        return OPERATORS["type_of"](self) if _is_asked_by_the_user() else Tracer
+        return OPERATORS.type_of(self) if _is_asked_by_the_user() else Tracer
 
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
@@ -213,7 +212,7 @@ class Tracer:
 
     @real.setter
     def real(self, value: Any) -> None:
-        OPERATORS["setitem"](self, Ellipsis, value)
+        OPERATORS.setitem(self, Ellipsis, value)
 
     @property
     def flat(self) -> Any:
@@ -221,7 +220,7 @@ class Tracer:
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        OPERATORS["set_flat"](self, value)
+        OPERATORS.set_flat(self, value)
 
     # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -246,7 +245,7 @@ class Tracer:
         if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
             kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
         result = function(*inputs, **kwargs)
-        mask = OPERATORS["mask_of"](where)
+        mask = OPERATORS.mask_of(where)
         return _write_out(out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -356,7 +355,7 @@ class Tracer:
         rounded = FUNCTIONS[np.round](self, ndigits or 0)
         if ndigits is None:
             if rounded.dtype.kind in "fu":
-                OPERATORS["check_number"](rounded, np.dtype(np.int64))
+                OPERATORS.check_number(rounded, np.dtype(np.int64))
             rounded = METHODS["astype"](rounded, np.int64)
         return rounded.as_python_number() if isinstance(rounded, Tracer) and ndigits is None else rounded
 
@@ -365,7 +364,7 @@ class Tracer:
         if self.dtype.kind != "f" and ndigits >= 0:
             return _python_operand(self)
         if self.dtype.kind == "f" and 0 <= ndigits <= 22:
-            return OPERATORS["round_decimals"](self, ndigits)
+            return OPERATORS.round_decimals(self, ndigits)
         known = self._number()
         if known is None:
             self._refuse("round() of a Python number to so many digits", "use np.round(x, digits), or round it outside")
@@ -648,7 +647,7 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -
     if len(shape) > out.ndim or (function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)):
         raise ShapeError(f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location())
     casting = casting or OUT_CASTING.get(function, "same_kind" if function is None or function in SPREADING else "unsafe")
-    OPERATORS["setitem"](out, Ellipsis, result, casting=casting)
+    OPERATORS.setitem(out, Ellipsis, result, casting=casting)
     return out
 
 
@@ -734,7 +733,7 @@ def _python_operand(x: Any) -> Any:
         return int(x) if type(x) is bool else x
     if not x.aval.weak or x.dtype.kind != "b":
         return x
-    number = OPERATORS["to_dtype"](x, np.int64)
+    number = OPERATORS.to_dtype(x, np.int64)
     number.weaken()
     return number
 
@@ -745,9 +744,9 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
     if is_number and name not in _BITWISE:
         x, y = _python_operand(x), _python_operand(y)
         if name in _GROWING:
-            OPERATORS["check_growth"](name, x, y)
+            OPERATORS.check_growth(name, x, y)
     result = _number(handed_out(function, x, y), other)
-    if is_number and name in _COMPARISONS and isinstance(result, Tracer) and OPERATORS["wants_booleans"]():
+    if is_number and name in _COMPARISONS and isinstance(result, Tracer) and OPERATORS.wants_booleans():
         known = result.known()  # `(n == 2) is True`
         if known is None:
             result.ask()
@@ -757,7 +756,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
-        function = OPERATORS.get(name)
+        function = ARITHMETIC.get(name)
         if function is None or modulo or _is_sequence_operation(self, other) or _gives_way(self, other):
             return NotImplemented
         if name in _COMPARISONS and _is_no_number(self, other):
@@ -769,7 +768,7 @@ def _operator(name: str) -> Callable[..., Any]:
 
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
-        function = OPERATORS.get(name)
+        function = ARITHMETIC.get(name)
         if function is None or _is_sequence_operation(self, other) or _gives_way(self, other):
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
@@ -781,13 +780,13 @@ def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         if self.is_scalar:
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
-        result = OPERATORS[name](self, other)
+        result = ARITHMETIC[name](self, other)
         if len(np.shape(result)) > self.ndim:
             raise ShapeError(
                 f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + ... for a new array",
                 location=user_location(),
             )
-        OPERATORS["setitem"](self, Ellipsis, result, casting="same_kind")
+        OPERATORS.setitem(self, Ellipsis, result, casting="same_kind")
         return self
 
     return method
@@ -795,7 +794,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _unary(name: str) -> Callable[..., Any]:
     def method(self: Tracer) -> Any:
-        return _number(handed_out(OPERATORS[name], _python_operand(self)), 0) if self.aval.weak else handed_out(OPERATORS[name], self)
+        return _number(handed_out(ARITHMETIC[name], _python_operand(self)), 0) if self.aval.weak else handed_out(ARITHMETIC[name], self)
 
     return method
 

@@ -12,9 +12,10 @@ from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.interpreter import Interpreter, use_interpreter
 from tracejit.tracer.known import range_of_array
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.same import same_value
 from tracejit.tracer.stage import aval_of_argument
-from tracejit.tracer.tracer import OPERATORS, Tracer
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Describe", "Transformation", "describe_position"]
 
@@ -64,7 +65,7 @@ class Transformation(Interpreter):
     def argument(self, position: int, value: Any, extra: Any) -> Tracer:
         """The tracer of an argument: one that the function must not change in place."""
         tracer = self.wrap(value, extra)
-        tracer.layout = OPERATORS["layout"](value, self.mapped_axis(extra))
+        tracer.layout = OPERATORS.layout(value, self.mapped_axis(extra))
         self._arguments[id(tracer)] = (tracer, position)
         return tracer
 
