@@ -9,16 +9,17 @@ work-items of the group share, and one work-item where it does not.  All other k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
-from tracejit.ir.builder import make_lambda
+from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
     Barrier,
+    Block,
     Buffer,
     Const,
     For,
@@ -28,6 +29,9 @@ from tracejit.ir.kernel import (
     Load,
     Op,
     Operand,
+    Prefix,
+    Read,
+    Statement,
     Store,
     Value,
     While,
@@ -99,7 +103,7 @@ def _expansion(op: str, dtype: str) -> Lambda:
     """The function `op` on `dtype` (f16 through f32) written with the operations that are not mathematical functions."""
     from tracejit.ir import math
 
-    def record(recorder: Any, *params: Value) -> Operand:
+    def record(recorder: ScalarRecorder, *params: Value) -> Operand:
         if dtype != "f16":
             return math.expand(op, recorder, *params)
         wide = [recorder.op("convert", p, dtype="f32") for p in params]
@@ -176,11 +180,11 @@ class _Writer(Emitter):
 
     # Statements
 
-    def block(self, body: Iterable[Any]) -> None:
+    def block(self, body: Block) -> None:
         for statement in body:
             self.statement(statement)
 
-    def statement(self, s: Any) -> None:
+    def statement(self, s: Statement) -> None:
         match s:
             case Op():
                 text = self.expression(s)
@@ -205,8 +209,10 @@ class _Writer(Emitter):
                 self.line(self.spell((key,), f"&{self.address(s.buffer, s.index)}", self.operand(s.value)) + ";")
             case Barrier():
                 self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
-            case _:
+            case Read() | Prefix():
                 raise InternalError(f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}")
+            case _:
+                assert_never(s)
 
     def expression(self, s: Op) -> str:
         args = [self.operand(a) for a in s.args]
@@ -274,7 +280,7 @@ class _Writer(Emitter):
         index = self.declare(s.index, "i")
         return f"{index} = {first}" if s.lower == Const(0, "i64") else f"{index} = {lower} + {first}", self.names[s.index]
 
-    def scoped(self, head: str, body: tuple[Any, ...], tail: str = "}") -> None:
+    def scoped(self, head: str, body: Block, tail: str = "}") -> None:
         self.line(head)
         self.indent += 1
         self.block(body)
@@ -341,7 +347,7 @@ class _Writer(Emitter):
             self.arm(s.orelse, s.results, s.else_yields)
         self.line("}")
 
-    def arm(self, body: tuple[Any, ...], results: Sequence[Value], yields: Sequence[Operand]) -> None:
+    def arm(self, body: Block, results: Sequence[Value], yields: Sequence[Operand]) -> None:
         self.indent += 1
         self.block(body)
         for result, operand in zip(results, yields, strict=True):

@@ -11,7 +11,7 @@ from attrs import define, field
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.ir.kernel import Buffer, Operand, Value
 from tracejit.ir.scalar import is_float, numpy_dtype
-from tracejit.ir.types import Dim
+from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import InternalError, UnsupportedError
 
 __all__ = ["Emitter", "ProgramText", "dim_name"]
@@ -92,7 +92,7 @@ class Emitter:
             return self.names[x]
         return self.extent(x.value) if isinstance(x.value, Dim) else self.literal(x.value, x.dtype)
 
-    def literal(self, value: Any, dtype: str) -> str:
+    def literal(self, value: float, dtype: str) -> str:
         """A constant, exact for every value of its dtype."""
         self.program.uses.add(dtype)
         with np.errstate(all="ignore"):
@@ -117,7 +117,7 @@ class Emitter:
         target = "f64" if dtype == "f64" else "f32"
         return self.spell((f"bitcast.{word}.{target}",), f"0x{bits:x}{self.dialect.suffixes[word]}")
 
-    def extent(self, n: Any) -> str:
+    def extent(self, n: Extent) -> str:
         """An integer or a polynomial of dims, as an i64 expression."""
         if not isinstance(n, Dim):
             return self.literal(int(n), "i64")
@@ -181,7 +181,7 @@ def dim_name(symbol: str) -> str:
     return "n_" + "".join(c if c.isalnum() and c.isascii() else f"_{ord(c):x}_" for c in symbol)
 
 
-def _atom_text(emitter: Emitter, atom: Any) -> str:
+def _atom_text(emitter: Emitter, atom: str | tuple[str, Extent, Extent]) -> str:
     if isinstance(atom, str):
         return dim_name(atom)
     kind, a, b = atom

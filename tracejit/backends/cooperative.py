@@ -7,7 +7,6 @@ are then combined in a fixed tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from attrs import define, field
 
@@ -18,12 +17,14 @@ from tracejit.ir.kernel import (
     Alloc,
     Axis,
     Barrier,
+    Block,
     Buffer,
     Const,
     For,
     Lambda,
     Load,
     Operand,
+    Statement,
     Store,
     Value,
     index_const,
@@ -57,14 +58,14 @@ class Team:
 
     lanes: int
     contiguous: bool = False
-    out: list[Any] = field(factory=list[Any])
+    out: list[Statement] = field(factory=list[Statement])
     arrays: dict[tuple[str, int], Buffer] = field(factory=dict[tuple[str, int], Buffer])
     shared: list[Buffer] = field(factory=list[Buffer])
-    read: set[Any] = field(factory=set[Any])
-    written: set[Any] = field(factory=set[Any])
+    read: set[Buffer | str] = field(factory=set[Buffer | str])
+    written: set[Buffer | str] = field(factory=set[Buffer | str])
 
     @property
-    def statements(self) -> tuple[Any, ...]:
+    def statements(self) -> Block:
         """The block so far, its shared arrays first."""
         return (*(Alloc(b) for b in self.shared), *self.out)
 
@@ -85,7 +86,7 @@ class Team:
             self.arrays[key] = self.array(Buffer("partials", dtype, (self.lanes,)))
         return self.arrays[key]
 
-    def emit(self, *statements: Any) -> None:
+    def emit(self, *statements: Statement) -> None:
         """Append statements, after a barrier if lanes would otherwise meet in memory.  Global buffers may overlap: they count as one."""
         touched = accesses(statements)
         read = {"global" if b.space == "global" else b for b in touched.reads}
@@ -98,12 +99,12 @@ class Team:
         self.written |= written
         self.out += statements
 
-    def lane_loop(self, count: int, body: Callable[[Value], Sequence[Any]]) -> For:
+    def lane_loop(self, count: int, body: Callable[[Value], Sequence[Statement]]) -> For:
         """`body(lane)` by the first `count` lanes."""
         lane = Value("i64")
         return For(lane, index_const(0), index_const(count), tuple(body(lane)), Axis("block"))
 
-    def alone(self, *statements: Any) -> None:
+    def alone(self, *statements: Statement) -> None:
         """Statements run by the first lane only."""
         self.emit(self.lane_loop(1, lambda _: statements))
 
@@ -116,7 +117,7 @@ class Team:
         parts = [self.partials(p.dtype, n) for n, p in enumerate(loop.params)]
         group, groups = share or (index_const(0), 1)
 
-        def fold(lane: Value) -> list[Any]:
+        def fold(lane: Value) -> list[Statement]:
             r = ScalarRecorder()
             member = r.op("add", r.op("mul", group, index_const(self.lanes)), lane)
             mine = tuple(Value(p.dtype) for p in loop.params)
@@ -146,10 +147,10 @@ def _share(r: ScalarRecorder, loop: For, member: Operand, members: int, contiguo
     return lower, r.op("min", r.op("add", lower, size), loop.upper), loop.step
 
 
-def _joiner(combine: Lambda, parts: Sequence[Buffer], half: int) -> Callable[[Value], list[Any]]:
+def _joiner(combine: Lambda, parts: Sequence[Buffer], half: int) -> Callable[[Value], list[Statement]]:
     """Lane l combines its value with that of lane l + half."""
 
-    def join(lane: Value) -> list[Any]:
+    def join(lane: Value) -> list[Statement]:
         r = ScalarRecorder()
         other = r.op("add", lane, index_const(half))
         mine = [Value(b.dtype) for b in parts]
@@ -161,7 +162,7 @@ def _joiner(combine: Lambda, parts: Sequence[Buffer], half: int) -> Callable[[Va
     return join
 
 
-def group_body(body: tuple[Any, ...], schedule: GridSchedule) -> tuple[Any, ...] | None:
+def group_body(body: Block, schedule: GridSchedule) -> Block | None:
     """`body`, written for one thread, for a group: None where it has statements that cannot be shared out, or needs too much memory."""
     team = Team(schedule.work_group, schedule.contiguous)
     for alloc in [s for s in body if isinstance(s, Alloc)]:
@@ -174,7 +175,7 @@ def group_body(body: tuple[Any, ...], schedule: GridSchedule) -> tuple[Any, ...]
     return team.statements if team.shared_bytes <= schedule.shared_bytes else None
 
 
-def _place(s: Any, team: Team, schedule: GridSchedule) -> bool:
+def _place(s: Statement, team: Team, schedule: GridSchedule) -> bool:
     touched = accesses((s,))
     if touched.opaque or not all(fits(a.buffer, schedule.array_bytes) for a in walk((s,)) if isinstance(a, Alloc)):
         return False

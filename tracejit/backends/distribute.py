@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 from tracejit.backends.nest import nest_of, repeatable
-from tracejit.ir.kernel import Atomic, Buffer, For, Load, Op, Store, Value, operands_of, results_of, walk
+from tracejit.ir.kernel import Atomic, Block, Buffer, For, Load, Op, Statement, Store, Value, operands_of, results_of, walk
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import fresh_statement, map_blocks
 from tracejit.ir.scalar import is_integer
@@ -16,7 +14,7 @@ from tracejit.support.nodes import evolve
 __all__ = ["distribute", "with_atomics"]
 
 
-def distribute(loop: Any) -> tuple[Any, ...]:
+def distribute(loop: Statement) -> Block:
     """One loop for each inner loop or store of an independent loop, each with the cheap values it needs; the statement itself where
     that is not all there is in it.
 
@@ -33,10 +31,10 @@ def distribute(loop: Any) -> tuple[Any, ...]:
     return tuple(fresh_statement(evolve(loop, body=_needed(loop.body, part)), {}) for part in parts)
 
 
-def _needed(body: Sequence[Any], part: Any) -> tuple[Any, ...]:
+def _needed(body: Block, part: Statement) -> Block:
     """`part` after the statements before it that it uses."""
     wanted = _values(part)
-    kept: list[Any] = [part]
+    kept: list[Statement] = [part]
     for s in reversed(body[: body.index(part)]):
         if wanted.intersection(results_of(s)):
             wanted |= _values(s)
@@ -44,7 +42,7 @@ def _needed(body: Sequence[Any], part: Any) -> tuple[Any, ...]:
     return tuple(reversed(kept))
 
 
-def _values(statement: Any) -> set[Value]:
+def _values(statement: Statement) -> set[Value]:
     return {x for s in walk((statement,)) for x in operands_of(s) if isinstance(x, Value)}
 
 
@@ -58,9 +56,9 @@ def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
     uses = Counter(x for s in walk((loop,)) for x in operands_of(s) if isinstance(x, Value))
     touched = Counter(s.buffer for s in walk((loop,)) if isinstance(s, (Load, Store, Atomic)))
 
-    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
-        gone: set[Any] = set()
-        out: list[Any] = []
+    def run(block: Block) -> Block:
+        gone: set[Statement] = set()
+        out: list[Statement] = []
         for n, s in enumerate(block):
             update = _update(block, n, uses, touched, dtypes) if isinstance(s, Store) else None
             if update is None:
@@ -76,15 +74,18 @@ def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
 
 
 def _update(
-    block: Sequence[Any], at: int, uses: Counter[Value], touched: Counter[Buffer], dtypes: frozenset[str]
+    block: Block, at: int, uses: Counter[Value], touched: Counter[Buffer], dtypes: frozenset[str]
 ) -> tuple[Load, Op, Atomic] | None:
     """The load, the operation, and what replaces them and the store at `at`; nothing else may touch the buffer or see the values."""
-    store: Store = block[at]
+    store = block[at]
+    assert isinstance(store, Store)
     op = next((s for s in block[:at] if isinstance(s, Op) and s.out is store.value), None)
     if op is None or op.op not in _ORDER_FREE or op.out.dtype not in dtypes or not is_integer(op.out.dtype):
         return None
     for load in block[:at]:
-        same = isinstance(load, Load) and load.buffer is store.buffer and load.index == store.index and load.out in op.args
+        if not isinstance(load, Load) or load.buffer is not store.buffer:
+            continue
+        same = load.index == store.index and load.out in op.args
         if same and touched[store.buffer] == 2 and uses[load.out] == 1 and uses[op.out] == 1:
             (other,) = (a for a in op.args if a is not load.out)
             return load, op, Atomic(op.op, store.buffer, store.index, other)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from attrs import define, field
 
@@ -35,11 +34,13 @@ from tracejit.backends.shares import split_scan, splits
 from tracejit.ir.kernel import (
     Alloc,
     Axis,
+    Block,
     Buffer,
     For,
     Kernel,
     Load,
     Op,
+    Statement,
     Store,
     Value,
     index_const,
@@ -111,11 +112,11 @@ class _Segment:
     """Statements of the top level that run in one device kernel (or two, for a reduction).  kind: "nest", "reduction", "single"."""
 
     kind: str
-    statements: list[Any] = field(factory=list[Any])
+    statements: list[Statement] = field(factory=list[Statement])
     defines: set[Value] = field(factory=set[Value])
 
 
-def _cut(body: Sequence[Any], pure: frozenset[Any]) -> list[_Segment]:
+def _cut(body: Block, pure: frozenset[Statement]) -> list[_Segment]:
     """Cut the top level at its loop nests; what lies between is joined, and follows a reduction in its last group."""
     segments: list[_Segment] = []
     for s in body:
@@ -129,7 +130,7 @@ def _cut(body: Sequence[Any], pure: frozenset[Any]) -> list[_Segment]:
     return segments
 
 
-def _kind(s: Any) -> str:
+def _kind(s: Statement) -> str:
     if not isinstance(s, For):
         return "single"
     if cooperates(s):
@@ -137,7 +138,7 @@ def _kind(s: Any) -> str:
     return "nest" if nest_of(s).free else "single"
 
 
-def _uses(body: Iterable[Any]) -> set[Value]:
+def _uses(body: Iterable[Statement]) -> set[Value]:
     """The values that statements read, nested blocks and combiners included."""
     found: set[Value] = set()
     stack = [tuple(body)]
@@ -159,8 +160,8 @@ class _Binder:
     launches: list[Launch] = field(factory=list[Launch])
     temporaries: list[Buffer] = field(factory=list[Buffer])
     spilled: dict[Value, Buffer] = field(factory=dict[Value, Buffer])
-    body: tuple[Any, ...] = ()
-    pure: dict[Value, Any] = field(factory=dict[Value, Any])  # statements that any device kernel may repeat
+    body: Block = ()
+    pure: dict[Value, Op | Load] = field(factory=dict[Value, Op | Load])  # statements that any device kernel may repeat
 
     def run(self) -> None:
         """Cut, spill, and make a device kernel of each part."""
@@ -193,23 +194,23 @@ class _Binder:
         self.temporaries.append(made)
         return made
 
-    def _globals_for_top_arrays(self, body: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _globals_for_top_arrays(self, body: Block) -> Block:
         """Arrays of the top level are seen by several device kernels, or by all work-items of one."""
         arrays = [s.buffer for s in body if isinstance(s, Alloc)]
         return replace_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
 
     def _globals_for_large_arrays(
-        self, body: tuple[Any, ...], index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
-    ) -> tuple[Any, ...]:
+        self, body: Block, index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
+    ) -> Block:
         """Private arrays that are too large, or of symbolic size, become slices of a temporary, one an iteration."""
         large = [s.buffer for s in walk(body) if isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes)]
         return replace_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
 
     # Scalars between device kernels
 
-    def _with_pure(self, statements: Sequence[Any]) -> tuple[Any, ...]:
+    def _with_pure(self, statements: Sequence[Statement]) -> Block:
         """`statements` with the pure ones they need, in the order of the top level."""
-        kept: set[Any] = set(statements)
+        kept: set[Statement] = set(statements)
         stack = list(_uses(statements))
         while stack:
             s = self.pure.get(stack.pop())
@@ -227,16 +228,16 @@ class _Binder:
             for crossing in sorted(segment.defines & needed, key=lambda v: v.id):
                 self.spilled[crossing] = self._temporary(crossing.dtype, ())
 
-    def _loads(self, segment: _Segment) -> list[Any]:
+    def _loads(self, segment: _Segment) -> list[Statement]:
         needed = _uses(self._with_pure(segment.statements)) - segment.defines
         return [Load(v, b, ()) for v, b in self.spilled.items() if v in needed]
 
-    def _saves(self, segment: _Segment) -> list[Any]:
+    def _saves(self, segment: _Segment) -> list[Statement]:
         return [Store(b, (), v) for v, b in self.spilled.items() if v in segment.defines]
 
     # Device kernels
 
-    def _add(self, body: Sequence[Any], extents: tuple[Extent, ...], work_group: int, grouped: bool = False) -> None:
+    def _add(self, body: Sequence[Statement], extents: tuple[Extent, ...], work_group: int, grouped: bool = False) -> None:
         """A device kernel of `body`, with the buffers that it touches."""
         block = fold_in_blocks(without_prefixes(tuple(body)), self.schedule.fold)
         touched = accesses(block)
@@ -256,6 +257,7 @@ class _Binder:
 
     def _nest(self, segment: _Segment) -> None:
         (root,) = segment.statements
+        assert isinstance(root, For)
         head = (*self._loads(segment), *self._with_pure([root])[:-1])
         nest = nest_of(root)
         counts = [trip_count(loop) for loop in nest.free]
@@ -275,9 +277,11 @@ class _Binder:
         items = extents if fixed else (self.schedule.items,)  # bounds that depend on data: so many work-items stride over the loop
         self._add((*head, *flatten(nest.free, Axis("grid"), body, flat, wide)), items, self.schedule.work_group)
 
-    def _scan(self, s: Any) -> tuple[Any, ...]:
+    def _scan(self, s: Statement) -> Block:
         """A long scan of the top level as three nests: fold shares, scan the shares' results, scan each share from there."""
-        count = trip_count(s) if isinstance(s, For) and s.combine is not None and scans(s) else None
+        if not isinstance(s, For) or s.combine is None or not scans(s):
+            return (s,)
+        count = trip_count(s)
         shares = self.schedule.shares
         if count is None or (isinstance(count, int) and count < 4 * shares) or not splits(s):
             return (s,)
@@ -289,6 +293,7 @@ class _Binder:
     def _reduction(self, segment: _Segment) -> None:
         """Partial results by many groups, then one group for those and for the statements that follow."""
         root, lanes = segment.statements[0], self.schedule.work_group
+        assert isinstance(root, For)
         loop = flatten_reduction(root) if accesses((root,)).pure else root
         loads, before = self._loads(segment), self._with_pure([root])[:-1]
         groups = _group_count(loop, self.schedule)
@@ -374,5 +379,5 @@ def _over_partials(loop: For, partials: Sequence[Buffer]) -> For:
     )
 
 
-def _one_group(body: tuple[Any, ...]) -> For:
+def _one_group(body: Block) -> For:
     return For(Value("i64"), index_const(0), index_const(1), body, Axis("grid"))

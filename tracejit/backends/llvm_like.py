@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def llvm_type(dtype: str, lanes: int) -> str:
     return t if lanes == 1 else f"<{lanes} x {t}>"
 
 
-def constant(value: Any, dtype: str, lanes: int = 1) -> str:
+def constant(value: float, dtype: str, lanes: int = 1) -> str:
     """A constant operand."""
     if dtype == "bool":
         text = "true" if value else "false"
@@ -61,6 +61,10 @@ def constant(value: Any, dtype: str, lanes: int = 1) -> str:
         else:
             text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
     return text if lanes == 1 else f"splat ({_TYPES[dtype]} {text})"
+
+
+Known: TypeAlias = "Sequence[float | None]"
+"""For each operand of an operation its constant value, if it has one."""
 
 
 class Emit:
@@ -98,7 +102,7 @@ class Emit:
 
 
 def scalar_op(
-    e: Emit, name: str, dtype: str, args: list[str], arg_dtypes: list[str], lanes: int, known: list[Any], exact: bool = True
+    e: Emit, name: str, dtype: str, args: list[str], arg_dtypes: list[str], lanes: int, known: Known, exact: bool = True
 ) -> str:
     """Emit one operation; the result's register.
 
@@ -124,7 +128,7 @@ _FLAGS = "fast|nnan|ninf|nsz|arcp|contract|afn|reassoc"
 _CALL = re.compile(rf"call (?:(?:{_FLAGS}) )*(\S+|<[^>]*>) (@[\w.$}}{{-]+)\((.*)\)$")
 
 
-def _from_template(e: Emit, name: str, template: Any, dtype: str, source: str, args: list[str], lanes: int) -> str:
+def _from_template(e: Emit, name: str, template: object, dtype: str, source: str, args: list[str], lanes: int) -> str:
     """A user's spelling: `backends.intrinsics` has the grammar."""
     if not isinstance(template, str):
         raise UserError(f"the spelling of {name} for the {e.backend} backend is a template of LLVM instructions, not {template!r}")
@@ -150,45 +154,45 @@ def _from_template(e: Emit, name: str, template: Any, dtype: str, source: str, a
     return register
 
 
-Spell: TypeAlias = Callable[[Emit, str, str, str, list[str], int, list[Any], bool], str]
+Spell: TypeAlias = Callable[[Emit, str, str, str, list[str], int, Known, bool], str]
 """(emit, operation, dtype of the result, dtype of the operands, registers, lanes, constants, exact) -> register"""
 
 
-def _arithmetic(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _arithmetic(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.line(f"{_BINARY[name][0 if is_float(source) else 1]} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
-def _divide(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _divide(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.line(f"fdiv {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
-def _bitwise(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _bitwise(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.line(f"{name} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
-def _not(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _not(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.line(f"xor {llvm_type(source, lanes)} {args[0]}, {constant(True if source == 'bool' else -1, source, lanes)}")
 
 
-def _comparison(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _comparison(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.compare(name, args[0], args[1], source, lanes)
 
 
-def _select(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _select(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     return e.select(args[0], args[1], args[2], dtype, lanes)
 
 
-def _overloaded(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _overloaded(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     """An intrinsic of LLVM with the operation's own name."""
     return e.call(name, dtype, lanes, args)
 
 
-def _negate(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _negate(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     t = llvm_type(source, lanes)
     return e.line(f"fneg {t} {args[0]}") if is_float(source) else e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}")
 
 
-def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     if is_float(source):
         return e.call("fabs", dtype, lanes, args)
     zero = constant(0, source, lanes)
@@ -196,12 +200,12 @@ def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lane
     return e.select(negative, e.line(f"sub {llvm_type(source, lanes)} {zero}, {args[0]}"), args[0], dtype, lanes)
 
 
-def _bitcast(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _bitcast(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
     return args[0] if target == t else e.line(f"bitcast {t} {args[0]} to {target}")
 
 
-def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     """NaN-propagating min and max: the comparison picks the second operand when either is NaN, then a NaN first operand is restored."""
     x, y = args
     if not is_float(dtype):
@@ -213,7 +217,7 @@ def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lane
     return e.select(unordered, x, picked, dtype, lanes)
 
 
-def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     x, y = args
     t, signed = llvm_type(dtype, lanes), is_signed(dtype)
     instruction = {"idiv": "div", "irem": "rem"}[name]
@@ -234,7 +238,7 @@ def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lane
     return e.select(by_zero, zero, e.select(minus, special, quotient, dtype, lanes), dtype, lanes)
 
 
-def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     x, y = args
     t, bits = llvm_type(dtype, lanes), BITS[dtype]
     instruction = "shl" if name == "shl" else ("ashr" if name == "shr" and is_signed(dtype) else "lshr")
@@ -247,7 +251,7 @@ def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: 
     return shifted if instruction == "ashr" else e.select(inside, shifted, constant(0, dtype, lanes), dtype, lanes)
 
 
-def _convert(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: list[Any], exact: bool) -> str:
+def _convert(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     (x,) = args
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
     if dtype == "bool":

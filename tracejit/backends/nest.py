@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from tracejit.ir.builder import ScalarRecorder
-from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, For, Lambda, Load, Op, Operand, Prefix, Value, index_const, results_of, walk
+from tracejit.ir.kernel import (
+    SERIAL,
+    Axis,
+    Block,
+    Buffer,
+    Const,
+    For,
+    Lambda,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Statement,
+    Value,
+    index_const,
+    results_of,
+    walk,
+)
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.ir.scalar import OPS, is_float
@@ -76,10 +93,10 @@ class Nest:
 
     free: tuple[For, ...]
     ordered: tuple[For, ...]
-    block: tuple[Any, ...]
+    block: Block
 
     @property
-    def body(self) -> tuple[Any, ...]:
+    def body(self) -> Block:
         """What one iteration of the independent loops runs."""
         body = self.block
         for loop in reversed(self.ordered):
@@ -121,12 +138,12 @@ def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For
     return None if inner.lower in outside or inner.upper in outside else inner
 
 
-def repeatable(s: Any, written: frozenset[Buffer]) -> bool:
+def repeatable(s: Statement, written: frozenset[Buffer]) -> bool:
     """Whether a statement gives the same value wherever it is computed: an operation, or a load of memory that is not written."""
     return isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
 
 
-def _cost(s: Any) -> float:
+def _cost(s: Statement) -> float:
     return OPS[s.op].cost if isinstance(s, Op) else 2.0
 
 
@@ -134,7 +151,7 @@ def _plain(loop: For) -> bool:
     return not loop.params and loop.step == 1
 
 
-def flatten(loops: Sequence[For], axis: Axis, body: tuple[Any, ...], flat: Value | None = None, wide: bool = True) -> tuple[Any, ...]:
+def flatten(loops: Sequence[For], axis: Axis, body: Block, flat: Value | None = None, wide: bool = True) -> Block:
     """One loop over all iterations of `loops`, the last one fastest, after the statements that find how many there are.
 
     `flat`, where given, is its index, from 0.  Division is slow in 64 bits: 32 are used where the number of iterations is known to
@@ -178,7 +195,7 @@ def _count(recorder: ScalarRecorder, loop: For) -> Operand:
 
 def flatten_reduction(loop: For) -> For:
     """A reduction over several loops that only pass their carries on, as one loop; others come back unchanged."""
-    loops, before = [loop], list[Any]()
+    loops, before = [loop], list[Statement]()
     while (inner := _continues(loops[-1])) is not None:
         before += loops[-1].body[:-1]
         loops.append(inner)
@@ -186,6 +203,7 @@ def flatten_reduction(loop: For) -> For:
         return loop
     last = loops[-1]
     (flat,) = flatten(loops, SERIAL, (*before, *last.body), Value("i64"))
+    assert isinstance(flat, For)
     return evolve(flat, params=last.params, inits=loop.inits, yields=last.yields, results=loop.results, combine=last.combine)
 
 
@@ -204,19 +222,19 @@ def scans(loop: For) -> bool:
     return any(isinstance(s, Prefix) for s in loop.body)
 
 
-def without_prefixes(body: tuple[Any, ...]) -> tuple[Any, ...]:
+def without_prefixes(body: Block) -> Block:
     """Scans as recurrences: each prefix is the combiner applied to the carries."""
 
-    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(block: Block) -> Block:
         return tuple(_recurrence(map_blocks(s, run)) for s in block)
 
     return run(body)
 
 
-def _recurrence(s: Any) -> Any:
+def _recurrence(s: Statement) -> Statement:
     if not isinstance(s, For) or s.combine is None or not scans(s):
         return s
-    body: list[Any] = []
+    body: list[Statement] = []
     for inner in s.body:
         if not isinstance(inner, Prefix):
             body.append(inner)
@@ -231,19 +249,19 @@ def _rounds(combine: Lambda) -> bool:
     return any(isinstance(s, Op) and s.op in ("add", "sub", "mul", "fma", "div") and is_float(s.out.dtype) for s in walk(combine.body))
 
 
-def fold_in_blocks(body: tuple[Any, ...], size: int) -> tuple[Any, ...]:
+def fold_in_blocks(body: Block, size: int) -> Block:
     """Long serial sums fold blocks of `size` iterations from the identity, then combine the blocks.
 
     The error grows with size + n / size, not with n.
     """
 
-    def run(block: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(block: Block) -> Block:
         return tuple(_blocked(map_blocks(s, run), size) for s in block)
 
     return run(body)
 
 
-def _blocked(s: Any, size: int) -> Any:
+def _blocked(s: Statement, size: int) -> Statement:
     if not isinstance(s, For) or s.combine is None or not _rounds(s.combine) or not all(isinstance(i, Const) for i in s.inits):
         return s
     count = trip_count(s)

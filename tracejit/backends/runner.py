@@ -7,13 +7,27 @@ nothing; it allocates a temporary right before the first step that mentions it a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, assert_never
 
 import numpy as np
 from attrs import define
 
 from tracejit.ir.kernel import Buffer
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import (
+    Branch,
+    Call,
+    Check,
+    Copy,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Step,
+    Steps,
+    Swap,
+    WhileLoop,
+    walk_steps,
+)
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
@@ -48,7 +62,7 @@ class Plan:
     unused: tuple[ProgramBuffer, ...]  # results no step writes: those of empty programs
 
 
-def mentions(step: Any) -> tuple[ProgramBuffer, ...]:
+def mentions(step: Step) -> tuple[ProgramBuffer, ...]:
     """The buffers one step names, without those of nested blocks."""
     match step:
         case Launch():
@@ -66,7 +80,7 @@ def mentions(step: Any) -> tuple[ProgramBuffer, ...]:
         case CountedLoop():
             return ()
         case _:
-            raise InternalError(f"{type(step).__name__} is no step of a program")
+            assert_never(step)
 
 
 def plan_of(program: Program) -> Plan:
@@ -133,7 +147,7 @@ class _Walk:
             raise InternalError(f"flag {b.name} is {b.dtype}{list(b.shape)}; flags are bool of rank 0")
         return bool(found)
 
-    def run(self, steps: Sequence[Any]) -> None:
+    def run(self, steps: Steps) -> None:
         """Steps in order; recursion follows the nesting of loops and branches."""
         memory = self.memory
         for step in steps:
@@ -162,7 +176,7 @@ class _Walk:
                     if failure:
                         raise FailedCheck(failure)
                 case _:
-                    raise InternalError(f"{type(step).__name__} is no step of a program")
+                    assert_never(step)
 
 
 def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]) -> np.ndarray[Any, Any]:

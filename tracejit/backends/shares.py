@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tracejit.backends.nest import constant_bounds
 from tracejit.ir.builder import ScalarRecorder
-from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Store, Value, index_const
+from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Statement, Store, Value, index_const
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import fresh_statement, inline
 from tracejit.ir.types import Extent
@@ -41,7 +40,7 @@ def _fold_shares(scan: For, partials: Sequence[Buffer], count: Extent) -> For:
     shares = partials[0].shape[0]
     t, r, start, stop = _share(scan, count, shares)
     clone = fresh_statement(scan, {})
-    body: list[Any] = []
+    body: list[Statement] = []
     yields: tuple[Operand, ...] = ()
     for s in clone.body:
         if isinstance(s, Prefix):

@@ -13,11 +13,11 @@ import numpy as np
 
 from tracejit.compiler.compilation import Compilation
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
-from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.compose import FormEquation, Group
 from tracejit.ir.passes.reads import reads_own_base
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Step, Steps, Swap, WhileLoop
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import Dim, ShapedArray
@@ -85,14 +85,14 @@ class _Builder:
         self.c = context
         self.buffers = buffers
         self.overwritable = overwritable
-        self.steps: list[Any] = []
+        self.steps: list[Step] = []
 
-    def temporary(self, var: Any, stem: str = "t") -> ProgramBuffer:
+    def temporary(self, var: Atom, stem: str = "t") -> ProgramBuffer:
         b = ProgramBuffer(f"{stem}{next(self.c.numbers)}", kernel_dtype(var.aval.dtype), var.aval.shape, "temporary")
         self.c.temporaries.append(b)
         return b
 
-    def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Any]:
+    def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Step]:
         """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries."""
         fusion, outputs = self.c.compilation.fused(jaxpr)
         self._assign(fusion.groups, outputs, targets)
@@ -107,9 +107,9 @@ class _Builder:
         return self.steps
 
     # -- buffers --------------------------------------------------------------------------------------------------------------------
-    def _assign(self, groups: Sequence[Group], outputs: Sequence[Any], targets: dict[Var, ProgramBuffer]) -> None:
+    def _assign(self, groups: Sequence[Group], outputs: Sequence[Atom], targets: dict[Var, ProgramBuffer]) -> None:
         """In-place decisions and the buffer of every stored variable."""
-        last: dict[Var, int] = {}
+        last: dict[Atom, int] = {}
         for n, g in enumerate(groups):
             for v in g.inputs:
                 last[v] = n
@@ -186,7 +186,7 @@ class _Builder:
         self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
         self.c.report(e.name, f"{form.environment.name}.{form.symbol}")
 
-    def contiguous(self, atom: Any) -> ProgramBuffer:
+    def contiguous(self, atom: Atom) -> ProgramBuffer:
         """The buffer of an operand, row-major."""
         b = self.buffer_of(atom)
         if b.layout == "C":
@@ -196,7 +196,7 @@ class _Builder:
         return copy
 
     # -- control flow ---------------------------------------------------------------------------------------------------------------
-    def buffer_of(self, atom: Any) -> ProgramBuffer:
+    def buffer_of(self, atom: Atom) -> ProgramBuffer:
         """The buffer of an operand; a literal is written by a kernel of its own."""
         if isinstance(atom, Var):
             return self.buffers[atom]
@@ -207,7 +207,7 @@ class _Builder:
         self.steps += inner.build(jaxpr, {out: target})
         return target
 
-    def into(self, target: ProgramBuffer, atom: Any) -> None:
+    def into(self, target: ProgramBuffer, atom: Atom) -> None:
         """Fill `target` with the value of an operand."""
         if isinstance(atom, Var) and self.buffers[atom].layout == "C":
             self.steps.append(Copy(target, self.buffers[atom]))
@@ -221,7 +221,7 @@ class _Builder:
 
     def nested(
         self, jaxpr: Jaxpr, arguments: Sequence[ProgramBuffer], overwritable: Sequence[bool], targets: Sequence[ProgramBuffer | None]
-    ) -> tuple[list[Any], list[ProgramBuffer]]:
+    ) -> tuple[list[Step], list[ProgramBuffer]]:
         """(steps, buffers of the outputs) of a body."""
         jaxpr = own_outputs(jaxpr)
         buffers = dict(zip(jaxpr.inputs, arguments, strict=True))
@@ -244,12 +244,12 @@ class _Builder:
                 raise InternalError(f"a {kind} loop in a program")
         self.c.report(e.name, "program")
 
-    def _carry(self, carries: Sequence[ProgramBuffer], jaxpr: Jaxpr, consts: Sequence[ProgramBuffer]) -> list[Any]:
+    def _carry(self, carries: Sequence[ProgramBuffer], jaxpr: Jaxpr, consts: Sequence[ProgramBuffer]) -> list[Step]:
         """The steps of one iteration: the body into next buffers, then exchanges."""
         arguments = [*consts, *carries]
         steps, outs = self.nested(jaxpr, arguments, [False] * len(consts) + [True] * len(carries), [None] * len(carries))
-        copies: list[Any] = []
-        swaps: list[Any] = []
+        copies: list[Step] = []
+        swaps: list[Step] = []
         used: set[ProgramBuffer] = set()
         for carry, out in zip(carries, outs, strict=True):
             if out is carry:
@@ -288,7 +288,7 @@ class _Builder:
     def _cond(self, e: FormEquation, form: Loop) -> None:
         flag, *operands = [self.buffer_of(a) for a in e.inputs]
         targets = [self.buffers[v] for v in e.outputs]
-        sides: list[tuple[Any, ...]] = []
+        sides: list[Steps] = []
         for body in form.bodies:
             steps, outs = self.nested(body, operands, [False] * len(operands), targets)
             assert all(o is t for o, t in zip(outs, targets, strict=True))

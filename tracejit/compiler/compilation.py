@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tracejit.backends.base import Backend
 from tracejit.compiler.passes import Journal, Pass
-from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.passes.compose import FormEquation, Group
 from tracejit.ir.passes.contract import ProductGroup
@@ -69,7 +68,7 @@ class Compilation:
     kernel_passes: Sequence[Pass] = ()
     log: Log = field(factory=Log)
 
-    def fused(self, jaxpr: Jaxpr) -> tuple[Fusion, list[Any]]:
+    def fused(self, jaxpr: Jaxpr) -> tuple[Fusion, list[Atom]]:
         """The groups of a jaxpr, and its outputs."""
         return self.journal.run(self.form_passes, jaxpr, self)
 

@@ -8,14 +8,27 @@ the new one.  The result's buffer is then replaced by the argument's in every st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import assert_never
 
 from tracejit.backends.runner import mentions
-from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Store, Value, While, blocks
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Statement, Store, Value, While, blocks
+from tracejit.ir.program import (
+    Branch,
+    Call,
+    Check,
+    Copy,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Step,
+    Steps,
+    Swap,
+    WhileLoop,
+    walk_steps,
+)
 from tracejit.ir.rewrite import replace_buffers
 from tracejit.ir.types import same_shape
-from tracejit.support.errors import InternalError
 from tracejit.support.nodes import evolve
 
 __all__ = ["donate"]
@@ -64,18 +77,19 @@ def _merged(program: Program, result: ProgramBuffer, argument: ProgramBuffer) ->
     return evolve(program, steps=tuple(_renamed(s, {result: argument}) for s in steps), outputs=outputs)
 
 
-def _renamed(step: Any, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Any:
-    def get(b: Any) -> Any:
-        return names.get(b, b) if isinstance(b, ProgramBuffer) else b
+def _renamed(step: Step, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Step:
+    def get(b: ProgramBuffer) -> ProgramBuffer:
+        return names.get(b, b)
 
-    def block(steps: Sequence[Any]) -> tuple[Any, ...]:
+    def block(steps: Steps) -> Steps:
         return tuple(_renamed(s, names) for s in steps)
 
     match step:
         case Launch():
             return evolve(step, arguments=tuple(map(get, step.arguments)))
         case Call():
-            return evolve(step, arguments=tuple(map(get, step.arguments)), writes=tuple(map(get, step.writes)))
+            arguments = tuple([get(a) if isinstance(a, ProgramBuffer) else a for a in step.arguments])
+            return evolve(step, arguments=arguments, writes=tuple(map(get, step.writes)))
         case Copy():
             return Copy(get(step.target), get(step.source))
         case Swap():
@@ -89,7 +103,7 @@ def _renamed(step: Any, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Any:
         case Check():
             return Check(get(step.failure))
         case _:
-            raise InternalError(f"{type(step).__name__} is no step of a program")
+            assert_never(step)
 
 
 def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) -> Launch | None:
@@ -119,7 +133,7 @@ def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
     """
     stores: list[tuple[Store, tuple[For, ...]]] = []
     loads: list[Load] = []
-    stack: list[tuple[Any, tuple[For, ...]]] = [(s, ()) for s in reversed(kernel.body)]
+    stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ()) for s in reversed(kernel.body)]
     while stack:
         s, loops = stack.pop()
         match s:
@@ -148,7 +162,7 @@ def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
     return all(loop.index in values or loop.axis.kind == "parallel" for loop in loops)
 
 
-def _touches(statement: Any, buffers: tuple[Buffer, ...]) -> bool:
+def _touches(statement: Statement, buffers: tuple[Buffer, ...]) -> bool:
     stack = [statement]
     while stack:
         s = stack.pop()

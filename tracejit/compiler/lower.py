@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from tracejit.backends.base import LoweringRule
@@ -72,7 +72,7 @@ def _rules_of(primitive: Primitive, backend: str) -> list[LoweringRule]:
     return [*_RULES.get((primitive.name, backend), ()), *own]
 
 
-_FORMS: dict[Any, Form] = {}
+_FORMS: dict[Hashable, Form] = {}
 _FORMS_LIMIT = 4096
 
 
@@ -131,7 +131,7 @@ def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tup
             a = rename[a]
         return a
 
-    stack: list[tuple[Any, Any]] = [(iter(jaxpr.equations), None)]
+    stack: list[tuple[Iterator[Equation], Callable[[], None] | None]] = [(iter(jaxpr.equations), None)]
     while stack:
         equations, finish = stack[-1]
         e: Equation | None = next(equations, None)

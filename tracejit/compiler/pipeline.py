@@ -20,7 +20,7 @@ from tracejit.compiler.compilation import Compilation, ComposedKernel, forms_tex
 from tracejit.compiler.lower import lower
 from tracejit.compiler.lowered import Lowered
 from tracejit.compiler.passes import Dialect, Journal, Pass, read_jaxpr, read_kernel, verify_jaxpr, verify_kernel, verify_program
-from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.compose import FormEquation, Group, compose
@@ -49,13 +49,13 @@ def _on_kernel(run: Callable[[Kernel], Kernel]) -> Callable[[ComposedKernel, Com
     return run_on
 
 
-def _forms(jaxpr: Jaxpr, c: Compilation) -> tuple[list[FormEquation], list[Any]]:
+def _forms(jaxpr: Jaxpr, c: Compilation) -> tuple[list[FormEquation], list[Atom]]:
     equations, outputs = lower(jaxpr, c.backend.name, c.alternatives)
     c.log.forms += equations
     return equations, outputs
 
 
-def _fused(lowered: tuple[list[FormEquation], list[Any]], c: Compilation) -> tuple[Fusion, list[Any]]:
+def _fused(lowered: tuple[list[FormEquation], list[Atom]], c: Compilation) -> tuple[Fusion, list[Atom]]:
     equations, outputs = lowered
     fusion = fuse(equations, outputs, inline=c.inline)
     c.log.groups += fusion.groups

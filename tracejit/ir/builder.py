@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from tracejit.ir.kernel import Const, For, If, Lambda, Op, Operand, Read, Value, While, index_const
+from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand, Read, Statement, Value, While, index_const
 from tracejit.ir.scalar import DTYPES, EXACT, OPS
-from tracejit.ir.types import Dim
+from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import UserError
 
 __all__ = ["ScalarRecorder", "fold_constants", "fold_index", "make_lambda"]
+
+T = TypeVar("T")
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
@@ -54,13 +56,13 @@ class ScalarRecorder:
     """Appends statements to a list; equal scalar operations on the same block level are recorded once."""
 
     def __init__(self) -> None:
-        self.statements: list[Any] = []
-        self._known: dict[Any, Value] = {}
+        self.statements: list[Statement] = []
+        self._known: dict[tuple[object, ...], Value] = {}
 
     def const(self, value: Any, dtype: str) -> Const:
         return Const(value, dtype)
 
-    def extent(self, n: Any) -> Const:
+    def extent(self, n: Extent) -> Const:
         """An integer or symbolic extent as an i64 operand."""
         return index_const(n)
 
@@ -93,7 +95,7 @@ class ScalarRecorder:
             self.statements.append(Read(known, operand, tuple(index)))
         return known
 
-    def _nested(self, record: Callable[[], Any]) -> tuple[tuple[Any, ...], Any]:
+    def _nested(self, record: Callable[[], T]) -> tuple[Block, T]:
         """Run `record` into a fresh block; what it shares with the block around it stays known."""
         outer, known = self.statements, dict(self._known)
         self.statements = []

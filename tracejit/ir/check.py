@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -138,7 +138,7 @@ class _KernelChecker:
         self.lambdas: set[int] = set()
         self.kinds: list[str] = []
         self.loops: list[k.For] = []
-        self.current: Any = None
+        self.current: Statement | None = None
         self.location: Location | None = None
         self.pure = False
 
@@ -427,7 +427,7 @@ def _list(operands: Sequence[Operand]) -> str:
     return ", ".join(o.dtype for o in operands) or "nothing"
 
 
-_CHECKS: dict[type, Any] = {
+_CHECKS: dict[type, Callable[[_KernelChecker, Any], None]] = {
     k.Op: _KernelChecker.op, k.Load: _KernelChecker.load, k.Store: _KernelChecker.store, k.Atomic: _KernelChecker.atomic,
     k.Alloc: _KernelChecker.alloc, k.Barrier: _KernelChecker.barrier, k.For: _KernelChecker.loop,
     k.While: _KernelChecker.while_, k.If: _KernelChecker.if_, k.Prefix: _KernelChecker.prefix,

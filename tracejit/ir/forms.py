@@ -7,13 +7,16 @@ name operand and index).  Rules build forms with a `FormBuilder`, device-free, o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.kernel import Const, Lambda, Operand as Scalar, Value
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray
 from tracejit.support.nodes import frozen
+
+if TYPE_CHECKING:
+    from tracejit.ir.jaxpr import Jaxpr
 
 __all__ = [
     "Contract",
@@ -135,7 +138,7 @@ class Loop:
     """A loop or branch over whole arrays whose bodies are jaxprs: kind "while", "for", "scan" or "cond", run by the program."""
 
     kind: str
-    bodies: tuple[Any, ...]
+    bodies: tuple[Jaxpr, ...]
     parameters: tuple[tuple[str, Any], ...] = ()
 
 

@@ -15,7 +15,7 @@ others walk them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias, assert_never
 
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const, Kernel
@@ -25,8 +25,8 @@ from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Swap", "WhileLoop", "nested",
-    "walk_steps",
+    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Steps", "Swap", "WhileLoop",
+    "nested", "walk_steps",
 ]  # fmt: skip
 
 
@@ -92,9 +92,9 @@ class Swap:
 class WhileLoop:
     """Runs `condition`, which sets `flag`, and `body` while it is true."""
 
-    condition: tuple[Any, ...]
+    condition: Steps
     flag: ProgramBuffer
-    body: tuple[Any, ...]
+    body: Steps
 
 
 @frozen(eq=False)
@@ -102,7 +102,7 @@ class CountedLoop:
     """Runs `body` `count` times."""
 
     count: Extent
-    body: tuple[Any, ...]
+    body: Steps
 
 
 @frozen(eq=False)
@@ -110,8 +110,8 @@ class Branch:
     """Runs `then` if `flag` is true, `orelse` if not."""
 
     flag: ProgramBuffer
-    then: tuple[Any, ...]
-    orelse: tuple[Any, ...]
+    then: Steps
+    orelse: Steps
 
 
 @frozen(eq=False)
@@ -122,6 +122,7 @@ class Check:
 
 
 Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
+Steps: TypeAlias = tuple[Step, ...]
 
 
 @frozen(eq=False)
@@ -132,7 +133,7 @@ class Program:
     inputs: tuple[ProgramBuffer, ...]
     outputs: tuple[ProgramBuffer, ...]
     temporaries: tuple[ProgramBuffer, ...]
-    steps: tuple[Any, ...]
+    steps: Steps
     dims: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -152,7 +153,7 @@ class Program:
         return [s.kernel for s in walk_steps(self.steps) if isinstance(s, Launch)]
 
 
-def nested(step: Step) -> tuple[tuple[Any, ...], ...]:
+def nested(step: Step) -> tuple[Steps, ...]:
     """The blocks of steps inside of a step."""
     match step:
         case WhileLoop():
@@ -161,11 +162,13 @@ def nested(step: Step) -> tuple[tuple[Any, ...], ...]:
             return (step.body,)
         case Branch():
             return (step.then, step.orelse)
-        case _:
+        case Launch() | Call() | Copy() | Swap() | Check():
             return ()
+        case _:
+            assert_never(step)
 
 
-def walk_steps(steps: tuple[Any, ...]) -> Iterator[Any]:
+def walk_steps(steps: Steps) -> Iterator[Step]:
     """Every step, nested ones after their parent."""
     stack = list(reversed(steps))
     while stack:
@@ -175,7 +178,7 @@ def walk_steps(steps: tuple[Any, ...]) -> Iterator[Any]:
             stack.extend(reversed(block))
 
 
-def _print(steps: tuple[Any, ...], depth: int) -> list[str]:
+def _print(steps: Steps, depth: int) -> list[str]:
     pad, out = "  " * depth, []
     for s in steps:
         match s:
@@ -209,5 +212,5 @@ def _print(steps: tuple[Any, ...], depth: int) -> list[str]:
             case Check():
                 out.append(f"{pad}check {s.failure.name}")
             case _:
-                out.append(f"{pad}{s}")
+                assert_never(s)
     return out

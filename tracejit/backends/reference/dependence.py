@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from tracejit.ir.kernel import Alloc, Atomic, Const, For, If, Load, Op, Operand, Store, Value, blocks, results_of, walk
+from tracejit.ir.kernel import Alloc, Atomic, Buffer, Const, For, If, Load, Op, Operand, Statement, Store, Value, blocks, results_of, walk
 from tracejit.ir.types import evaluate
 
 __all__ = ["depends_on_order"]
@@ -14,7 +14,7 @@ Access: TypeAlias = "Load | Store | Atomic"
 Linear: TypeAlias = "dict[Value | None, int]"
 
 
-def depends_on_order(loop: For, place: Callable[[Any], tuple[int, bool]], dims: Mapping[str, int]) -> bool:
+def depends_on_order(loop: For, place: Callable[[Buffer], tuple[int, bool]], dims: Mapping[str, int]) -> bool:
     """Whether running the iterations of `loop` in step with each other may differ from running them in order.
 
     place(buffer): a number of the memory that a buffer lies in, and whether no other view of that memory is in use.
@@ -47,7 +47,7 @@ def _needs_proof(group: Sequence[Access], loop: For) -> bool:
     return len(group) > 1 or not _runs_once(group[0], loop.body)
 
 
-def _runs_once(statement: Access, body: Iterable[Any]) -> bool:
+def _runs_once(statement: Access, body: Iterable[Statement]) -> bool:
     """Whether a statement is in the body itself or under its branches, not in a further loop."""
     work = list(body)
     while work:

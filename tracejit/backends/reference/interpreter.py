@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.reference.dependence import depends_on_order
-from tracejit.backends.reference.memory import Lanes, Storage, poison
+from tracejit.backends.reference.memory import Array, Indices, Lanes, Lanewise, Mask, Storage, poison
 from tracejit.ir import kernel as k
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import DTYPES, OPS
@@ -29,7 +29,7 @@ _BLOCK = 256  # lanes of a block whose extent is known only inside
 _ELEMENTS = 1 << 24  # values and private memory held at a time, in elements
 
 
-Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+Arrays: TypeAlias = Mapping[str, Array]
 
 
 def run_kernel(kernel: Kernel, arrays: Arrays, dims: Mapping[str, int]) -> None:
@@ -49,8 +49,8 @@ class _Machine:
         self.own = intrinsics_of("reference")
         self.env: dict[Value, Any] = {}
         self.lanes: Lanes = Lanes()
-        self.mask: Any = None
-        self.current: Any = None
+        self.mask: Mask | None = None
+        self.current: k.Statement | None = None
         missing = set(kernel.dims) - set(dims)
         if missing:
             self.fail(f"the extents {', '.join(sorted(missing))} are not given")
@@ -64,7 +64,7 @@ class _Machine:
             k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier, k.Prefix: self._prefix,
         }  # fmt: skip
 
-    def _argument(self, buffer: Buffer, arrays: Arrays) -> np.ndarray[Any, Any]:
+    def _argument(self, buffer: Buffer, arrays: Arrays) -> Array:
         if buffer.name not in arrays:
             self.fail(f"there is no array for buffer {buffer.name}")
         array, shape = arrays[buffer.name], self._shape(buffer)
@@ -114,7 +114,7 @@ class _Machine:
             return self.env[operand]
         return self._constant(operand)
 
-    def _constant(self, const: Const) -> Any:
+    def _constant(self, const: Const) -> Lanewise:
         value = evaluate(const.value, self.dims) if isinstance(const.value, Dim) else const.value
         with np.errstate(all="ignore"):
             return DTYPES[const.dtype].type(value)
@@ -134,7 +134,7 @@ class _Machine:
             self.fail(f"{s.op} gave {out.dtype}, not {s.out.dtype}")
         self.env[s.out] = out
 
-    def _spelled(self, op: str, own: Any, dtype: np.dtype[Any], args: list[Any]) -> Any:
+    def _spelled(self, op: str, own: object, dtype: np.dtype[Any], args: Sequence[Lanewise]) -> Array:
         """An operation as the user spells it for this backend."""
         if not callable(own):
             raise UserError(f"the spelling of {op} for the reference backend is a function of NumPy arrays, not {own!r}")
@@ -159,7 +159,7 @@ class _Machine:
     def _barrier(self, s: k.Barrier) -> None:
         """Lanes run in step: each statement is a barrier already."""
 
-    def _apply(self, function: Lambda, args: Sequence[Any]) -> list[Any]:
+    def _apply(self, function: Lambda, args: Sequence[Lanewise]) -> list[Lanewise]:
         """The results of a combiner on arrays of the current lanes."""
         outer, self.mask = self.mask, None
         self.env.update(zip(function.params, args, strict=True))
@@ -171,7 +171,7 @@ class _Machine:
 
     # -- branches and while loops
 
-    def _narrowed(self, condition: Any) -> tuple[Any, bool]:
+    def _narrowed(self, condition: Mask) -> tuple[Mask | None, bool]:
         """(mask, whether a lane is on) of the current mask and a condition."""
         mask = condition if self.mask is None else condition & self.mask
         if np.all(mask):
@@ -202,7 +202,7 @@ class _Machine:
         """No lane is on: any value will do."""
         self.env.update({r: DTYPES[r.dtype].type(0) for r in results})
 
-    def _branch(self, block: Block, yields: Sequence[Operand], condition: Any) -> list[Any] | None:
+    def _branch(self, block: Block, yields: Sequence[Operand], condition: Mask) -> list[Lanewise] | None:
         """The yields of a block under a condition; None, and nothing run, where no lane takes it."""
         outer = self.mask
         self.mask, some = self._narrowed(condition)
@@ -257,7 +257,7 @@ class _Machine:
             self.in_order[id(s)] = known
         return known
 
-    def _run_in_order(self, s: k.For, lower: Any, bound: Any, trips: int) -> None:
+    def _run_in_order(self, s: k.For, lower: Indices, bound: Indices | None, trips: int) -> None:
         outer = self.mask
         carried = self._values(s.inits)
         self.scans.append((s, False))
@@ -278,7 +278,7 @@ class _Machine:
         self.mask = outer
         self.env.update(zip(s.results, carried, strict=True))
 
-    def _run_in_step(self, s: k.For, lower: Any, bound: Any, trips: int) -> None:
+    def _run_in_step(self, s: k.For, lower: Indices, bound: Indices | None, trips: int) -> None:
         outer_mask, outer = self.mask, self.lanes
         scan = any(isinstance(inner, k.Prefix) for inner in s.body)
         inits = self._values(s.inits)
@@ -325,20 +325,20 @@ class _Machine:
                 lanes *= _BLOCK if lower is None or upper is None else max(1, (upper - lower) // inner.step)
         return lanes, elements
 
-    def _spread(self, values: Sequence[Any]) -> list[Any]:
+    def _spread(self, values: Sequence[Lanewise]) -> list[Array]:
         """Values with an axis of full length for the innermost loop."""
         rank, count = len(self.lanes.sizes), self.lanes.sizes[-1]
-        out: list[Any] = []
+        out: list[Array] = []
         for value in values:
             shape = np.shape(value)
             shape = (1,) * (rank - len(shape)) + shape
             out.append(np.broadcast_to(np.reshape(value, shape), (count, *shape[1:])))
         return out
 
-    def _neutral_where_off(self, values: Sequence[Any], inits: Sequence[Any]) -> list[Any]:
+    def _neutral_where_off(self, values: Sequence[Lanewise], inits: Sequence[Lanewise]) -> list[Lanewise]:
         return _merged(self.mask, values, inits)
 
-    def _joined(self, s: k.For, inits: Sequence[Any], before: Sequence[Any] | None) -> list[Any]:
+    def _joined(self, s: k.For, inits: Sequence[Lanewise], before: Sequence[Lanewise] | None) -> list[Lanewise]:
         """The fold of all lanes' yields, in order, in a tree."""
         assert s.combine is not None
         parts = self._spread(self._neutral_where_off(self._values(s.yields), inits))
@@ -356,7 +356,7 @@ class _Machine:
         self.lanes = inner
         return found
 
-    def _last(self, s: k.For) -> list[Any]:
+    def _last(self, s: k.For) -> list[Lanewise]:
         """What a scan carries on: the fold up to the last lane (lanes that are off have added nothing)."""
         return [v[-1] for v in self._spread(self._values(s.yields))]
 
@@ -368,7 +368,7 @@ class _Machine:
             parts = self._running(loop, self._spread(self._neutral_where_off(parts, self._values(loop.inits))))
         self.env.update(zip(s.outs, self._apply(loop.combine, [*carried, *parts]), strict=True))
 
-    def _running(self, loop: k.For, parts: list[Any]) -> list[Any]:
+    def _running(self, loop: k.For, parts: list[Array]) -> list[Array]:
         """Folds up to each lane, by doubling distances (Hillis and Steele 1986)."""
         assert loop.combine is not None
         inner, count, distance = self.lanes, self.lanes.sizes[-1], 1
@@ -387,12 +387,12 @@ def _meets(s: k.For) -> bool:
     return s.axis.kind in ("block", "lane", "vector") and any(isinstance(inner, k.Barrier) for inner in k.walk(s.body))
 
 
-def _merged(mask: Any, on: Sequence[Any], off: Sequence[Any]) -> list[Any]:
+def _merged(mask: Mask | None, on: Sequence[Lanewise], off: Sequence[Lanewise]) -> list[Lanewise]:
     """The values `on` in the lanes of a mask, `off` in the others."""
     return list(on) if mask is None else [np.where(mask, a, b) for a, b in zip(on, off, strict=True)]
 
 
-def _stacked(first: Any, second: Any) -> Any:
+def _stacked(first: Array, second: Array) -> Array:
     """Lanes of `first`, then those of `second`; the axes of outer loops broadcast."""
     if len(second) == 0:
         return first

@@ -12,8 +12,12 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 
 Fail: TypeAlias = Callable[[str], NoReturn]
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Lanewise: TypeAlias = "Array | np.generic"  # a value of each lane, or one of all
+Indices: TypeAlias = "Array | np.int64"
+Mask: TypeAlias = "Array | np.bool_"
 
-__all__ = ["Lanes", "Storage", "poison"]
+__all__ = ["Array", "Indices", "Lanes", "Lanewise", "Mask", "Storage", "poison"]
 
 _ATOMIC: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
@@ -21,7 +25,7 @@ _ATOMIC: dict[str, Any] = {
 }  # fmt: skip
 
 
-def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Fresh memory, filled so that reading it before it is written shows: NaN, the least signed or greatest unsigned integer, True."""
     match dtype.kind:
         case "f":
@@ -59,7 +63,7 @@ class Lanes:
         ordered, cooperative = kind in ("serial", "unroll"), kind in ("block", "lane", "vector")
         return Lanes((*self.sizes, size), (*self.ordered, ordered), (*self.cooperative, cooperative))
 
-    def coordinate(self, axis: int) -> np.ndarray[Any, Any]:
+    def coordinate(self, axis: int) -> Array:
         """The iteration number of loop `axis` in each lane."""
         size = self.sizes[axis]
         return np.arange(size).reshape((size,) + (1,) * axis)
@@ -68,20 +72,20 @@ class Lanes:
 class Storage:
     """Memory of one buffer: for allocated buffers one copy for each lane of the loops `owners`."""
 
-    def __init__(self, buffer: Buffer, array: np.ndarray[Any, Any], owners: Sequence[int] = ()) -> None:
+    def __init__(self, buffer: Buffer, array: Array, owners: Sequence[int] = ()) -> None:
         self.buffer = buffer
         self.owners = tuple(owners)
         self.shape = array.shape[len(self.owners) :]
         # NumPy has no list of places in an array of rank 0: it is seen as one row.
         self.array = array if array.ndim else array[np.newaxis]
-        self._winner: np.ndarray[Any, Any] | None = None
+        self._winner: Array | None = None
 
-    def _place(self, index: Sequence[Any], lanes: Lanes) -> tuple[Any, ...]:
+    def _place(self, index: Sequence[Indices], lanes: Lanes) -> tuple[Indices | int, ...]:
         return (*(lanes.coordinate(a) for a in self.owners), *index) or (0,)
 
-    def _checked(self, index: Sequence[Any], mask: Any, fail: Fail) -> list[Any] | None:
+    def _checked(self, index: Sequence[Indices], mask: Mask | None, fail: Fail) -> list[Indices] | None:
         """Indices that are in bounds in every lane: those of lanes that are off are set to 0; None where the buffer has no element."""
-        out: list[Any] = []
+        out: list[Indices] = []
         for axis, (i, extent) in enumerate(zip(index, self.shape, strict=True)):
             wrong = (i < 0) | (i >= extent)
             if np.any(wrong):
@@ -95,13 +99,15 @@ class Storage:
             out.append(i)
         return out
 
-    def load(self, index: Sequence[Any], lanes: Lanes, mask: Any, fail: Fail) -> Any:
+    def load(self, index: Sequence[Indices], lanes: Lanes, mask: Mask | None, fail: Fail) -> Lanewise:
         checked = self._checked(index, mask, fail)
         if checked is None:
             return self.array.dtype.type(0)
         return self.array[self._place(checked, lanes)]
 
-    def _active(self, index: Sequence[Any], value: Any, lanes: Lanes, mask: Any, fail: Fail) -> tuple[Any, Any, Any] | None:
+    def _active(
+        self, index: Sequence[Indices], value: Lanewise, lanes: Lanes, mask: Mask | None, fail: Fail
+    ) -> tuple[tuple[Array, ...], Array, Array] | None:
         """(places, values, lane numbers) of the lanes that are on, in the order of the iterations."""
         checked = self._checked(index, mask, fail)
         if checked is None:
@@ -115,7 +121,7 @@ class Storage:
             place, values, numbers = [p[on] for p in place], values[on], numbers[on]
         return tuple(place), values, numbers
 
-    def store(self, index: Sequence[Any], value: Any, lanes: Lanes, mask: Any, fail: Fail) -> None:
+    def store(self, index: Sequence[Indices], value: Lanewise, lanes: Lanes, mask: Mask | None, fail: Fail) -> None:
         found = self._active(index, value, lanes, mask, fail)
         if found is None:
             return
@@ -125,7 +131,7 @@ class Storage:
         # NumPy assigns in order, so that of ordered iterations the last one wins.
         self.array[place] = values
 
-    def _refuse_races(self, place: tuple[Any, ...], numbers: Any, lanes: Lanes, fail: Fail) -> None:
+    def _refuse_races(self, place: tuple[Array, ...], numbers: Array, lanes: Lanes, fail: Fail) -> None:
         linear = np.ravel_multi_index(place, self.array.shape)
         if self._winner is None:
             self._winner = np.empty(self.array.size, np.int64)
@@ -134,8 +140,8 @@ class Storage:
         clash = winner[linear] != numbers
         if not clash.any():
             return
-        mine = cast("Any", np.unravel_index(numbers[clash], lanes.sizes))
-        other = cast("Any", np.unravel_index(winner[linear][clash], lanes.sizes))
+        mine = cast("tuple[Array, ...]", np.unravel_index(numbers[clash], lanes.sizes))
+        other = cast("tuple[Array, ...]", np.unravel_index(winner[linear][clash], lanes.sizes))
         for axis, ordered in enumerate(lanes.ordered):
             if not ordered and np.any(mine[axis] != other[axis]):
                 at = int(np.argmax(mine[axis] != other[axis]))
@@ -145,7 +151,7 @@ class Storage:
                     f"{self.buffer.name}{element}"
                 )
 
-    def atomic(self, op: str, index: Sequence[Any], value: Any, lanes: Lanes, mask: Any, fail: Fail) -> None:
+    def atomic(self, op: str, index: Sequence[Indices], value: Lanewise, lanes: Lanes, mask: Mask | None, fail: Fail) -> None:
         function = _ATOMIC.get(op)
         if function is None:
             raise UnsupportedError(f"atomic {op} is not supported by the reference backend; {', '.join(_ATOMIC)} are")

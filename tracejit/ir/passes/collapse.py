@@ -7,12 +7,13 @@ adjacent axes of row-major buffers that these loops cover wholly.  What else rea
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
 
 from tracejit.ir.builder import fold_index
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
+    Block,
     Buffer,
     Const,
     For,
@@ -20,6 +21,7 @@ from tracejit.ir.kernel import (
     Load,
     Op,
     Operand,
+    Statement,
     Store,
     Value,
     blocks,
@@ -28,7 +30,7 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
-from tracejit.ir.types import Dim
+from tracejit.ir.types import Dim, Extent
 from tracejit.support.nodes import evolve
 
 __all__ = ["collapse"]
@@ -48,7 +50,7 @@ def collapse(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _candidates(s: Any) -> list[tuple[For, For]]:
+def _candidates(s: Statement) -> list[tuple[For, For]]:
     """The innermost pairs of perfect nests that could be one loop: of the whole nest, else of the loops in its body."""
     pair = _candidate(s)
     if pair is not None:
@@ -56,7 +58,7 @@ def _candidates(s: Any) -> list[tuple[For, For]]:
     return [found for x in s.body for found in _candidates(x)] if isinstance(s, For) else []
 
 
-def _candidate(s: Any) -> tuple[For, For] | None:
+def _candidate(s: Statement) -> tuple[For, For] | None:
     """The innermost pair of a perfect nest that could be one loop, searched from the inside."""
     chain: list[For] = []
     while isinstance(s, For):
@@ -72,9 +74,9 @@ def _candidate(s: Any) -> tuple[For, For] | None:
     return None
 
 
-def _shifts(s: For) -> dict[Value, Any]:
+def _shifts(s: For) -> dict[Value, Extent]:
     """The statements at the head of a loop that add a constant to its index: value -> constant."""
-    found: dict[Value, Any] = {}
+    found: dict[Value, Extent] = {}
     for x in s.body:
         if not (isinstance(x, Op) and x.op == "add" and x.args[0] is s.index and isinstance(x.args[1], Const)):
             break
@@ -103,7 +105,7 @@ def _plain(s: For, *, any_start: bool = False) -> bool:
     )
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Operand, b: Operand) -> bool:
     return (
         isinstance(a, Const)
         and isinstance(b, Const)
@@ -115,7 +117,7 @@ def _same(a: Any, b: Any) -> bool:
 def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa: C901  (one walk over the statements)
     """The kernel with these pairs of loops collapsed, or None where an access forbids it."""
     # The outer index of each pair and what is a constant away from it: value -> (pair, constant).
-    rows: dict[Value, tuple[int, Any]] = {}
+    rows: dict[Value, tuple[int, Extent]] = {}
     columns = {inner.index: n for n, (_, inner) in enumerate(pairs)}
     for n, (outer, _) in enumerate(pairs):
         rows[outer.index] = (n, 0)
@@ -148,7 +150,7 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
     if not views:
         return None
     places: dict[Value, Value] = {}
-    heads: list[list[Any]] = []
+    heads: list[list[Statement]] = []
     for n, (outer, inner) in enumerate(pairs):
         index = places[outer.index] = Value("i64")
         heads.append([])
@@ -158,14 +160,14 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
                 heads[n].append(Op(places[v], "add", (index, Const(shift * inner.upper.value, "i64"))))  # type: ignore[union-attr]
     outers = {outer.index: n for n, (outer, _) in enumerate(pairs)}
 
-    def rewrite(s: Any) -> list[Any]:
+    def rewrite(s: Statement) -> list[Statement]:
         match s:
             case Load() | Store():
                 b = views.get(s.buffer)
                 if b is None:
                     return [s]
                 at = joined[s.buffer]
-                before: list[Any] = []
+                before: list[Statement] = []
                 if _place(s.index, rows, columns) is None:
                     extent = index_const(s.buffer.shape[at + 1])
                     row = _computed(before, "mul", s.index[at], extent)
@@ -189,7 +191,7 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
     return evolve(kernel, body=body, buffers=tuple(views.get(b, b) for b in kernel.buffers))
 
 
-def _computed(out: list[Any], name: str, a: Operand, b: Operand) -> Operand:
+def _computed(out: list[Statement], name: str, a: Operand, b: Operand) -> Operand:
     """An operation on indices, folded where it can be, else appended to `out`."""
     folded = fold_index(name, (a, b))
     if folded is not None:
@@ -198,15 +200,16 @@ def _computed(out: list[Any], name: str, a: Operand, b: Operand) -> Operand:
     return op.out
 
 
-def _place(index: tuple[Any, ...], rows: dict[Value, tuple[int, Any]], columns: dict[Value, int]) -> int | None:
+def _place(index: Sequence[Operand], rows: dict[Value, tuple[int, Extent]], columns: dict[Value, int]) -> int | None:
     """The axis at which an access has the row and column of one pair."""
     for k in range(len(index) - 1):
-        row = rows.get(index[k]) if isinstance(index[k], Value) else None
-        if row is not None and isinstance(index[k + 1], Value) and columns.get(index[k + 1]) == row[0]:
+        a, b = index[k], index[k + 1]
+        row = rows.get(a) if isinstance(a, Value) else None
+        if row is not None and isinstance(b, Value) and columns.get(b) == row[0]:
             return k
     return None
 
 
-def _with_blocks(s: Any, parts: list[tuple[Any, ...]]) -> Any:
+def _with_blocks(s: Statement, parts: Sequence[Block]) -> Statement:
     names = {"For": ("body",), "While": ("condition", "body"), "If": ("then", "orelse")}[type(s).__name__]
     return evolve(s, **dict(zip(names, parts, strict=True)))

@@ -11,8 +11,8 @@ never outside of the innermost branch around it: what a branch guards must not r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from tracejit.ir.builder import fold_constants, fold_index
 from tracejit.ir.forms import Form, Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
@@ -58,6 +58,7 @@ __all__ = [
     "OpenBranch",
     "OpenLoop",
     "Scope",
+    "Written",
     "compose",
     "finish",
     "form_cost",
@@ -123,7 +124,7 @@ def is_written_out(form: Form) -> bool:
 def form_cost(form: Form) -> float:
     """Cost of one result element in vector adds, operands given."""
 
-    def cost(statements: Sequence[Any]) -> float:
+    def cost(statements: Sequence[Statement]) -> float:
         total = 0.0
         for s in statements:
             if type(s) is Op:
@@ -152,10 +153,10 @@ class Scope:
     guard: Scope | None  # the innermost branch scope at or above this one
     index: Value | None = None
     extent: Operand | None = None
-    statements: list[Any] = field(factory=list)
-    memo: dict[Any, Any] = field(factory=dict)
+    statements: list[Written] = field(factory=list)
+    memo: dict[Hashable, Operand] = field(factory=dict)
     open_loops: dict[str, OpenLoop] = field(factory=dict)
-    owner: Any = None  # the variable a loop is for: a reduction or a stored result
+    owner: Var | None = None  # the variable a loop is for: a reduction or a stored result
 
 
 @define(eq=False)
@@ -262,7 +263,7 @@ class Composer:
     # -- forms --------------------------------------------------------------------------------------------------------------------
     location: Location | None = None
 
-    def run(self, body: Sequence[Any], env: dict[Value, Operand], scope: Scope, inputs: Sequence[Atom]) -> Demand:
+    def run(self, body: Sequence[Statement], env: dict[Value, Operand], scope: Scope, inputs: Sequence[Atom]) -> Demand:
         """Emit the statements of a lambda in `scope`, operands through `env`."""
         location = self.location
         for s in body:
@@ -361,7 +362,7 @@ class Composer:
             self.made.setdefault(atom, []).append(_Made(index, target, result))
         return result
 
-    def load(self, buffer: Buffer, index: tuple[Operand, ...], target: Scope, key: Any) -> Operand:
+    def load(self, buffer: Buffer, index: tuple[Operand, ...], target: Scope, key: Hashable) -> Operand:
         value = Value(buffer.dtype)
         self.home[value] = target
         target.memo[key] = value
@@ -563,7 +564,8 @@ class Composer:
             return None
         for made in records:
             source = made.scope
-            if source.owner is target.owner or not self.after.get(target.owner, 0) & self.bit.get(source.owner, 0):
+            mine, theirs = target.owner, source.owner
+            if mine is theirs or mine is None or theirs is None or not self.after.get(mine, 0) & self.bit.get(theirs, 0):
                 continue  # independent loops are merged instead
             if source is target or source.extent != target.extent or source.parent is None or not _is_ancestor(source.parent, target):
                 continue
@@ -588,7 +590,7 @@ class Composer:
     def drive(self, generator: Generator[Any, Any, Any]) -> Any:
         """Run demands to the end on an explicit stack."""
         stack = [generator]
-        send: Any = None
+        send: Operand | None = None
         while stack:
             try:
                 atom, index, scope = stack[-1].send(send)
@@ -778,7 +780,10 @@ class OpenWhile:
     unroll: int
 
 
-def defined_by(s: Any) -> tuple[Value, ...]:
+Written: TypeAlias = Statement | OpenLoop | OpenBranch | OpenWhile
+
+
+def defined_by(s: Written) -> tuple[Value, ...]:
     """The values that a statement defines; one whose blocks are being written as well."""
     return s.results if isinstance(s, (OpenLoop, OpenBranch, OpenWhile)) else results_of(s)
 
@@ -787,7 +792,7 @@ def _get(env: dict[Value, Operand], x: Operand) -> Operand:
     return env.get(x, x) if type(x) is Value else x
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     """Known to be equal."""
     return a == b if isinstance(a, int) and isinstance(b, int) else (isinstance(a, Dim) and a.same(b))
 
@@ -807,7 +812,7 @@ def _is_ancestor(a: Scope, b: Scope) -> bool:
 
 def finish(scope: Scope) -> tuple[Statement, ...]:
     """The finished statements of a scope; nesting is as deep as the loops are, not as the program is long."""
-    out: list[Any] = []
+    out: list[Statement] = []
     for s in scope.statements:
         if isinstance(s, OpenLoop):
             index, extent = s.scope.index, s.scope.extent

@@ -22,11 +22,11 @@ Note [order]: an element's sum depends on `depth` alone, not on tiles, tasks or 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Factor, Kernel, Load, MatrixProduct, Op, Operand, Store, Value, index_const
-from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, defined_by, finish, parameters_of
+from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, Written, defined_by, finish, parameters_of
 from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
 from tracejit.ir.schedule import Tile
@@ -81,7 +81,7 @@ def _reached(group: Group, buffers: dict[Var, Buffer], p: Product, side: int) ->
     t.outer = dict.fromkeys(p.outer, index_const(0))
     t.element(side, scope, free, [*[index_const(0)] * (len(p.depth) - 1), k] if p.depth else [])
     statements = [s for x in (t.c.root, *chain) for s in x.statements]
-    steps: dict[Any, _Steps] = {free: {free: 1}, k: {k: 1}}
+    steps: dict[Operand, _Steps] = {free: {free: 1}, k: {k: 1}}
     plain = True  # one load at indices that no data enters, and nothing but that
     for s in statements:
         if isinstance(s, Op):
@@ -101,10 +101,10 @@ def _reached(group: Group, buffers: dict[Var, Buffer], p: Product, side: int) ->
 _Steps: TypeAlias = "dict[Value, int | None]"
 
 
-def _is_data(x: Operand, statements: Sequence[Any]) -> bool:
+def _is_data(x: Operand, statements: Sequence[Written]) -> bool:
     """Whether an index was loaded or computed from what was."""
-    made = {r: s for s in statements for r in defined_by(s)}
-    stack: list[Any] = [x]
+    made: dict[Operand, Written] = {r: s for s in statements for r in defined_by(s)}
+    stack: list[Operand] = [x]
     while stack:
         s = made.get(stack.pop())
         if s is not None and not isinstance(s, Op):
@@ -113,7 +113,7 @@ def _is_data(x: Operand, statements: Sequence[Any]) -> bool:
     return False
 
 
-def _along(s: Load, steps: dict[Any, _Steps]) -> Value | None:
+def _along(s: Load, steps: dict[Operand, _Steps]) -> Value | None:
     """The loop along which a load walks contiguous memory."""
     *others, last = [steps.get(a, {}) for a in s.index]
     if s.buffer.layout == "strided" or len(last) != 1:
@@ -122,7 +122,7 @@ def _along(s: Load, steps: dict[Any, _Steps]) -> Value | None:
     return which if step == 1 and not any(which in o for o in others) else None
 
 
-def _moves(s: Op, steps: dict[Any, _Steps]) -> _Steps:
+def _moves(s: Op, steps: dict[Operand, _Steps]) -> _Steps:
     """By how much an index moves with each of the two loops; None: in another way than by a constant."""
     a, b = [steps.get(x, {}) for x in s.args] if len(s.args) == 2 else ({}, {})
     if s.op in ("add", "sub") and None not in (*a.values(), *b.values()):

@@ -6,10 +6,9 @@ The interior of `roll`, `pad` and `concatenate` then runs without branches or ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tracejit.ir.builder import fold_constants, fold_index
-from tracejit.ir.kernel import Alloc, Const, For, If, Op, Operand, Value, index_const, walk
+from tracejit.ir.kernel import Alloc, Block, Const, For, If, Op, Operand, Statement, Value, index_const, walk
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.rewrite import fresh_statement, replace
 from tracejit.ir.types import Extent, same_extent, surely_at_most
@@ -32,13 +31,13 @@ def can_cut(loop: For) -> bool:
     return bool(points) and (len(points) + 1) * len(inside) <= MOST_STATEMENTS
 
 
-def cut(loop: For, names: dict[Value, str]) -> list[Any]:
+def cut(loop: For, names: dict[Value, str]) -> list[Statement]:
     """The pieces, in order, without what cannot happen in them: loops, and the statements of a single iteration.
 
     `names` gets the names of copied loops: those of the loops they were copied from.
     """
     points = _points(loop, list(walk(loop.body)))
-    pieces: list[Any] = []
+    pieces: list[Statement] = []
     for lower, upper in zip((loop.lower, *map(index_const, points)), (*map(index_const, points), loop.upper), strict=True):
         copier = _Copier(names)
         assert isinstance(lower, Const)
@@ -52,7 +51,7 @@ def cut(loop: For, names: dict[Value, str]) -> list[Any]:
     return pieces
 
 
-def _points(loop: For, inside: Sequence[Any]) -> list[Extent]:
+def _points(loop: For, inside: Sequence[Statement]) -> list[Extent]:
     """Where between its bounds a comparison of the index with a constant changes its answer; [] if there are too many."""
     offset: dict[Operand, Extent] = {loop.index: 0}  # values that are the index and a constant
     found: list[Extent] = []
@@ -107,13 +106,13 @@ class _Copier:
     def of(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         return tuple([replace(a, self.values) for a in operands])
 
-    def block(self, body: Sequence[Any]) -> tuple[Any, ...]:
-        out: list[Any] = []
+    def block(self, body: Sequence[Statement]) -> Block:
+        out: list[Statement] = []
         for s in body:
             out += self.statement(s)
         return tuple(out)
 
-    def statement(self, s: Any) -> Sequence[Any]:
+    def statement(self, s: Statement) -> Sequence[Statement]:
         match s:
             case Op():
                 args = self.of(s.args)
@@ -139,7 +138,7 @@ class _Copier:
             case _:
                 return (fresh_statement(s, self.values, self.block),)
 
-    def branch(self, s: If) -> Sequence[Any]:
+    def branch(self, s: If) -> Sequence[Statement]:
         (condition,) = self.of((s.condition,))
         if isinstance(condition, Const):
             taken, yields = (s.then, s.then_yields) if condition.value else (s.orelse, s.else_yields)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tracejit.ir.kernel import For, If, Kernel, Load, Op, Operand, While, operands_of
+from tracejit.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Load,
+    Op,
+    Operand,
+    Statement,
+    While,
+    operands_of,
+)
 from tracejit.support.nodes import evolve
 
 __all__ = ["remove_dead"]
@@ -15,9 +24,9 @@ def remove_dead(kernel: Kernel) -> Kernel:
     return kernel.with_body(_live(kernel.body, set()))
 
 
-def _live(body: tuple[Any, ...], used: set[Operand]) -> tuple[Any, ...]:
+def _live(body: Block, used: set[Operand]) -> Block:
     """The statements that are needed, seen from the last to the first; `used` collects what they read."""
-    out: list[Any] = []
+    out: list[Statement] = []
     for s in reversed(body):
         if isinstance(s, (Op, Load)) and s.out not in used:
             continue

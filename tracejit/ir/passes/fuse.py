@@ -8,14 +8,14 @@ cheap.  Otherwise it is stored, by a group of its own or as a further result of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
-from tracejit.ir.jaxpr import Var
+from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.compose import MANY, FormEquation, Group, is_few_columns, is_written_out
 from tracejit.ir.passes.fusion_rules import Question, refusal
 from tracejit.ir.passes.product import follows, tiles_well
-from tracejit.ir.passes.reads import Access, Affine, FormShape, Place, describe
+from tracejit.ir.passes.reads import Access, FormShape, Place, Position, describe
 from tracejit.ir.types import Shape
 from tracejit.support.nodes import define, field, frozen
 
@@ -71,7 +71,7 @@ class Fusion:
 
 
 class Fuser:
-    def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Any], inline: bool) -> None:
+    def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Atom], inline: bool) -> None:
         self.equations = equations
         self.inline = inline
         self.program_outputs = {v for v in outputs if isinstance(v, Var)}
@@ -114,7 +114,7 @@ class Fuser:
         """Whether computing an equation again is cheaper than a store and a load."""
         return isinstance(self.equations[n].form, (Map, Piecewise)) and self.cost[n] <= CHEAP
 
-    def product_of(self, atom: Any) -> int | None:
+    def product_of(self, atom: Atom) -> int | None:
         return self.product[self.producer[atom]] if isinstance(atom, Var) and atom in self.producer else None
 
     # -- loops and places ----------------------------------------------------------------------------------------------------------
@@ -407,9 +407,9 @@ class Fuser:
         spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
         return spaces[0] if spaces and all(_same_space(spaces[0], s) for s in spaces) else made.space
 
-    def numbered(self, index: Affine | int, made: Node) -> Affine | int:
+    def numbered(self, index: Position | tuple[int, int] | int, made: Node) -> Position | tuple[int, int] | int:
         """An index with the loops of reductions to numbers counted as those of a group over the same space."""
-        if isinstance(index, int) or made.space or not isinstance(index[0], tuple):
+        if isinstance(index, int) or len(index) != 3 or made.space or not isinstance(index[0], tuple):
             return index
         return index[0][1], index[1], index[2]
 
@@ -444,9 +444,9 @@ class Fuser:
         return order
 
 
-def _composed(place: Place, access: Access, otherwise: Any) -> Place:
+def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) -> Place:
     """Where a member evaluated at `place` reads; an index that is not affine makes it a place of its own."""
-    out: list[Affine | int] = []
+    out: list[Position | tuple[int, int] | int] = []
     for at in access.at:
         if at is None:
             return (*out, otherwise)
@@ -468,6 +468,6 @@ def _same_space(a: Shape, b: Shape) -> bool:
     )
 
 
-def fuse(equations: Sequence[FormEquation], outputs: Sequence[Any], *, inline: bool = True) -> Fusion:
+def fuse(equations: Sequence[FormEquation], outputs: Sequence[Atom], *, inline: bool = True) -> Fusion:
     """Group equations into kernels.  With `inline=False` every equation is its own (for comparison and debugging)."""
     return Fuser(equations, outputs, inline).run()

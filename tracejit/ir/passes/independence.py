@@ -7,13 +7,31 @@ index expression, linear in i with a coefficient that is not zero, whose other t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
-from tracejit.ir.kernel import Alloc, Atomic, Barrier, Buffer, Const, For, Load, Op, Operand, Store, Value, While, results_of, walk
-from tracejit.ir.types import DimDependent
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Barrier,
+    Buffer,
+    Const,
+    For,
+    Load,
+    Op,
+    Operand,
+    Statement,
+    Store,
+    Value,
+    While,
+    results_of,
+    walk,
+)
+from tracejit.ir.types import DimDependent, Extent
 from tracejit.support.nodes import frozen
 
-__all__ = ["Accesses", "accesses", "defined_in", "independent", "linear"]
+__all__ = ["Accesses", "Linear", "accesses", "defined_in", "independent", "linear"]
+
+Linear: TypeAlias = "dict[Value | None, Extent]"  # a sum of coefficient * value, the constant under None
 
 
 @frozen
@@ -29,7 +47,7 @@ class Accesses:
         return not self.writes and not self.opaque
 
 
-def accesses(body: Sequence[Any]) -> Accesses:
+def accesses(body: Sequence[Statement]) -> Accesses:
     """What a block does to memory that outlives it."""
     reads: set[Buffer] = set()
     writes: set[Buffer] = set()
@@ -53,9 +71,9 @@ def accesses(body: Sequence[Any]) -> Accesses:
     return Accesses(frozenset(reads - own), frozenset(writes - own), opaque)
 
 
-def defined_in(body: Sequence[Any]) -> dict[Value, Any]:
+def defined_in(body: Sequence[Statement]) -> dict[Value, Statement]:
     """Every value that a block or a block nested in it defines, with its statement."""
-    found: dict[Value, Any] = {}
+    found: dict[Value, Statement] = {}
     for s in walk(tuple(body)):
         found.update(dict.fromkeys(results_of(s), s))
         match s:
@@ -68,7 +86,7 @@ def defined_in(body: Sequence[Any]) -> dict[Value, Any]:
     return found
 
 
-def linear(x: Operand, defined: dict[Value, Any]) -> dict[Value | None, Any]:
+def linear(x: Operand, defined: dict[Value, Statement]) -> Linear:
     """`x` as a sum of coefficient * value; the constant under None.  A value that is no sum stands for itself."""
     if isinstance(x, Const):
         return {None: x.value}
@@ -94,11 +112,11 @@ def linear(x: Operand, defined: dict[Value, Any]) -> dict[Value | None, Any]:
             return total
 
 
-def _same(a: dict[Value | None, Any], b: dict[Value | None, Any]) -> bool:
+def _same(a: Linear, b: Linear) -> bool:
     return {v: str(c) for v, c in a.items() if str(c) != "0"} == {v: str(c) for v, c in b.items() if str(c) != "0"}
 
 
-def _nonzero(coefficient: Any) -> bool:
+def _nonzero(coefficient: Extent) -> bool:
     try:
         return bool(coefficient != 0)
     except DimDependent:
@@ -111,14 +129,14 @@ def independent(nest: For, index: Value) -> bool:
     if touched.opaque:
         return False
     defined = defined_in((nest,))
-    found: dict[Buffer, list[Any]] = {buffer: [] for buffer in touched.writes}
+    found: dict[Buffer, list[Load | Store | Atomic]] = {buffer: [] for buffer in touched.writes}
     for s in walk((nest,)):
         if isinstance(s, (Load, Store, Atomic)) and s.buffer in found:
             found[s.buffer].append(s)
     return all(_separate(buffer, statements, index, defined) for buffer, statements in found.items())
 
 
-def _separate(buffer: Buffer, found: list[Any], index: Value, defined: dict[Value, Any]) -> bool:
+def _separate(buffer: Buffer, found: Sequence[Load | Store | Atomic], index: Value, defined: dict[Value, Statement]) -> bool:
     if all(isinstance(s, Atomic) for s in found):
         return True
     if any(all(s.index[axis] is index for s in found) for axis in range(len(buffer.shape))):
@@ -126,7 +144,7 @@ def _separate(buffer: Buffer, found: list[Any], index: Value, defined: dict[Valu
     return any(_axis_separates([linear(s.index[axis], defined) for s in found], index, defined) for axis in range(len(buffer.shape)))
 
 
-def _axis_separates(forms: list[dict[Value | None, Any]], index: Value, defined: dict[Value, Any]) -> bool:
+def _axis_separates(forms: list[Linear], index: Value, defined: dict[Value, Statement]) -> bool:
     first = forms[0]
     others = [v for v, c in first.items() if v is not None and v is not index and str(c) != "0"]
     if not _nonzero(first.get(index, 0)) or any(v in defined for v in others):

@@ -5,12 +5,12 @@ A later loop moves up to an earlier one when nothing between them, and nothing o
 
 from __future__ import annotations
 
-from typing import Any
-
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
     Barrier,
+    Block,
+    Buffer,
     For,
     Kernel,
     Lambda,
@@ -18,6 +18,7 @@ from tracejit.ir.kernel import (
     Op,
     Operand,
     Prefix,
+    Statement,
     Store,
     Value,
     operands_of,
@@ -35,7 +36,7 @@ def merge_loops(kernel: Kernel) -> Kernel:
     return kernel.with_body(_block(kernel.body))
 
 
-def _block(body: tuple[Any, ...]) -> tuple[Any, ...]:
+def _block(body: Block) -> Block:
     loops = sum(1 for s in body if isinstance(s, For))
     if loops:
         body = tuple([map_blocks(s, _block) for s in body])
@@ -44,9 +45,9 @@ def _block(body: tuple[Any, ...]) -> tuple[Any, ...]:
     return body
 
 
-def _used(s: Any) -> set[Any]:
+def _used(s: Statement) -> set[Value | Buffer]:
     """Values and buffers a statement reads, nested ones included."""
-    out: set[Any] = set()
+    out: set[Value | Buffer] = set()
     for x in walk((s,)):
         out.update(a for a in operands_of(x) if isinstance(a, Value))
         if isinstance(x, Load):
@@ -54,7 +55,7 @@ def _used(s: Any) -> set[Any]:
     return out
 
 
-def _written(s: Any) -> set[Any]:
+def _written(s: Statement) -> set[Value | Buffer]:
     return {x.buffer for x in walk((s,)) if isinstance(x, (Store, Atomic, Alloc))}
 
 
@@ -65,33 +66,35 @@ def _mergeable(a: For, b: For) -> bool:
     return same and ordinary and carries
 
 
-def _merge(body: tuple[Any, ...]) -> tuple[Any, ...]:
-    out: list[Any] = []
+def _merge(body: Block) -> Block:
+    out: list[Statement] = []
     for s in body:
-        position = _partner(out, s) if isinstance(s, For) else None
-        if position is None:
+        if not isinstance(s, For) or (position := _partner(out, s)) is None:
             out.append(s)
             continue
+        earlier = out[position]
+        assert isinstance(earlier, For)
         # What the later loop needs from between moves up with it; _partner made sure that it can.
         needed = _needed_between(out, position, s)
         moved = [out[n] for n in needed]
         for n in reversed(needed):
             del out[n]
-        out[position : position + 1] = [*moved, _join(out[position], s)]
+        out[position : position + 1] = [*moved, _join(earlier, s)]
     return tuple(out)
 
 
-def _needed_between(out: list[Any], position: int, s: For) -> list[int]:
+def _needed_between(out: list[Statement], position: int, s: For) -> list[int]:
     wanted = _used(s)
     needed: list[int] = []
     for n in range(len(out) - 1, position, -1):
-        if any(r in wanted for r in results_of(out[n])) or (isinstance(out[n], Alloc) and out[n].buffer in (wanted | _written(s))):
+        x = out[n]
+        if any(r in wanted for r in results_of(x)) or (isinstance(x, Alloc) and x.buffer in (wanted | _written(s))):
             needed.append(n)
-            wanted |= _used(out[n])
+            wanted |= _used(x)
     return sorted(needed)
 
 
-def _partner(out: list[Any], s: For) -> int | None:
+def _partner(out: list[Statement], s: For) -> int | None:
     """The position of the nearest earlier loop that `s` can join."""
     for position in range(len(out) - 1, -1, -1):
         earlier = out[position]
@@ -105,7 +108,7 @@ def _partner(out: list[Any], s: For) -> int | None:
             return None
         writes = _written(s)
         between = [out[n] for n in range(position + 1, len(out)) if n not in needed]
-        touched = set[Any]().union(*[_used(b) | _written(b) for b in between]) if between else set[Any]()
+        touched = set[Value | Buffer]().union(*[_used(b) | _written(b) for b in between]) if between else set[Value | Buffer]()
         if writes & (_used(earlier) | _written(earlier) | touched):
             return None
         if any(_written(b) & reads for b in between):
@@ -117,13 +120,13 @@ def _partner(out: list[Any], s: For) -> int | None:
 def _join(a: For, b: For) -> For:
     """One loop doing both bodies; equal statements of the second are dropped."""
     rename: dict[Value, Operand] = {b.index: a.index}
-    known: dict[Any, Value] = {}
-    body: list[Any] = []
+    known: dict[tuple[object, ...], Value] = {}
+    body: list[Statement] = []
     stores = {x.buffer for x in walk((*a.body, *b.body)) if isinstance(x, (Store, Atomic))}
 
-    def note(s: Any) -> Value | None:
+    def note(s: Statement) -> Value | None:
         if isinstance(s, Op):
-            key: Any = (s.op, s.out.dtype, s.args)
+            key: tuple[object, ...] = (s.op, s.out.dtype, s.args)
         elif isinstance(s, Load) and s.buffer not in stores:
             key = (s.buffer, s.index)
         else:

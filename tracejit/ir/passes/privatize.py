@@ -6,9 +6,9 @@ few elements each.  Privatized, a block of columns has its accumulators in local
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from tracejit.ir.kernel import Alloc, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, index_const
+from tracejit.ir.kernel import Alloc, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Statement, Store, Value, While, index_const
 from tracejit.ir.rewrite import fresh_copy, replace
 
 __all__ = ["can_privatize", "privatize"]
@@ -42,7 +42,7 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
     assert parts is not None and isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
     before, reduction, after = parts
     number, start, span, stop, offset = (Value("i64") for _ in range(5))
-    head: list[Any] = [
+    head: list[Statement] = [
         Op(offset, "mul", (number, index_const(block))),
         Op(start, "add", (offset, loop.lower)),
         Op(span, "add", (start, index_const(block))),
@@ -52,21 +52,21 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
     head += [Alloc(b) for b in accumulators]
     indices: list[Value] = []
 
-    def columns(make: Any) -> For:
+    def columns(make: Callable[[Value, Value], list[Statement]]) -> For:
         index, place = Value("i64"), Value("i64")
         indices.append(index)
-        body: list[Any] = [Op(place, "sub", (index, start))]
+        body: list[Statement] = [Op(place, "sub", (index, start))]
         body += make(index, place)
         return For(index, start, stop, tuple(body))
 
-    def fill(index: Value, place: Value) -> list[Any]:
+    def fill(index: Value, place: Value) -> list[Statement]:
         return [Store(b, (place,), i) for b, i in zip(accumulators, reduction.inits, strict=True)]
 
     row = Value("i64")
 
-    def fold(index: Value, place: Value) -> list[Any]:
+    def fold(index: Value, place: Value) -> list[Statement]:
         rename: dict[Value, Operand] = {loop.index: index, reduction.index: row}
-        out = list(fresh_copy(before, rename))
+        out: list[Statement] = list(fresh_copy(before, rename))
         for p, b in zip(reduction.params, accumulators, strict=True):
             held = Value(p.dtype)
             out.append(Load(held, b, (place,)))
@@ -77,9 +77,9 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
         ]
         return out
 
-    def finish(index: Value, place: Value) -> list[Any]:
+    def finish(index: Value, place: Value) -> list[Statement]:
         rename: dict[Value, Operand] = {loop.index: index}
-        out = list(fresh_copy(before, rename))
+        out: list[Statement] = list(fresh_copy(before, rename))
         for r, b in zip(reduction.results, accumulators, strict=True):
             held = Value(r.dtype)
             out.append(Load(held, b, (place,)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tracejit.ir.forms import Contract, Map, Piecewise
+from tracejit.ir.forms import Contract, Form, Map, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Op, Read
 from tracejit.ir.passes.compose import FormEquation, Group, form_cost
@@ -17,7 +16,7 @@ __all__ = ["Product", "epilogue_cost", "find_product", "followers", "follows", "
 LEAST_WORK = 2048  # multiply-adds: smaller products are plain loops
 
 
-def tiles_well(form: Any) -> bool:
+def tiles_well(form: Form) -> bool:
     """Whether a form is a matrix product worth tiling: both operands are read again and again, and there is work enough."""
     if not isinstance(form, Contract):
         return False
@@ -33,7 +32,7 @@ def _extents(form: Contract) -> tuple[Extent, Extent, Extent]:
     return prod(form.domain[nb : nb + nm]), prod(form.domain[nb + nm :]), prod(form.over)
 
 
-def _own_index_reads(form: Any, operand: int) -> bool:
+def _own_index_reads(form: Form, operand: int) -> bool:
     """Whether a Map reads an operand at its own index only, so that it can run where that element was just made."""
     if not isinstance(form, Map):
         return False
@@ -50,9 +49,9 @@ def follows(e: FormEquation, operands: Sequence[int], product: FormEquation) -> 
     return isinstance(e.form, Map) and len(e.form.domain) == len(domain) and all(_own_index_reads(e.form, k) for k in operands)
 
 
-def followers(product: FormEquation, equations: Sequence[FormEquation], outputs: Sequence[Var]) -> set[Any] | None:
+def followers(product: FormEquation, equations: Sequence[FormEquation], outputs: Sequence[Var]) -> set[Var] | None:
     """The values that follow a product element by element: all of `outputs` must be among them, else None."""
-    after: set[Any] = set(product.outputs)
+    after: set[Var] = set(product.outputs)
     for e in equations:
         used = [] if e is product else [k for k, a in enumerate(e.inputs) if a in after]
         if used:
@@ -121,7 +120,7 @@ def _is_one(n: Extent) -> bool:
 
 def epilogue_cost(group: Group, p: Product) -> float:
     """Cost of everything after the product, in vector adds an element."""
-    after: set[Any] = set(p.equation.outputs)
+    after: set[Var] = set(p.equation.outputs)
     total = 0.0
     for e in group.equations:
         if e is not p.equation and any(a in after for a in e.inputs):

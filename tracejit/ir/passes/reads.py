@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
-from tracejit.ir.kernel import Const, Lambda, Op, Read, Value, blocks, operands_of, results_of, walk
+from tracejit.ir.kernel import Const, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.compose import form_cost
 from tracejit.ir.types import Extent, Shape
 from tracejit.support.nodes import define, frozen
 
-__all__ = ["Access", "Affine", "FormShape", "Place", "describe", "reads_own_base"]
+__all__ = ["Access", "Affine", "FormShape", "Place", "Position", "describe", "reads_own_base"]
 
-Affine: TypeAlias = "tuple[Any, int, Extent]"  # (loop or index parameter, None for a constant; factor; offset)
-Place: TypeAlias = "tuple[Affine | int, ...]"  # where an element is read, in the loops of its group
+Affine: TypeAlias = "tuple[int | None, int, Extent]"  # (index parameter, None for a constant; factor; offset)
+Position: TypeAlias = "tuple[int | tuple[int, int] | None, int, Extent]"  # (loop of a group or of a member, None for a constant; ...)
+Place: TypeAlias = "tuple[Position | tuple[int, int] | int, ...]"  # where an element is read, in the loops of its group
 
 
 @frozen
@@ -32,9 +33,9 @@ class Access:
 def add_accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
     """Add the reads of a lambda to `into`, by operand number."""
     depends: dict[Value, frozenset[int] | None] = {p: frozenset({n}) for n, p in enumerate(lam.params)}
-    affine: dict[Any, Affine] = {p: (n, 1, 0) for n, p in enumerate(lam.params)}
+    affine: dict[Operand, Affine] = {p: (n, 1, 0) for n, p in enumerate(lam.params)}
 
-    def of(operands: Sequence[Any]) -> frozenset[int] | None:
+    def of(operands: Sequence[Operand]) -> frozenset[int] | None:
         out: frozenset[int] = frozenset()
         for a in operands:
             if isinstance(a, Value):
@@ -60,7 +61,7 @@ def add_accesses(lam: Lambda, into: dict[int, list[Access]]) -> None:
                 depends[v] = None if blocks(s) else of(operands_of(s))
 
 
-def _moved(s: Op, affine: dict[Any, Affine]) -> Affine | None:
+def _moved(s: Op, affine: dict[Operand, Affine]) -> Affine | None:
     """The result of an index plus, minus or times a constant; None for anything else."""
     if s.op not in ("add", "sub", "mul") or s.out.dtype != "i64":
         return None

@@ -7,24 +7,28 @@ read at computed indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder
-from tracejit.ir.forms import FormBuilder, Map, Operand
-from tracejit.ir.jaxpr import Jaxpr, Literal, Var
-from tracejit.ir.kernel import Const, For, If, Lambda, Op, Read, Value, While
+from tracejit.ir.forms import Form, FormBuilder, Map, Operand
+from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var
+from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand as Scalar, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import ShapedArray
+from tracejit.ir.types import Extent, ShapedArray
 from tracejit.support.errors import Restart, TracejitError
+
+if TYPE_CHECKING:
+    from tracejit.ir.primitive import Primitive
 
 __all__ = ["ScalarArgument", "inline", "is_scalar_program", "run_scalars"]
 
-ScalarArgument = Any
+ScalarArgument: TypeAlias = "Scalar | Callable[[tuple[Scalar, ...]], Scalar]"
 """A scalar operand, or a function `index -> scalar operand` that reads an array."""
+Reader: TypeAlias = "Callable[[int, tuple[Scalar, ...]], Scalar]"  # (operand, index) -> element
 MAX_EQUATIONS = 300
 
 
-def _form(primitive: Any, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> Any:
+def _form(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> Form:
     builder = FormBuilder(out_avals)
     return primitive.lower(builder, *[Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)])
 
@@ -46,15 +50,15 @@ def is_scalar_program(jaxpr: Jaxpr) -> bool:
     return not any(a in arrays for a in jaxpr.outputs)
 
 
-def _many(shape: Sequence[Any]) -> bool:
+def _many(shape: Sequence[Extent]) -> bool:
     return any(not isinstance(n, int) or n != 1 for n in shape)
 
 
-def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArgument]) -> list[Any]:
+def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArgument]) -> list[Scalar]:
     """Write the equations of a scalar program into the recorder; the operands of its outputs."""
     env: dict[Var, ScalarArgument] = dict(zip(jaxpr.inputs, args, strict=True))
 
-    def value(a: Any) -> ScalarArgument:
+    def value(a: Atom) -> ScalarArgument:
         return Const(a.value.item(), kernel_dtype(a.aval.dtype)) if isinstance(a, Literal) else env[a]
 
     for e in jaxpr.equations:
@@ -62,28 +66,33 @@ def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArg
         assert isinstance(form, Map)
         operands = [value(a) for a in e.inputs]
 
-        def read(number: int, index: tuple[Any, ...], operands: list[Any] = operands) -> Any:
+        def read(number: int, index: tuple[Scalar, ...], operands: list[ScalarArgument] = operands) -> Scalar:
             x = operands[number]
-            return x(index) if callable(x) else x
+            return x if isinstance(x, (Value, Const)) else x(index)
 
         zeros = [Const(0, "i64")] * len(form.body.params)
         for var, result in zip(e.outputs, inline(recorder, form.body, zeros, read), strict=True):
             env[var] = result
-    return [value(a) for a in jaxpr.outputs]
+    results: list[Scalar] = []
+    for a in jaxpr.outputs:
+        x = value(a)
+        assert isinstance(x, (Value, Const))  # no array is an output
+        results.append(x)
+    return results
 
 
-def inline(recorder: ScalarRecorder, lam: Lambda, args: Sequence[Any], read: Callable[[int, tuple[Any, ...]], Any]) -> list[Any]:
+def inline(recorder: ScalarRecorder, lam: Lambda, args: Sequence[Scalar], read: Reader) -> list[Scalar]:
     """A lambda's statements over new values in the recorder, `Read`s through `read`."""
-    env: dict[Value, Any] = dict(zip(lam.params, args, strict=True))
+    env: dict[Value, Scalar] = dict(zip(lam.params, args, strict=True))
     _block(recorder, lam.body, env, read)
     return [env[r] if isinstance(r, Value) else r for r in lam.results]
 
 
-def _block(recorder: ScalarRecorder, body: Sequence[Any], env: dict[Value, Any], read: Callable[[int, tuple[Any, ...]], Any]) -> None:
-    def get(x: Any) -> Any:
+def _block(recorder: ScalarRecorder, body: Block, env: dict[Value, Scalar], read: Reader) -> None:
+    def get(x: Scalar) -> Scalar:
         return env[x] if isinstance(x, Value) else x
 
-    def nested(block: Sequence[Any], yields: Sequence[Any]) -> tuple[Any, ...]:
+    def nested(block: Block, yields: Sequence[Scalar]) -> tuple[Scalar, ...]:
         _block(recorder, block, env, read)
         return tuple(get(y) for y in yields)
 
@@ -100,12 +109,12 @@ def _block(recorder: ScalarRecorder, body: Sequence[Any], env: dict[Value, Any],
                 env.update(zip(s.results, results, strict=True))
             case While():
 
-                def test(params: Sequence[Any], s: While = s) -> Any:
+                def test(params: Sequence[Scalar], s: While = s) -> Scalar:
                     env.update(zip(s.params, params, strict=True))
                     _block(recorder, s.condition, env, read)
                     return get(s.test)
 
-                def step(params: Sequence[Any], s: While = s) -> Any:
+                def step(params: Sequence[Scalar], s: While = s) -> tuple[Scalar, ...]:
                     env.update(zip(s.params, params, strict=True))
                     _block(recorder, s.condition, env, read)
                     return nested(s.body, s.yields)
@@ -114,7 +123,7 @@ def _block(recorder: ScalarRecorder, body: Sequence[Any], env: dict[Value, Any],
                 env.update(zip(s.results, results, strict=True))
             case For():
 
-                def once(index: Any, params: Sequence[Any], s: For = s) -> Any:
+                def once(index: Scalar, params: Sequence[Scalar], s: For = s) -> tuple[Scalar, ...]:
                     env[s.index] = index
                     env.update(zip(s.params, params, strict=True))
                     return nested(s.body, s.yields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tracejit.ir.kernel import (
     SERIAL,
@@ -14,6 +13,7 @@ from tracejit.ir.kernel import (
     Lambda,
     Load,
     Operand,
+    Statement,
     Store,
     Value,
     index_const,
@@ -348,8 +348,8 @@ class Tiler:
 
 def _part(lam: Lambda, number: int) -> Lambda:
     """The statements of a lambda that one of its results needs."""
-    wanted: set[Any] = {lam.results[number]}
-    kept: list[Any] = []
+    wanted: set[Operand] = {lam.results[number]}
+    kept: list[Statement] = []
     for s in reversed(lam.body):
         if any(r in wanted for r in results_of(s)):
             kept.append(s)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from tracejit.ir.forms import Environment, FormBuilder, LibraryCall, Operand, Wh
 from tracejit.ir.kernel import Const
 from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from tracejit.primitives.contraction import DotGeneral
 
 __all__ = ["BLAS", "fits", "product"]
 
@@ -34,7 +37,7 @@ _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 @cache
-def _library() -> Any:
+def _library() -> ctypes.CDLL:
     """NumPy's extension module: the loader looks for names in the libraries it is linked with too."""
     return ctypes.CDLL(str(import_module("numpy._core._multiarray_umath").__file__))
 
@@ -65,7 +68,7 @@ def _gemm(letter: str) -> tuple[str, str]:
     raise BackendUnavailable("NumPy exports no BLAS in a known name on this system; leave the alternative 'blas' out")
 
 
-def fits(primitive: Any, x: ShapedArray, y: ShapedArray) -> bool:
+def fits(primitive: DotGeneral, x: ShapedArray, y: ShapedArray) -> bool:
     """Whether it is a product of two float32 or float64 matrices that have elements, with extents that BLAS can count."""
     if not (x.ndim == y.ndim == 2 and len(primitive.contract[0]) == 1 and x.dtype in _LETTERS):
         return False
@@ -74,7 +77,7 @@ def fits(primitive: Any, x: ShapedArray, y: ShapedArray) -> bool:
     return all(wide if isinstance(n, Dim) else 0 < n < (2**63 if wide else 2**31) for n in extents)
 
 
-def product(primitive: Any, b: FormBuilder, x: Operand, y: Operand) -> LibraryCall:
+def product(primitive: DotGeneral, b: FormBuilder, x: Operand, y: Operand) -> LibraryCall:
     """`dot_general` of two matrices as one call; an operand whose contracted axis lies first (second for y) is passed as its transpose."""
     symbol, integer = _gemm(_LETTERS[x.aval.dtype])
     ((inner_x,), (inner_y,)) = primitive.contract

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tracejit.backends.cpu.codegen.counting import widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.cpu.codegen.words import Key, Word, copies, project, union
+from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
-from tracejit.ir.kernel import For, If, Load, Op, Store, Value, While, operands_of, results_of, walk
+from tracejit.ir.kernel import Block, For, If, Load, Op, Operand, Store, Value, While, operands_of, results_of, walk
 from tracejit.ir.scalar import OPS
 
 __all__ = ["any_lane", "emit_if"]
 
 SELECT_COST = 24.0  # a varying branch that costs more than this (in vector adds) is skipped when no lane takes it
 
-def _cost(statements: Sequence[Any]) -> float:
+def _cost(statements: Block) -> float:
     total = 0.0
     for s in walk(tuple(statements)):
         if isinstance(s, Op):
@@ -44,13 +43,13 @@ def emit_if(e: FunctionEmitter, s: If) -> None:
 
 def _uniform_if(e: FunctionEmitter, s: If, condition: Word) -> None:
     then, orelse, done = e.fresh_label("then"), e.fresh_label("else"), e.fresh_label("endif")
-    sides: list[tuple[list[Word], str, list[Any]]] = []
+    sides: list[tuple[list[Word], str, Lines]] = []
     e.enter()
     e.put(f"br i1 {condition.regs[()]}, label %{then}, label %{orelse}")
     for label, block, yields in ((then, s.then, s.then_yields), (orelse, s.orelse, s.else_yields)):
         e.start(label)
         e.regions[-1].cache = {}
-        tail: list[Any] = []
+        tail: Lines = []
         e.block(block)
         words = [e.word(y) for y in yields]
         e.lines.append(tail)
@@ -74,7 +73,7 @@ def _uniform_if(e: FunctionEmitter, s: If, condition: Word) -> None:
         e.env[r] = w
 
 
-def _guarded(e: FunctionEmitter, block: Sequence[Any], yields: Sequence[Any], mask: Word) -> list[Word]:
+def _guarded(e: FunctionEmitter, block: Block, yields: Sequence[Operand], mask: Word) -> list[Word]:
     """A side of a varying branch under `mask`: skipped when no lane is on if it is dear, or must be."""
     outer = e.mask
     if not e.exact and _cost(block) > SELECT_COST / 2:
@@ -113,7 +112,7 @@ def _guarded(e: FunctionEmitter, block: Sequence[Any], yields: Sequence[Any], ma
     return out
 
 
-def _outlined(e: FunctionEmitter, block: Sequence[Any], yields: Sequence[Any], mask: Word) -> list[Word]:
+def _outlined(e: FunctionEmitter, block: Block, yields: Sequence[Operand], mask: Word) -> list[Word]:
     """The rare side of an elementary function: a function of its own, called when a lane needs it, written once a module and width."""
     name, needs = _rare_function(e, block, yields)
     arguments = [e.word(v) for v in needs]
@@ -145,7 +144,7 @@ def _outlined(e: FunctionEmitter, block: Sequence[Any], yields: Sequence[Any], m
     return out
 
 
-def _rare_function(e: FunctionEmitter, block: Sequence[Any], yields: Sequence[Any]) -> tuple[str, list[Value]]:
+def _rare_function(e: FunctionEmitter, block: Block, yields: Sequence[Operand]) -> tuple[str, list[Value]]:
     """(name, values it takes) of the outlined block at the present width."""
     n = e.width
     key = (id(block), n)

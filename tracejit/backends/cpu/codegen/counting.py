@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.cpu.codegen.words import Key, Word, copies, project
+from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.ir.kernel import For, Value
 from tracejit.support.errors import InternalError
@@ -137,7 +136,7 @@ class _Phis:
     """The phi instructions at the head of a loop: named when it begins, written when it ends."""
 
     def __init__(self, e: FunctionEmitter) -> None:
-        self.lines: list[Any] = []
+        self.lines: Lines = []
         self._e = e
         self._index = ""
         self._carried: list[Word] = []
@@ -173,14 +172,14 @@ class Strips:
         self.before = e.fresh_label("strip")
         e.put(f"br label %{self.before}")
         e.start(self.before)
-        self._phis: list[Any] = []
+        self._phis: Lines = []
         e.lines.append(self._phis)
         self.entering = phi_words(e, params, inits)
         e.count += 1
         self._counter = f"%k{e.count}"
         e.put(f"br label %{head}")
 
-    def close(self, phis: list[Any], outs: Sequence[Word], more: str = "", done: str = "") -> str:
+    def close(self, phis: Lines, outs: Sequence[Word], more: str = "", done: str = "") -> str:
         """End the inner loop, which goes on where `more` holds (always without it) and else to `done`; the label that goes to its head."""
         e = self._e
         if not self._length:
@@ -217,7 +216,7 @@ def phi_words(e: FunctionEmitter, params: Sequence[Value], inits: Sequence[Word]
 
 
 def write_phis(
-    e: FunctionEmitter, phis: list[Any], inits: Sequence[Word], carried: Sequence[Word], outs: Sequence[Word], before: str, latch: str
+    e: FunctionEmitter, phis: Lines, inits: Sequence[Word], carried: Sequence[Word], outs: Sequence[Word], before: str, latch: str
 ) -> None:
     """The phis of a loop: what enters it, and what an iteration hands to the next."""
     for w, c, o in zip(inits, carried, outs, strict=True):

@@ -10,18 +10,19 @@ so that nothing is used where it does not dominate.  LLVM's code generator hoist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tracejit.backends.cpu.codegen.polls import Lengths, leave_without_memory
-from tracejit.backends.cpu.codegen.words import Key, Region, Word, copies, project, union
+from tracejit.backends.cpu.codegen.words import Key, Lines, Region, Word, copies, project, union
 from tracejit.backends.cpu.runtime.llvm import attributes
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
+    Block,
     Buffer,
     Const,
     For,
@@ -35,7 +36,7 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.math import EXPANSIONS, expand
 from tracejit.ir.scalar import BITS, OPS, poison_byte
-from tracejit.ir.types import Dim
+from tracejit.ir.types import Dim, Extent
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
 
@@ -96,13 +97,13 @@ class FunctionEmitter(Emit):
         self.name = name
         self.parent = parent
         self.count = 0
-        self.entry: list[Any] = []  # allocas and captured values
-        self.exit: list[Any] = []  # frees
+        self.entry: Lines = []  # allocas and captured values
+        self.exit: Lines = []  # frees
         self.required: list[str] = []  # memory without which nothing runs
-        self.lines: list[Any] = []
+        self.lines: Lines = []
         self.regions = [Region(self.entry)]
         self.env: dict[Value, Word] = {}
-        self.buffers: dict[Buffer, tuple[str, list[Any]]] = {}  # pointer, byte strides ("C": empty)
+        self.buffers: dict[Buffer, tuple[str, list[str]]] = {}  # pointer, byte strides ("C": empty)
         self.dims: dict[str, str] = {}
         self.counts: dict[int, int] = {}
         self.width = 1
@@ -114,7 +115,7 @@ class FunctionEmitter(Emit):
         self.exact = True
         self.axes = 0
         self.scan: For | None = None  # the scan loop that is the vector loop being written
-        self.scans: dict[Any, For] = {}  # scan loops by their params
+        self.scans: dict[tuple[Value, ...], For] = {}  # scan loops by their params
         self.lengths: Lengths | None = None  # of the loops here, which look for Ctrl-C; None: they do not
         self.polled = False  # whether one does
 
@@ -136,7 +137,7 @@ class FunctionEmitter(Emit):
         self.lines.append(f"{label}:")
         self.label = label
 
-    def at(self, where: list[Any], write: Callable[[], str]) -> str:
+    def at(self, where: Lines, write: Callable[[], str]) -> str:
         """Run `write` with its lines going to `where`."""
         saved, self.lines = self.lines, where
         try:
@@ -147,7 +148,7 @@ class FunctionEmitter(Emit):
     def depth(self) -> int:
         return len(self.regions) - 1
 
-    def in_region(self, depth: int, key: Any, write: Callable[[], str]) -> str:
+    def in_region(self, depth: int, key: Hashable, write: Callable[[], str]) -> str:
         """A register computed once in the region at `depth` (see Note [regions])."""
         region = self.regions[depth]
         found = region.cache.get(key)
@@ -158,7 +159,7 @@ class FunctionEmitter(Emit):
 
     def enter(self) -> None:
         """Open a region; its `pre` text goes at the current position."""
-        pre: list[Any] = []
+        pre: Lines = []
         self.lines.append(pre)
         self.regions.append(Region(pre))
 
@@ -228,7 +229,7 @@ class FunctionEmitter(Emit):
                 self.entry.append(f"  {found} = load {t}, ptr %cp{number}")
         return found
 
-    def buffer(self, b: Buffer) -> tuple[str, list[Any]]:
+    def buffer(self, b: Buffer) -> tuple[str, list[str]]:
         found = self.buffers.get(b)
         if found is None:
             if self.parent is None:
@@ -257,7 +258,7 @@ class FunctionEmitter(Emit):
             found = self.polynomials[d] = self._extent(d)
         return found
 
-    def _extent(self, x: Any) -> str:
+    def _extent(self, x: Extent) -> str:
         if not isinstance(x, Dim):
             return str(int(x))
 
@@ -266,7 +267,7 @@ class FunctionEmitter(Emit):
             self.entry.append(f"  %r{self.count} = {text}")
             return f"%r{self.count}"
 
-        def atom(a: Any) -> str:
+        def atom(a: str | tuple[str, Extent, Extent]) -> str:
             if isinstance(a, str):
                 return self.dim(a)
             kind, p, q = a[0], self._extent(a[1]), self._extent(a[2])
@@ -377,7 +378,7 @@ class FunctionEmitter(Emit):
             self.env = saved
 
     # -- statements -------------------------------------------------------------------------------------------------------------
-    def block(self, statements: Sequence[Any]) -> None:
+    def block(self, statements: Block) -> None:
         for s in statements:
             emit = EMIT.get(type(s))
             if emit is None:
@@ -397,7 +398,7 @@ class FunctionEmitter(Emit):
     # -- memory -------------------------------------------------------------------------------------------------------------------
     def alloc(self, b: Buffer) -> None:
         """A local buffer: on the stack if it is small, else from the recycling allocator, at the head of the function."""
-        size: Any = BITS[b.dtype] // 8 if b.dtype != "bool" else 1
+        size: Extent = BITS[b.dtype] // 8 if b.dtype != "bool" else 1
         for n in b.shape:
             size = size * n
         self.count += 1
@@ -586,7 +587,7 @@ class FunctionEmitter(Emit):
     # -- finishing -------------------------------------------------------------------------------------------------------------------
     def finish(self, signature: str, result: str = "ret void", refusal: str = "ret void") -> None:
         """Write the function into the module; it ends with `refusal` where `required` memory could not be had."""
-        start: list[Any] = ["  br label %start"]
+        start: Lines = ["  br label %start"]
         if self.required:
             start = [f"  %lack{n} = icmp eq ptr {pointer}, null" for n, pointer in enumerate(self.required)]
             start += [f"  %lacks{n} = or i1 {f'%lacks{n - 1}' if n else 'false'}, %lack{n}" for n in range(len(self.required))]
@@ -605,7 +606,7 @@ EMIT: dict[type, Callable[[FunctionEmitter, Any], None]] = {
 """What writes a statement; `program.py` adds loops and branches."""
 
 
-def _flatten(lines: Sequence[Any]) -> list[str]:
+def _flatten(lines: Lines) -> list[str]:
     out: list[str] = []
     stack = list(reversed(lines))
     while stack:

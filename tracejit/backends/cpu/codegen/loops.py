@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.lanes import emit_vector
 from tracejit.backends.cpu.codegen.threads import emit_parallel
 from tracejit.backends.cpu.codegen.words import Word
-from tracejit.ir.kernel import Const, For, Op, blocks
+from tracejit.ir.kernel import Block, Const, For, Op, Statement, blocks
 from tracejit.ir.scalar import OPS
 from tracejit.support.errors import InternalError
 
@@ -62,10 +59,10 @@ def _serial(e: FunctionEmitter, s: For) -> None:
         e.env[r] = w
 
 
-def _copied(body: Sequence[Any]) -> int:
+def _copied(body: Block) -> int:
     """How many statements a body is when its unrolled loops are written out."""
     total = 0
-    stack: list[tuple[Any, int]] = [(s, 1) for s in body]
+    stack: list[tuple[Statement, int]] = [(s, 1) for s in body]
     while stack:
         s, times = stack.pop()
         total += times * (16 if isinstance(s, Op) and OPS[s.op].math else 1)

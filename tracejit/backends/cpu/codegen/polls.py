@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracejit.ir.kernel import Block, Const, For, If, Op, Operand, Statement, Value, While, walk
 from tracejit.ir.scalar import OPS
@@ -194,7 +194,7 @@ def _block(n: Dim) -> int:
     return max(1, min(divisors, default=1))
 
 
-def _divisor(atom: Any) -> int:
+def _divisor(atom: str | tuple[str, Extent, Extent]) -> int:
     return atom[2] if not isinstance(atom, str) and atom[0] == "floordiv" and isinstance(atom[2], int) else 1
 
 

@@ -5,8 +5,7 @@ The entry `i32 @program(ptr slots)` reads its arguments from 64-bit words in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import assert_never
 
 from tracejit.backends.cpu.codegen import library
 from tracejit.backends.cpu.codegen.branches import emit_if
@@ -20,11 +19,10 @@ from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.entry import ProgramSlot
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Steps, Swap, WhileLoop, walk_steps
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.config import config
-from tracejit.support.errors import InternalError
 
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]
 
@@ -155,7 +153,7 @@ class _ProgramEmitter:
         e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
         self.fresh(b, pointer)
 
-    def steps(self, steps: Sequence[Any]) -> None:
+    def steps(self, steps: Steps) -> None:
         for s in steps:
             match s:
                 case Launch():
@@ -177,7 +175,7 @@ class _ProgramEmitter:
                 case Check():
                     self.check(s)
                 case _:
-                    raise InternalError(f"the cpu backend has no step {type(s).__name__}")
+                    assert_never(s)
 
     def launch(self, s: Launch) -> None:
         found = self.kernels.get(id(s.kernel))
@@ -308,7 +306,7 @@ def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
     return name, e.polled
 
 
-def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[Any]) -> None:
+def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[str]) -> None:
     e.buffers[b] = (pointer, strides)
 
 

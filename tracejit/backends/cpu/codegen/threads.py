@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.llvm_like import llvm_type
-from tracejit.ir.kernel import For, walk
+from tracejit.ir.kernel import Block, For, walk
 from tracejit.support.errors import InternalError
 
 __all__ = ["emit_parallel", "scans"]
@@ -115,7 +112,7 @@ def _launch(e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upp
         e.env[r] = w
 
 
-def scans(e: FunctionEmitter, body: Sequence[Any]) -> None:
+def scans(e: FunctionEmitter, body: Block) -> None:
     """Note which loop each prefix belongs to, by its params."""
     e.scans = dict(e.parent.scans) if e.parent is not None else {}
     e.scans.update({s.params: s for s in walk(tuple(body)) if isinstance(s, For) and s.combine is not None})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.branches import any_lane
 from tracejit.backends.cpu.codegen.counting import Strips, phi_words, settled, widen, write_phis
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.cpu.codegen.words import Key, Word, copies, union
+from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, union
 from tracejit.backends.llvm_like import constant
 from tracejit.ir.kernel import Value, While
 
@@ -50,12 +50,15 @@ def emit_while(e: FunctionEmitter, s: While) -> None:
         _plain_while(e, s, inits, shapes, once)
 
 
-def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], once: Any) -> None:
+Once: TypeAlias = "Callable[[], tuple[Word, list[Word]]]"  # the test and the yields of one iteration
+
+
+def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], once: Once) -> None:
     head, body, done = e.fresh_label("while"), e.fresh_label("do"), e.fresh_label("done")
     e.enter()
     strips = Strips(e, polls.strip_of_while(e, s), s.params, inits, head)
     e.start(head)
-    phis: list[Any] = []
+    phis: Lines = []
     e.lines.append(phis)
     carried = phi_words(e, s.params, strips.entering)
     e.block(s.condition)
@@ -72,7 +75,7 @@ def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Se
         e.env[r] = Word(c.dtype, c.axes, c.regs, c.lanes, depth=e.depth())
 
 
-def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word, once: Any) -> None:
+def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word, once: Once) -> None:
     """Runs until the mask is empty; `unroll` iterations between two looks at it.  Lanes that are off keep their carries."""
     axes = test.axes
     ones = constant(True, "bool", e.width)
@@ -87,7 +90,7 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
     params, inits = (*s.params, mask), [*inits, start]
     strips = Strips(e, polls.strip_of_while(e, s), params, inits, head)
     e.start(head)
-    phis: list[Any] = []
+    phis: Lines = []
     e.lines.append(phis)
     *carried, active = entered = phi_words(e, params, strips.entering)
     current: list[Word] = carried

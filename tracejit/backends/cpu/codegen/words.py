@@ -7,14 +7,16 @@ indices, a scalar base plus a lane stride.  So a row of a matrix product, a broa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from tracejit.support.nodes import define, field
 
-__all__ = ["Region", "Word", "copies", "project"]
+__all__ = ["Lines", "Region", "Word", "copies", "project"]
 
 Key = tuple[int, ...]
+Lines: TypeAlias = "list[str | Lines]"
+"""Text of a function; a list in it is written later."""
 
 
 @define(eq=False)
@@ -45,8 +47,8 @@ class Word:
 class Region:
     """A loop body or branch being written.  `pre` is the text just before it; `cache` holds splats of values defined in it."""
 
-    pre: list[Any]
-    cache: dict[Any, str] = field(factory=dict)
+    pre: Lines
+    cache: dict[Hashable, str] = field(factory=dict)
 
 
 def copies(axes: Key, counts: dict[int, int]) -> Iterator[Key]:
