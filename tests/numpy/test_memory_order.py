@@ -283,3 +283,17 @@ def test_what_numpy_moves_an_axis_of_lies_in_memory_as_there(make: Any, axis: in
             tj.jit(f)(x)
     else:
         np.testing.assert_allclose(tj.jit(f)(x), f(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: np.nancumsum(x, 1), lambda x: np.nancumprod(x, 0), lambda x: np.cumsum(x, 1), lambda x: np.nancumsum(x.T, 0),
+])  # fmt: skip
+def test_running_sums_lie_as_what_they_run_over(make: Any):
+    def f(x: Any) -> Any:
+        made = make(x)
+        made.ravel()[:2] = 50
+        made.ravel("F")[-2:] = 60
+        return made
+
+    for x in (np.arange(9.0).reshape(3, 3), np.repeat(np.arange(9.0).reshape(3, 3), 2, axis=0)[1::2], np.asfortranarray(np.ones((3, 3)))):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))

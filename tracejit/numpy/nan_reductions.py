@@ -11,7 +11,7 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
-from tracejit.numpy.strides import in_order_of_kept_axes
+from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import ALL_NAN
@@ -161,5 +161,6 @@ IN_DTYPE_OF_OUT.update(dict.fromkeys((nansum, nanprod, nancumsum, nancumprod), d
 IN_DTYPE_OF_OUT.update({nanmean: IN_DTYPE_OF_OUT[r.mean], nanvar: IN_DTYPE_OF_OUT[r.var], nanstd: IN_DTYPE_OF_OUT[r.std]})
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))
 LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
+LAYOUTS.update({nancumsum: in_order_of_operands, nancumprod: in_order_of_operands})
 for _name in __all__:
     FUNCTIONS[getattr(np, _name)] = globals()[_name]
