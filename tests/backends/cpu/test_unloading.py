@@ -75,13 +75,20 @@ def test_what_is_kept_is_never_unloaded():
     assert function(2.0) == 9.0
 
 
-def test_many_that_are_dropped_do_not_wait_for_a_load():
+def test_no_python_code_runs_when_a_library_is_gone():
+    """A Ctrl-C would be raised in there, where the garbage collector prints and loses it."""
     libraries = [llvm.load(SCALE.format(float(k))) for k in range(200)]
     settle()
     before = llvm.loaded_count()
     assert sum(session.live for session in llvm._start().sessions) == before
-    libraries.clear()
-    assert sum(session.live for session in llvm._start().sessions) < before - 100
+    seen = []
+    sys.setprofile(lambda frame, event, _: seen.append((frame.f_code.co_name, event)))
+    try:
+        libraries.clear()
+    finally:
+        sys.setprofile(None)
+    assert not [name for name, event in seen if event == "call"]
+    assert llvm.loaded_count() == before - 200
 
 
 @linux

@@ -6,9 +6,9 @@ modules may repeat each other's names. Objects are position independent (small c
 far symbols go through a table that the linker builds, and the same bytes load in another process (`load_object`).
 
 Code lives as long as its `Library`; whoever keeps an address keeps the library too. What was dropped is unloaded when the next module is
-loaded, or when many wait; nothing is unloaded while the interpreter exits: threads may stand in it. The run time's own modules stay for
-good (`Library.keep`). Constants are marked executable, so that the linker lays them into the pages of the code: a small function takes one
-page instead of two, and neighbouring pages are one mapping of the process, whose number Linux limits. Where that limit comes near, `load`
+loaded; nothing is unloaded while the interpreter exits: threads may stand in it. The run time's own modules stay for good
+(`Library.keep`). Constants are marked executable, so that the linker lays them into the pages of the code: a small function takes one page
+instead of two, and neighbouring pages are one mapping of the process, whose number Linux limits. Where that limit comes near, `load`
 raises; LLVM would end the process.
 
 Measured (2 cores, Zen 4): importing llvmlite 30-60 ms, once; a kernel of 20 vector operations 2.6 ms (parse 0.2, code generation 1.8,
@@ -46,8 +46,8 @@ __all__ = [
 lock = threading.RLock()
 _symbols: dict[str, int] = {}
 _library_names = (f"tracejit.{number}" for number in count())
-_dropped: deque[tuple[_Session, list[Any]]] = deque()  # what libraries that are gone have loaded
-_MANY_DROPPED = 64  # so many are unloaded without waiting for the next load, if nobody compiles just then
+_watched: dict[int, _Watch] = {}  # of the libraries that may be unloaded
+_dropped: deque[_Watch] = deque()  # of those that are gone
 
 # Which of LLVM's passes llvmlite can add one by one. Its only GVN is NewGVN, which compiles some loops wrongly (LLVM 22: `23 - (23 - i)`
 # became a phi of two constants). There is no single licm: "O1" contains it, and GVN.
@@ -197,13 +197,20 @@ def _engine() -> _Engine:
         return _start()
 
 
+class _Watch(weakref.ref["Library"]):
+    """Tells when a library is gone. No Python code may run at that moment: in a collection of garbage a Ctrl-C would be lost with it."""
+
+    __slots__ = ("loaded",)
+    loaded: _Loaded
+
+
 class Library:
     """One loaded module. Its code and data live as long as this object.
 
     object: the relocatable object file, for a disk cache; `load_object` takes it back.
     """
 
-    __slots__ = ("__weakref__", "_addresses", "_assembly", "_finalizer", "_loaded", "_passes", "_text", "name", "object")
+    __slots__ = ("__weakref__", "_addresses", "_assembly", "_loaded", "_passes", "_text", "_watch", "name", "object")
 
     def __init__(self, name: str, text: str, passes: str | None, object_code: bytes, addresses: dict[str, int], loaded: _Loaded) -> None:
         self.name = name
@@ -213,12 +220,13 @@ class Library:
         self._addresses = addresses
         self._assembly: str | None = None
         self._loaded = loaded
-        self._finalizer = weakref.finalize(self, _drop, loaded)
-        self._finalizer.atexit = False
+        watch = _Watch(self, _dropped.append)
+        watch.loaded = loaded
+        _watched[id(watch)] = self._watch = watch
 
     def keep(self) -> None:
         """Never unload it: addresses have gone where no reference can follow."""
-        self._finalizer.detach()
+        _watched.pop(id(self._watch), None)
         for tracker in self._loaded[1]:
             tracker.detach()
 
@@ -238,7 +246,7 @@ class Library:
             except RuntimeError as error:
                 raise CompileError(f"The compiled module defines no symbol {symbol!r}.", source=self._text, log=str(error)) from None
             self._addresses[symbol] = int(tracker[symbol])
-            if self._finalizer.alive:
+            if id(self._watch) in _watched:
                 trackers.append(tracker)
             else:
                 tracker.detach()
@@ -543,20 +551,13 @@ def _in_one_segment(object_code: bytes) -> bytes:
 
 
 # -- unloading --------------------------------------------------------------------------------------------------------------------------
-def _drop(loaded: _Loaded) -> None:
-    """A library is gone: unload it when the next one is loaded, or with others where many wait and nobody compiles."""
-    _dropped.append(loaded)
-    if len(_dropped) >= _MANY_DROPPED and lock.acquire(blocking=False):
-        try:
-            _unload_dropped()
-        finally:
-            lock.release()
-
-
 def _unload_dropped() -> None:
-    """Unload what was dropped. The lock is held; a collection of garbage may call this once more in the middle of it."""
+    """Unload what was dropped. The lock is held."""
     while _dropped:
-        session, trackers = _dropped.popleft()
+        watch = _dropped.popleft()
+        if _watched.pop(id(watch), None) is None:
+            continue  # it is kept
+        session, trackers = watch.loaded
         for tracker in trackers:
             tracker.close()
         session.live -= 1
