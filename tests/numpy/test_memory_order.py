@@ -118,12 +118,13 @@ EXPRESSIONS = [
     "np.sum(x, 0)", "x.mean(1)", "x.T.max(axis=2)", "np.std(x, axis=1, keepdims=True)", "np.var(x, (0,))", "np.argmax(x, 1)",
     "np.ptp(x, 0)", "np.nansum(x, axis=1)", "np.nanmax(x, 0)", "np.cumsum(x, 1)", "np.cumprod(x.T, 0)", "np.any(x, 2)",
     "np.count_nonzero(x, axis=0)", "np.pad(x, 1)", "np.pad(x.T, 1, mode='edge')", "np.diff(x, axis=0)", "np.diff(x.T, 2)",
+    "np.diff(x, axis=1, prepend=0)", "np.diff(x, 1, 0, 5.0)",
     "np.roll(x, 1, 0)", "np.concatenate([x, x])", "np.take(x, [0, 1], 1)", "np.repeat(x, 2, 1)", "np.tile(x.T, 2)", "np.roll(x, 1)",
     "np.nan_to_num(x.T)", "np.isclose(x.T, 1)", "np.squeeze(x[:1].T) + 0", "np.hypot(x.T, 1)",
 ]  # fmt: skip
 
 
-NOT_FOLLOWED = ("np.concatenate([x, x])",)
+NOT_FOLLOWED = ("np.concatenate([x, x])", "np.diff(x, axis=1, prepend=0)", "np.diff(x, 1, 0, 5.0)")
 
 
 @pytest.mark.parametrize("how", ORDERS)

@@ -128,3 +128,20 @@ def test_a_copy_is_written_apart_from_its_source():
     x, y = tj.jit(f)(np.zeros(3))
     np.testing.assert_array_equal(x, [0, 0, 0])
     np.testing.assert_array_equal(y, [7, 0, 0])
+
+
+def test_a_number_spread_is_one_element_many_times():
+    """What is made of it by `ravel` is a copy, as of any array whose elements are one."""
+
+    def f(x):
+        t = np.broadcast_arrays(x, x[0])[1]
+        r = t.ravel()
+        r[-1:] -= 6
+        u = np.broadcast_to(x[1], (2, 3))
+        v = u.T.ravel()
+        v[0] = 9
+        return t, r, u, v
+
+    x = np.arange(1.0, 7.0)
+    for want, got in zip(f(x), tj.jit(f)(x), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -60,9 +60,17 @@ def diff(a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike
 
 
 def _layout_of_differences(
-    arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, n: ArrayLike = 1, *operands: ArrayLike, **options: Any
+    arrays: Sequence[ArrayLike],
+    result: Tracer,
+    a: ArrayLike,
+    n: ArrayLike = 1,
+    axis: AxisLike = -1,
+    *ends: ArrayLike,
+    **named_ends: ArrayLike,
 ) -> Layout:
-    return in_order_of_operands(arrays, result) if len(arrays) == 1 else UNKNOWN
+    if result.ndim > 1 and any(e is not None and e is not np._NoValue for e in (*ends, *named_ends.values())):  # pyright: ignore[reportPrivateUsage]
+        return UNKNOWN
+    return in_order_of_operands(arrays, result)
 
 
 def _end(value: ArrayLike, x: ArrayLike, k: int) -> Result:

@@ -241,7 +241,14 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Res
         return as_rank_0_array(x)
     if isinstance(x, Tracer) and not x.is_scalar and same_shape(have, want):  # no more elements, but for reading
         return Tracer(x.interpreter, x.value, x.aval, root=x, index=_Spread(want))
-    return view(x, _Spread(want))
+    return _spread(x, want)
+
+
+def _spread(x: ArrayLike, shape: Shape) -> Result:
+    if isinstance(x, Tracer) and x.is_scalar and shape:  # of the array that NumPy makes of the number, whose one element all are
+        number, x = x, Tracer(x.interpreter, x.value, x.aval)
+        x.is_array = not number.shape
+    return view(x, _Spread(shape))
 
 
 def for_reading(x: ArrayLike, name: str) -> Result:
@@ -270,7 +277,7 @@ def broadcast_arrays(*args: ArrayLike, subok: bool = False) -> tuple[Result, ...
     if not xs:
         return ()
     want = broadcast_shapes(*[aval(x).shape for x in xs])
-    return tuple([view(x, _Spread(want)) for x in xs])
+    return tuple([_spread(x, want) for x in xs])
 
 
 # -- order of axes ----------------------------------------------------------------------------------------------------------------------
