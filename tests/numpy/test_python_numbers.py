@@ -499,3 +499,67 @@ def test_the_one_quotient_that_outgrows_64_bits():
                     tj.jit(function)(a, b)
             else:
                 assert tj.jit(function)(a, b) == expected
+
+
+EXTENTS_AND_NUMBERS = [
+    "k + n", "n - k", "k * n", "k / n", "n / k", "k // n", "n % k", "divmod(n, k)", "k ** n", "n ** k", "k < n", "n >= k", "n == k",
+    "n != k", "-n + k", "abs(n - k)", "(k + n) * .5", "k * .5 * n", "x * (k * n)", "x / (n + k)", "x.sum() / (n + k)",
+    "np.where(x > 0, x, k + n)", "np.clip(x, 0, k + n)", "np.multiply(n, k)", "np.full(3, k * n)", "np.array([k, n])",
+    "x.mean(0) * (n / k)",
+    "sum([n, k]) * x", "k * n * n", "(n * k) // 2 + x", "math.prod([n, k]) * x", "(k > 1) * n * x", "float(k) * n * x",
+    "round(k / n, 1) * x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [2, 3.5, True])
+@pytest.mark.parametrize("expression", EXTENTS_AND_NUMBERS)
+def test_numbers_computed_from_extents_and_numbers_are_pythons(expression: str, k: Any):
+    f = eval(f"lambda x, k: (lambda n: {expression})(x.shape[0])", {"np": np, "math": math})
+    for dtype in (np.float32, np.int8):
+        jitted = tj.jit(f)
+        for size in (4, 6, 5):
+            x = np.ones(size, dtype)
+            want, got = f(x, k), jitted(x, k)
+            assert type(got) is type(want)
+            assert getattr(got, "dtype", None) == getattr(want, "dtype", None)
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[:1] * (x.size * (x.size + 1) / ((x.size - 1) * (x.size - 2) * (x.size - 3))),
+        lambda x: x * (x.shape[0] * 10**19),
+        lambda x: x[:1] + (x.size * 2**50 + 2**63),
+        lambda x: x[:1] * (x.size * (x.size - 1) / 2),
+        lambda x: x.reshape(1, 1, -1).sum() / x.size**3,
+    ],
+)
+def test_numbers_computed_from_extents_do_not_wrap(f: Any):
+    jitted = tj.jit(f)
+    for size in (10, 3_000_000, 7):
+        np.testing.assert_allclose(jitted(np.ones(size)), f(np.ones(size)), rtol=1e-9)
+
+
+def test_extents_among_what_numpy_asks_of_numbers():
+    f = tj.jit(lambda x: (x * 2).astype(np.result_type(x, x.shape[0])) * int(np.isscalar(x.shape[0])))
+    for size in (4, 6, 5):
+        got = f(np.ones(size, np.float32))
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, np.full(size, 2))
+
+
+@pytest.mark.parametrize("k", [2.5, 3, True, np.float32(2), np.int8(3)])
+@pytest.mark.parametrize("function", [np.real, np.imag, np.isreal, np.iscomplex, np.isrealobj])
+def test_parts_of_numbers(function: Any, k: Any):
+    got, want = tj.jit(lambda k: function(k))(k), function(k)
+    assert type(got) is type(want)
+    assert got == want
+
+
+@pytest.mark.parametrize("k", [3, True, 3.0, np.int8(3), np.int64(3)])
+@pytest.mark.parametrize("e", [np.array([0, 1], "i4"), np.array([2], "u1"), np.array([True]), 2, np.int64(2)])
+def test_the_dtype_of_ldexp(k: Any, e: Any):
+    got, want = tj.jit(lambda k, e: np.ldexp(k, e))(k, e), np.ldexp(k, e)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)

@@ -13,7 +13,7 @@ import unittest.mock
 import warnings
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -1135,3 +1135,83 @@ def test_what_a_class_holds_is_what_it_holds():
     tj.jit(kept)(X)
     assert keep == {"k": 5.0, "l": [1, 2]}
     assert type(keep["k"]) is float
+
+
+# -- which arrays are one ------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_double_buffers(first):
+    class Sim:
+        def __init__(self):
+            self.a, self.b = np.ones(3), np.zeros(3)
+            self.now = getattr(self, first)
+
+        def step(self, x):
+            other = self.b if self.now is self.a else self.a
+            return x + self.now - other
+
+    sim = Sim()
+    f = tj.jit(lambda x: sim.step(x))
+    for name in "ababba":
+        sim.now = getattr(sim, name)
+        np.testing.assert_array_equal(f(np.zeros(3)), sim.step(np.zeros(3)))
+    assert f.compilations <= 6
+
+
+def test_arrays_told_apart_by_identity():
+    kept = [np.ones(3) * k for k in range(3)]
+
+    def f(x):
+        return x + sum({id(w): w for w in kept}.values())
+
+    jitted = tj.jit(f)
+    for new in (kept[1], kept[0], np.full(3, 7.0), kept[2], np.full(3, 9.0)):
+        kept[1] = new
+        np.testing.assert_array_equal(jitted(np.zeros(3)), f(np.zeros(3)))
+
+
+def test_arrays_that_come_to_share_memory():
+    class Holder:
+        pass
+
+    held, whole = Holder(), np.arange(3.0)
+
+    def f(x):
+        return x + held.a + whole + (1 if np.may_share_memory(held.a, whole) else 0)
+
+    jitted = tj.jit(f)
+    for new in (np.arange(3.0), whole[:], np.arange(3.0), whole, whole[::-1]):
+        held.a = new
+        np.testing.assert_array_equal(jitted(np.zeros(3)), f(np.zeros(3)))
+
+
+def test_arrays_replaced_at_each_call_do_not_compile_again():
+    class Model:
+        pass
+
+    model = Model()
+    model.weights = [np.full(3, float(k)) for k in range(10)]
+    f = tj.jit(lambda x: x + sum(model.weights))
+    for _ in range(20):
+        model.weights[:] = [w + 1 for w in model.weights]
+        np.testing.assert_allclose(f(np.zeros(3)), sum(model.weights))
+    assert f.compilations == 1
+
+
+@dataclass(unsafe_hash=True)
+class Layer:
+    name: str
+    w: Any = field(compare=False)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_that_come_to_hold_the_same(seed):
+    """As arguments, with an `__eq__` and a `__hash__` of their own that leave out what changes."""
+    rng = np.random.default_rng(seed)
+    values = [1.0, 2.0, 3, np.ones(3), np.full(3, 2.0), np.ones(3)]
+    layers = [Layer("dense", values[n % len(values)]) for n in range(4)]
+    f = tj.jit(lambda o, x: x * o.w)
+    for _ in range(30):
+        layer = layers[rng.integers(len(layers))]
+        if rng.random() < 0.5:
+            layer.w = values[rng.integers(len(values))]
+        np.testing.assert_array_equal(f(layer, np.arange(3.0)), np.arange(3.0) * layer.w)

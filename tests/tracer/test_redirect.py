@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 import types
+import typing
 from collections.abc import Sequence
 from functools import partial
 from math import *  # noqa: F403 -- a star import is what is tested
@@ -731,13 +732,23 @@ def test_globals_seen_as_a_dict():
         assert set(space.keys()) >= {"np", "X"}
         assert isinstance(space.copy(), dict)
         assert "globals of" in repr(space)
-        with pytest.raises(UnsupportedError, match="changes global names"):
-            space["new"] = 1
-        with pytest.raises(UnsupportedError, match="changes global names"):
-            exec("new = 1", globals())
         return x + globals()["ones"](4)
 
     np.testing.assert_array_equal(tj.jit(f)(X), X + 1)
+
+
+def test_globals_seen_as_a_dict_are_not_changed():
+    def stores(x):
+        globals()["new"] = 1
+        return x
+
+    def executes(x):
+        exec("new = 1", globals())
+        return x
+
+    for f in (stores, executes):
+        with pytest.raises(UnsupportedError, match="changes global names"):
+            tj.jit(f)(X)
 
 
 def test_outside_of_a_trace_a_clone_does_what_its_function_does():
@@ -1000,3 +1011,44 @@ def test_a_traced_value_is_of_the_class_that_it_stands_for(x: Any):
 @pytest.mark.parametrize("x", [2.5, 3, np.float32(2), np.ones(2), np.array(1.0)])
 def test_hasattr_says_what_is_true_of_what_it_stands_for(x: Any, name: str):
     assert tj.jit(lambda x: hasattr(x, name))(x) == hasattr(x, name)
+
+
+# -- packages that ask for arrays ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["chebyshev.chebval", "polynomial.polyval", "legendre.legval", "hermite.hermval", "laguerre.lagval"])
+def test_polynomials_of_two_dimensions_of_coefficients(name):
+    module, _, function = name.partition(".")
+    f = getattr(getattr(np.polynomial, module), function)
+    c = np.arange(6.0).reshape(3, 2)
+    for x in (np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0]), np.ones((2, 2))):
+        np.testing.assert_allclose(tj.jit(lambda x: f(x, c))(x), f(x, c))
+
+
+@pytest.mark.parametrize("roots", [2, [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]])
+def test_polynomials_by_their_roots(roots):
+    f = np.polynomial.polynomial.polyvalfromroots
+    np.testing.assert_allclose(tj.jit(lambda x: f(x, roots))(np.arange(3.0)), f(np.arange(3.0), roots))
+
+
+@typing.runtime_checkable
+class HasShape(typing.Protocol):
+    shape: tuple[int, ...]
+
+
+def test_classes_that_ask_for_arrays():
+    attrs = pytest.importorskip("attrs")
+
+    @attrs.define
+    class Point:
+        a: Any = attrs.field(validator=attrs.validators.instance_of((np.ndarray, float)))
+
+    np.testing.assert_array_equal(tj.jit(lambda x: Point(x).a * 2)(np.ones(3)), [2, 2, 2])
+    f = tj.jit(lambda x: (isinstance(x, HasShape), isinstance(x[0], HasShape), isinstance(2, HasShape)))
+    assert f(np.ones(3)) == (True, True, False)
+
+
+def test_running_extrema_of_masks():
+    m = np.array([False, True, False])
+    for f in (np.maximum.accumulate, np.minimum.accumulate):
+        got = tj.jit(lambda m, f=f: f(m))(m)
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, f(m))

@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical
-from tracejit.support.errors import DtypeError, UnsupportedError, WriteError
+from tracejit.support.errors import DtypeError, UnsupportedError, WriteError, pass_over
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, map_tree
 from tracejit.tracer.interpreter import EAGER_ARRAYS, current_interpreter, eager, use_interpreter
@@ -252,7 +252,8 @@ def _owned(x: Any, foreign: Sequence[np.ndarray[Any, Any]]) -> Any:
     """x as an Array, copied if it shares memory with one of `foreign`; untouched if there are no kernels for its dtype."""
     try:
         canonical(x.dtype)
-    except DtypeError:
+    except DtypeError as error:
+        pass_over(error)
         return x
     shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, a) for a in foreign)
     return adopt(np.array(x) if shared or not x.flags.aligned else x)

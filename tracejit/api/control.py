@@ -9,20 +9,22 @@ import builtins
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
+from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import Dim, Extent, ShapedArray
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
 from tracejit.primitives.elementwise import Add, Lt
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
-from tracejit.tracer.bytecode import carried_names, iterates_directly, yields_within
+from tracejit.tracer.bytecode import carried_names, iterates_directly, target_of, yields_within
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
@@ -538,38 +540,30 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         )
     before = dict(frame.f_locals)
     held = PythonState(before.values())
-    inner = StageInterpreter(current)
-    inner.name = "range"
-    inner.certain = _is_positive(count)
-    index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
-    inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
-    try:
-        with use_interpreter(inner):
-            number = index if count is None or (step == 1 and isinstance(start, int) and start == 0) else index * step + start
-            yield number
-    except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
-        program.refused = TracerError(
-            "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; "
-            "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
-            location=user_location(),
-        )
-        raise
-    finally:
-        inner.alive = False
-    program.refused = program.refused or inner.refused
-    after = {name: new for name, new in frame.f_locals.items() if name in before and new is not before[name] and new is not number}
-    for name, new in after.items():
-        old = before[name]
-        if isinstance(old, Tracer) and not old.interpreter.alive:
-            continue  # what an earlier loop left, which cannot be read any more
-        if (isinstance(new, Tracer) and new.interpreter is inner) or name in carried_names(frame.f_code, frame.f_lasti):
-            raise TracerError(
-                f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
-                f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
-                location=user_location(),
-            )
-    advice = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the values as its state, or Python's range"
-    held.check("the loop over tj.range", advice)
+    first: StageInterpreter | None = None
+    while True:
+        inner = StageInterpreter(current)
+        inner.name = "range"
+        inner.certain = _is_positive(count)
+        index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
+        inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
+        try:
+            with use_interpreter(inner):
+                yield index if count is None or (step == 1 and isinstance(start, int) and start == 0) else index * step + start
+            filled = first is None and (_varies(inner, held.filled()) or _asks_for_names(frame.f_code))
+        except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
+            program.refused = _left_early() if first is None else _filled_a_cache()
+            raise
+        finally:
+            inner.alive = False
+        program.refused = program.refused or inner.refused
+        _check_names(frame, before, inner)
+        held.check("the loop over tj.range", _INSTEAD)
+        if not filled:
+            break
+        first = inner  # what it put somewhere is there in the next iteration: that is traced as well
+    if first is not None and not _same_program(first, inner):
+        raise _filled_a_cache()
     cells = [c for c, _ in inner.cells.values()]
     # What was read of a cell before its first change is the carry of the iteration before.
     seen = [inner.captured_cells.get(id(c)) for c in cells]
@@ -586,6 +580,80 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         results = bind(Loop(jaxpr, count, len(keep), len(cells)), *captured, *cells)
     for cell, new in zip(cells, results, strict=True):
         cell.assign(new)
+
+
+_INSTEAD = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the values as its state, or Python's range"
+
+
+def _left_early() -> TracerError:
+    return TracerError(
+        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; "
+        "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
+        location=user_location(),
+    )
+
+
+def _filled_a_cache() -> TracerError:
+    return TracerError(
+        "the first iteration of the loop over tj.range leaves a value that depends on the iteration where the next one finds it (a cache, "
+        f"a new key or attribute); {_INSTEAD}",
+        location=user_location(),
+    )
+
+
+def _check_names(frame: FrameType, before: dict[str, Any], inner: StageInterpreter) -> None:
+    """Raises TracerError if the body of a loop has bound a variable anew that the next iteration would read."""
+    names = frame.f_locals
+    for name in names.keys() & before.keys() - {target_of(frame.f_code, frame.f_lasti)}:
+        old, new = before[name], names[name]
+        if new is old or (isinstance(old, Tracer) and not old.interpreter.alive):
+            continue  # the latter is what an earlier loop left, which cannot be read any more
+        if (isinstance(new, Tracer) and new.interpreter is inner) or name in carried_names(frame.f_code, frame.f_lasti):
+            raise TracerError(
+                f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
+                f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
+                location=user_location(),
+            )
+
+
+def _varies(inner: StageInterpreter, values: Iterable[Tracer]) -> bool:
+    """Whether one of the values that the body of a loop has put somewhere is another one in each iteration."""
+    put = list(values)
+    if not all(x.interpreter.alive for x in put):
+        return True  # of a loop within this one
+    own = [x for x in put if x.interpreter is inner]
+    if not own:
+        return False
+    varying: set[Any] = {inner.inputs[0]}
+    varying.update(known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None)
+    for equation in inner.equations:
+        if not varying.isdisjoint(x for x in equation.inputs if isinstance(x, Var)):
+            varying.update(equation.outputs)
+    return any(isinstance(atom := inner.atom(x), Var) and atom in varying for x in own)
+
+
+def _same_program(one: StageInterpreter, two: StageInterpreter) -> bool:
+    """Whether two traces of a body have recorded the same."""
+    if len(one.constants) != len(two.constants) or [id(c) for c, _ in one.cells.values()] != [id(c) for c, _ in two.cells.values()]:
+        return False
+    for a, b, where, there in zip(one.constants, two.constants, one.captured, two.captured, strict=True):
+        arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
+        if where != there and not (arrays and a.tobytes() == b.tobytes()):
+            return False
+
+    def text(trace: StageInterpreter) -> str:
+        inputs = [*trace.captured.values(), *trace.inputs]
+        return print_jaxpr(Jaxpr(tuple(dict.fromkeys(inputs)), tuple(trace.equations), tuple([v for _, v in trace.cells.values()])))
+
+    return text(one) == text(two)
+
+
+def _asks_for_names(code: CodeType) -> bool:
+    """Whether code can tell that a variable has no value yet, as in the first iteration of a loop that binds it."""
+    return not _TELLING_NAMES.isdisjoint(code.co_names)
+
+
+_TELLING_NAMES = frozenset({"NameError", "UnboundLocalError", "locals", "vars", "dir"})
 
 
 def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:

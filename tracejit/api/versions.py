@@ -16,7 +16,7 @@ from tracejit.api.tracing import trace_call
 from tracejit.ir.types import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
-from tracejit.support.nodes import define, evolve, field, frozen
+from tracejit.support.nodes import define, evolve, field
 from tracejit.support.source import Location
 from tracejit.support.tree import TreeDef
 from tracejit.tracer.captured import Dependencies
@@ -33,9 +33,12 @@ _MANY_OUTDATED = 8
 """After how many recompilations because of rebound names a warning says which."""
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Version:
-    """One compiled version: the signature it serves, its stages, how results are assembled."""
+    """One compiled version: the signature it serves, its stages, how results are assembled.
+
+    dependencies: what it depends on, brought up to date where arrays took the place of others.
+    """
 
     signature: CallSignature
     lowered: Lowered
@@ -143,7 +146,7 @@ class Versions:
             return None
         version.run.follow(renewed)
         if renewed is not version.dependencies:
-            version = self.versions[version.signature] = evolve(version, dependencies=renewed)
+            version.dependencies = renewed
         return version
 
     def _symbolic(self, signature: CallSignature) -> Version | None:
@@ -185,6 +188,8 @@ class Versions:
         version = Version(wanted, made.lowered, made.staged, made.out_tree, made.out_leaves, static, run, dependencies, reason)
         while len(self.versions) >= max(1, config.cache_size):
             self._forget(next(iter(self.versions)))
+        for known in [s for s in self.versions if s == wanted]:  # arguments that hold the same by now as those of an older version
+            self._forget(known)
         self.versions[wanted] = version
         self.last[pattern] = wanted
         self.compilations += 1
@@ -211,7 +216,7 @@ class Versions:
 
         pattern = pattern_of(signature)
         known = list(self.versions.items())
-        place = next(n for n, (s, _) in enumerate(known) if s is signature)
+        place = next((n for n, (s, _) in enumerate(known) if s is signature), len(known))
         later = [s for s, _ in known[place + 1 :] if pattern_of(s) == pattern and distance(signature, s) is not None]
         gone = {id(s) for s in (signature, *later)}
         for s, version in known:
@@ -219,5 +224,10 @@ class Versions:
                 version.run.remove()
                 if self.last.get(pattern) is s:
                     del self.last[pattern]
-        # A new dict, because an object among the arguments may have another hash by now.
-        self.versions = {s: version for s, version in known if id(s) not in gone}
+        # A new dict, because an object among the arguments may have another hash by now, or be equal to another one.
+        self.versions = {}
+        for s, version in known:
+            if id(s) not in gone and s in self.versions:
+                version.run.remove()
+            elif id(s) not in gone:
+                self.versions[s] = version

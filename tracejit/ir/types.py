@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +25,7 @@ __all__ = [
     "affine",
     "aval_of",
     "evaluate",
+    "fits_in_64_bits",
     "is_empty",
     "is_one",
     "prod",
@@ -276,6 +278,35 @@ Shape: TypeAlias = tuple[Extent, ...]
 
 def _is_extent(x: object) -> bool:
     return isinstance(x, (int, np.integer, Dim))
+
+
+USUAL = 2**31
+"""Below this an extent is taken to be, for numbers computed from extents."""
+_MOST_ELEMENTS = 2**47
+
+
+def fits_in_64_bits(x: Dim, sizes: Iterable[Extent] = ()) -> bool:
+    """Whether a number computed from extents has at most 64 bits, if each is below `USUAL` and arrays have these sizes.
+
+    >>> n = Dim.symbol("n")
+    >>> fits_in_64_bits(n * (n - 1)), fits_in_64_bits(n * n * n), fits_in_64_bits(n * n * n, [n * n * n])
+    (True, False, True)
+    """
+    known = [Counter(monomial) for size in sizes for monomial, _ in _terms(size)]
+
+    def most(monomial: tuple[Any, ...]) -> int:
+        if any(Counter(monomial) <= size for size in known):
+            return _MOST_ELEMENTS
+        found = 1
+        for atom in monomial:
+            parts = (atom,) if isinstance(atom, str) else atom[1 : 2 if atom[0] != "max" else 3]
+            found *= max(USUAL if isinstance(part, str) else limit(part) for part in parts)
+        return found
+
+    def limit(x: Extent) -> int:
+        return sum(abs(c) * most(monomial) for monomial, c in _terms(x))
+
+    return limit(x) < 2**63
 
 
 def _terms(x: Extent) -> list[tuple[tuple[Any, ...], int]]:

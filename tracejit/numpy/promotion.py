@@ -33,9 +33,7 @@ def as_array(x: ArrayLike) -> Result:
             return OPERATORS.stack([as_array(item) for item in x])
         return np.asarray(x)
     if isinstance(x, Dim):
-        number = OPERATORS.extent(x)
-        number.weaken()  # as an int, which an extent is where it is not symbolic
-        return number
+        return OPERATORS.number_of_extents(x)
     if x is None or isinstance(x, (str, bytes)):
         advice = "; use `x is None`" if x is None else ""
         raise DtypeError(f"{type(x).__name__} is not an array{advice}", location=user_location())

@@ -86,6 +86,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
         raise DtypeError(f"np.ldexp: {aval(n)} is not an exponent", location=user_location())
     x = as_array(x1)
     dtype = u.floating_dtype(aval(x).dtype)
+    if aval(x).weak and aval(x).dtype.kind == "i" and not aval(as_array(x2)).weak and aval(as_array(x2)).dtype.kind in "iu":
+        dtype = np.dtype(np.float16)  # a Python integer fits the first of NumPy's loops
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype
     (x,) = promote(to_dtype(x, dtype), to=wide)
     info = np.finfo(wide)

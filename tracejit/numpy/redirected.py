@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.types import Dim
 from tracejit.numpy import (
     creation,
     differences,
@@ -42,7 +43,7 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
 
 def isscalar(element: ArrayLike) -> bool:
     """Whether something is a number, Python's or NumPy's, and no array."""
-    return element.is_scalar if isinstance(element, Tracer) else np.isscalar(element)
+    return element.is_scalar if isinstance(element, Tracer) else isinstance(element, Dim) or np.isscalar(element)
 
 
 def ndenumerate(arr: ArrayLike) -> Iterator[tuple[tuple[int, ...], Result]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, prod as product_of, same_shape
+from tracejit.ir.types import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
@@ -25,6 +25,7 @@ from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.stage import sizes_of_inputs
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, LEAST_INTO_INTEGERS, METHODS, OUT_CASTING, UFUNCS, dtype_of_sum
 
 __all__ = [
@@ -434,6 +435,8 @@ def _running(name: str) -> Callable[..., Any]:
     def function(a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
         x = as_array(a) if dtype is None else to_dtype(as_array(a), canonical(dtype))
         k = _one_axis(axis, aval(x).ndim)
+        if aval(x).dtype == np.bool_:
+            return to_dtype(p.cumulative(name, to_dtype(x, np.int8), k), np.bool_)
         return p.cumulative(name, x, k)
 
     return function
@@ -442,3 +445,15 @@ def _running(name: str) -> Callable[..., Any]:
 UFUNCS[np.maximum, "accumulate"] = _running("cummax")
 UFUNCS[np.minimum, "accumulate"] = _running("cummin")
 OPERATORS.extent = lambda n: extent_scalar(n, np.dtype(np.int64))
+
+
+def _number_of_extents(n: Dim) -> Result:
+    """What the user's function computes from extents, as the Python integer that it is; one too large for 64 bits becomes a constant."""
+    if not fits_in_64_bits(n, sizes_of_inputs()):
+        raise DimDependent(n.symbols())
+    number = OPERATORS.extent(n)
+    number.weaken()
+    return number
+
+
+OPERATORS.number_of_extents = _number_of_extents

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.types import Dim
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype, wrapped_to_dtype
@@ -18,9 +19,10 @@ from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Layout
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, SPREADING, Tracer, handed_out
+from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, SPREADING, Tracer, handed_out, is_number
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
@@ -278,11 +280,15 @@ def fix(x: ArrayLike, out: ArrayLike = None) -> Result:
 
 def real(val: ArrayLike) -> Result:
     """The real part: arrays here are real."""
+    if type(val) is bool or (isinstance(val, Tracer) and is_number(val) and val.dtype.kind == "b"):
+        return +cast("Any", val)  # as Python's attribute of that name gives it
     return val if _is_number(val) else array_of(val)
 
 
 def imag(val: ArrayLike) -> Result:
     """The imaginary part: zeros of the same dtype, which cannot be written."""
+    if isinstance(val, Tracer) and is_number(val):
+        return 0.0 if val.dtype.kind == "f" else 0
     have = aval(array_of(val))
     if _is_number(val) or (isinstance(val, Tracer) and val.is_scalar):
         return spread(have.dtype.type(0), have.shape)
@@ -309,7 +315,7 @@ def isrealobj(x: ArrayLike) -> bool:
 
 def isreal(x: ArrayLike) -> Result:
     """Whether the imaginary part is 0: True everywhere."""
-    return spread(np.bool_(True), aval(array_of(x)).shape)
+    return True if isinstance(x, Tracer) and is_number(x) else spread(np.bool_(True), aval(array_of(x)).shape)
 
 
 def iscomplex(x: ArrayLike) -> Result:
@@ -454,7 +460,7 @@ def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
     def plain(x: ArrayLike) -> Result:
         if not isinstance(x, Tracer):
-            return x
+            return 0 if isinstance(x, Dim) else x
         return number[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
 
     return np.result_type(*map(plain, arrays_and_dtypes))
@@ -466,7 +472,10 @@ def _can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
 
 def _may_share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
     """Whether two arrays are views of one: which elements they have in common is not looked at."""
-    return _base(a) is _base(b)
+    a, b = _base(a), _base(b)
+    if isinstance(a, CellTracer) and isinstance(b, CellTracer):
+        return np.may_share_memory(a.array, b.array)  # as long as that holds: see `Dependencies.renewed`
+    return a is b
 
 
 def _share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.support.errors import DtypeError
+from tracejit.support.errors import DtypeError, UnsupportedDtype
 
 __all__ = ["SUPPORTED", "canonical", "result_type", "short_name", "weak_kind"]
 
@@ -29,11 +29,11 @@ def canonical(dtype: Any) -> np.dtype[Any]:
     except TypeError as error:
         raise DtypeError(f"{dtype!r} is not a dtype") from error
     if not found.isnative:
-        raise DtypeError(f"dtype {found} is not in native byte order; convert it with x.astype(x.dtype.newbyteorder('='))")
+        raise UnsupportedDtype(f"dtype {found} is not in native byte order; convert it with x.astype(x.dtype.newbyteorder('='))")
     for known in SUPPORTED:
         if found == known:
             return known
-    raise DtypeError(f"dtype {found} is not supported; supported are {', '.join(_SHORT.values())}")
+    raise UnsupportedDtype(f"dtype {found} is not supported; supported are {', '.join(_SHORT.values())}")
 
 
 def short_name(dtype: np.dtype[Any]) -> str:

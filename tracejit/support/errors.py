@@ -5,6 +5,9 @@ Every error may carry the `Location` of the user's line and notes; its text show
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from tracejit.support.source import Location
@@ -14,7 +17,7 @@ __all__ = [
     "LaunchError",
     "LeakedTracerError", "MissingRuleError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
     "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError", "UserError", "VerifyError",
-    "WriteError",
+    "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
 ]  # fmt: skip
 
 
@@ -121,12 +124,53 @@ class ScheduleError(UserError, ValueError):
     """A schedule is not legal for this kernel."""
 
 
+_met: ContextVar[list[TracejitError] | None] = ContextVar("refusals that the trace in progress has met", default=None)
+
+
+@contextmanager
+def refusals() -> Generator[list[TracejitError]]:
+    """What is met inside the block that NumPy would not have raised, whether it is caught there or not."""
+    found: list[TracejitError] = []
+    token = _met.set(found)
+    try:
+        yield found
+    finally:
+        _met.reset(token)
+        for error in found:
+            meet(error)
+
+
+def meet(error: TracejitError) -> None:
+    """NumPy would not raise this: whoever traces is told, should the function that is traced catch it."""
+    found = _met.get()
+    if found is not None:
+        found.append(error)
+
+
+def pass_over(error: TracejitError) -> None:
+    """An error was met on the way to an answer."""
+    found = _met.get()
+    if found is not None and error in found:
+        found.remove(error)
+
+
 class UnsupportedError(TracejitError, NotImplementedError):
     """A known limitation; the text says what is supported."""
+
+    def __init__(self, message: str, *, location: Location | None = None, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(message, location=location, notes=notes)
+        meet(self)
 
 
 class UnsupportedAttribute(UnsupportedError, AttributeError):
     """A traced array lacks a method or property of NumPy's; `hasattr` says so."""
+
+    def __init__(self, message: str, *, location: Location | None = None, notes: tuple[str, ...] = ()) -> None:
+        TracejitError.__init__(self, message, location=location, notes=notes)  # is not met by who only asks
+
+
+class UnsupportedDtype(UnsupportedError, DtypeError):
+    """A dtype of NumPy's that nothing here computes in."""
 
 
 class MissingRuleError(UnsupportedError):

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType
 
-__all__ = ["asks_for_booleans", "carried_names", "instructions", "iterates_directly", "name_of", "yields_within"]
+__all__ = [
+    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "target_of", "yields_within",
+]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
@@ -95,9 +97,41 @@ def carried_names(code: CodeType, place: int) -> set[str]:
     return {name for name, load in first.items() if load}
 
 
+def target_of(code: CodeType, place: int) -> str | None:
+    """The name that the `for` at this offset binds, None if it is no local variable.
+
+    >>> import dis
+    >>> def f(n):
+    ...     for i in range(n):
+    ...         print(i)
+    >>> target_of(f.__code__, next(i.offset for i in dis.get_instructions(f) if i.opname == "FOR_ITER"))
+    'i'
+    """
+    for name, argument, offset in instructions(code):
+        if offset <= place or name == "FOR_ITER":
+            continue
+        if name == "STORE_FAST":
+            return _variables(code)[argument]
+        if name.startswith("STORE_FAST_"):  # two in one instruction since Python 3.13: the first one in the high half
+            return _variables(code)[argument >> 4]
+        return name_of(code, name, argument) if name in ("STORE_DEREF", "STORE_NAME") else None
+    return None
+
+
 def iterates_directly(frame: FrameType) -> bool:
     """Whether a frame asks for an iterator in the head of a `for`, and not in a call of zip or enumerate."""
     return _NAMES[frame.f_code.co_code[frame.f_lasti]] == "GET_ITER"
+
+
+def loads_attribute(code: CodeType, place: int) -> bool:
+    """Whether the instruction at this offset is `x.name`, and not a call of `getattr` or `hasattr`.
+
+    place: of the instruction, or of one of the caches behind it.
+    """
+    raw = code.co_code
+    while place > 0 and not raw[place]:
+        place -= 2
+    return _NAMES[raw[place]] in ("LOAD_ATTR", "LOAD_METHOD")
 
 
 def yields_within(code: CodeType, place: int) -> bool:

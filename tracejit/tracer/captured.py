@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracejit.ir.types import aval_of
-from tracejit.support.errors import DtypeError, UnsupportedError
+from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import user_location, warn_once
 from tracejit.tracer.contents import contents, family, namespace_of, underlying
@@ -300,7 +300,8 @@ class Reads:
         if tracer is None:
             try:
                 tracer = self._tracers[key] = CellTracer(interpreter, array)
-            except DtypeError:
+            except DtypeError as error:
+                pass_over(error)
                 self.frozen[id(array)] = array
                 if array.dtype.hasobject:
                     self.reach(tuple(array.flat), unseen=True)
@@ -403,9 +404,27 @@ class Dependencies:
         for array, form in zip(self.constants, self._forms, strict=True):
             if form is not None and _form(array)[:2] != form[:2]:
                 return None
-        if not self._contents_hold():
+        if not self._contents_hold() or self._sharing(constants) != self._sharing(self.constants):
             return None
         return Dependencies(tuple(reads), tuple(constants), self.frozen_arrays)
+
+    def _sharing(self, constants: Sequence[Any]) -> frozenset[tuple[int, int]]:
+        """Which arrays share memory, were `constants` the captured ones: the function may have asked, by `is` or by writing to one."""
+        arrays = [*constants, *self.frozen_arrays, *[read.value for read in self.reads if read.constant < 0]]
+        spans: list[tuple[int, int, int]] = []
+        for n, x in enumerate(arrays):
+            if type(x) is np.ndarray and x.size:
+                ends = [(size - 1) * step for size, step in zip(x.shape, x.strides, strict=True)]
+                start = x.ctypes.data + sum(e for e in ends if e < 0)
+                spans.append((start, start + sum(map(abs, ends)) + x.itemsize, n))
+        spans.sort()
+        found: set[tuple[int, int]] = set()
+        open_spans: list[tuple[int, int]] = []
+        for start, end, n in spans:
+            open_spans = [(e, m) for e, m in open_spans if e > start]
+            found.update((min(m, n), max(m, n)) for _, m in open_spans)
+            open_spans.append((end, n))
+        return frozenset(found)
 
     def reason(self) -> str:
         """Which place makes the program invalid, in words; empty if it is valid."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from tracejit.ir.types import Extent
+    from tracejit.ir.types import Dim, Extent
     from tracejit.tracer.layout import Layout
 
 __all__ = ["ARITHMETIC", "OPERATORS"]
@@ -44,6 +44,8 @@ class _Operators:
     # -- numbers ----
     extent: Callable[[Extent], Any]
     """An extent as an int64 that the program knows when it runs."""
+    number_of_extents: Callable[[Dim], Any]
+    """A number that the function computes from extents, as a traced Python integer."""
     to_dtype: Callable[[Any, Any], Any]
     """An operand as exactly a dtype."""
     round_decimals: Callable[[Any, int], Any]

@@ -3,16 +3,18 @@
 A body is traced once and stands for every iteration. What it does to arrays is recorded; what it does to Python's own objects (two
 attributes that swap their arrays, a counter, an iterator that moves on) happens while tracing, once, and the next iteration would not see
 it. So all that the body can reach is looked at before and after. What it adds under a new name or key is taken for a cache that it fills,
-unless it is a number or text: that may be counted up.
+unless it is a number or text: that may be counted up. A cache whose values differ from one iteration to the next is one too many: `filled`
+tells what was added.
 """
 
 from __future__ import annotations
 
+import io
 import itertools
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, MethodWrapperType
 from typing import Any
 
@@ -29,8 +31,11 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["PythonState"]
 
 MOST_OBJECTS = 65536  # that are looked at; more are taken as they are
+_FEW_BYTES = 64
 
 _NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice})
+_STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)}
+_CACHED = frozenset({type(cache(len))})
 _CALLS = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
 
 
@@ -42,17 +47,17 @@ class PythonState:
         trace = current_trace()
         self._changes = None if trace is None else trace.changes
         self._outside = None if self._changes is None else self._changes.mark()
-        seen: dict[int, Any] = {}
-        pending = list(roots)
-        while pending and len(seen) < MOST_OBJECTS:
-            item = pending.pop()
-            if type(item) in _NUMBERS or id(item) in seen or isinstance(item, (Tracer, np.ndarray, np.generic)):
-                continue
-            seen[id(item)] = item
-            for holder, items in _holdings(item):
-                if holder is not _through:
-                    self._held.append((item, holder, items))
-                pending += items.values() if isinstance(items, dict) else items
+        for item in _reachable(roots):
+            self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
+
+    def filled(self) -> Iterator[Tracer]:
+        """The traced arrays under names and keys that were not there: what a cache holds now, or what was put somewhere for a moment."""
+        added: list[Any] = []
+        for item, holder, before in self._held:
+            if isinstance(before, dict):
+                now = next((items for again, items in _holdings(item) if again is holder), {})
+                added += [value for key, value in now.items() if key not in before] if isinstance(now, dict) else ()
+        return (x for x in _reachable(added) if isinstance(x, Tracer))
 
     def check(self, what: str, instead: str) -> None:
         """Raises TracerError if anything has changed."""
@@ -66,6 +71,21 @@ class PythonState:
             )
 
 
+def _reachable(roots: Iterable[Any]) -> Iterator[Any]:
+    """The objects that can be reached from some, each once, arrays too; not numbers."""
+    seen: dict[int, Any] = {}
+    pending = list(roots)
+    while pending and len(seen) < MOST_OBJECTS:
+        item = pending.pop()
+        if type(item) in _NUMBERS or id(item) in seen:
+            continue
+        seen[id(item)] = item
+        yield item
+        if not isinstance(item, (Tracer, np.ndarray, np.generic)):
+            for _, items in _holdings(item):
+                pending += items.values() if isinstance(items, dict) else items
+
+
 _Holder = Callable[[Any, Any], "str | None"]  # (object, what it held) -> what has changed, in words
 
 
@@ -77,8 +97,23 @@ def _through(item: Any, before: Any) -> str | None:
 def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
     """For each part of an object that can change: how to find out, and what it holds now."""
     kind: Any = type(item)
+    if isinstance(item, (Tracer, np.generic)):
+        return
+    if isinstance(item, np.ndarray):
+        if type(item) is np.ndarray and item.flags.writeable and not item.dtype.hasobject:
+            yield _changed_array, (_fingerprint(item),)
+        return
     if isinstance(item, (tuple, frozenset)):
         yield _through, tuple(item)  # type: ignore[arg-type]
+    elif isinstance(item, type):
+        if is_users_type(item):
+            yield _changed_class, _of_class(item)
+    elif kind in _STATES:
+        yield _changed_state, _STATES[kind](item)
+    elif (module_of(kind), kind.__name__) == ("random", "Random"):
+        yield _changed_state, item.getstate()
+    elif kind in _CACHED:
+        yield _filled_cache, _of_cached(item)
     elif kind is FunctionType:
         yield from _of_function(item)
     elif kind is CellType:
@@ -95,8 +130,9 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
     else:
         if family(kind) is not None:
             yield (_changed_mapping, _mapping(item)) if is_keyed(kind) else (_changed_sequence, contents(item))
-        if is_users_type(kind):
+        if _has_attributes(kind):
             yield _changed_attributes, _attributes(item)
+            yield _through, (kind,)
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
@@ -105,14 +141,49 @@ def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, An
         yield _through, (*closure, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         yield _changed_function, dict(function.__dict__)
     else:  # one of ours around the user's
-        values = [*(x for c in closure for x in _cell(c)), *(function.__defaults__ or ())]
+        values = [*(x for c in closure for x in _cell(c)), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield _through, tuple([x for x in values if type(x) is FunctionType or isinstance(x, _CALLS) or is_users_type(type(x))])
+
+
+def _has_attributes(kind: type) -> bool:
+    """Whether the attributes of a class's objects are looked at: those of the user's, of exceptions, and of Python's queues and events."""
+    return is_users_type(kind) or issubclass(kind, BaseException) or module_of(kind) in ("queue", "threading")
+
+
+def _of_class(kind: type) -> dict[str, Any]:
+    return {name: x.original if isinstance(x, StandIn) else x for name, x in vars(kind).items()}
+
+
+def _of_cached(function: Any) -> dict[Any, Any]:
+    """What `functools.cache` has made of a function: that, and the arguments and results that it keeps, by identity."""
+    import gc
+
+    parts = gc.get_referents(function)
+    parts += [x for kept in parts if type(kept) is dict for x in kept.values()]
+    return {id(x): x for x in parts if type(x) is not dict}
+
+
+def _filled_cache(item: Any, before: dict[Any, Any]) -> str | None:
+    return None  # `filled` tells
 
 
 def _parts(call: Any) -> tuple[Any, ...]:
     if isinstance(call, partial):
         return (call.func, *call.args, *call.keywords.values())
     return (call.__self__, getattr(call, "__func__", None))
+
+
+def _fingerprint(array: np.ndarray[Any, Any]) -> bytes:
+    """What tells whether the elements of an array, which NumPy itself has made while the function was traced, have changed."""
+    if array.nbytes <= _FEW_BYTES:
+        return array.tobytes()
+    from hashlib import blake2b
+
+    return blake2b(np.ascontiguousarray(array).view(np.uint8).data).digest()
+
+
+def _changed_array(item: np.ndarray[Any, Any], before: tuple[bytes]) -> str | None:
+    return None if _fingerprint(item) == before[0] else f"an array that NumPy has made ({item.dtype}, of shape {item.shape})"
 
 
 def _cell(cell: CellType) -> tuple[Any, ...]:
@@ -149,8 +220,16 @@ def _iterator(item: Any) -> tuple[Any, ...]:
 
 def _changed_key(before: dict[Any, Any], after: dict[Any, Any]) -> Any:
     """A key whose value has changed or that has gone, in a tuple; or a new one that may be a counter's."""
+    before = {key: value for key, value in before.items() if key not in after or not _is_over(value)}
     changed = next(((key,) for key, value in before.items() if key not in after or not same(value, after[key])), None)
     return changed or next(((key,) for key in after if key not in before and may_be_counted(after[key])), None)
+
+
+def _is_over(value: Any) -> bool:
+    """Whether a value is what an earlier loop left, which cannot be read any more."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_over, value))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, Tracer) and not value.interpreter.alive
 
 
 def _changed_attributes(item: Any, before: dict[str, Any]) -> str | None:
@@ -170,6 +249,11 @@ def _was_inherited(item: Any, name: str, value: Any) -> bool:
     return default is not MISSING and not same(default, value)
 
 
+def _changed_class(item: type, before: dict[str, Any]) -> str | None:
+    key = _changed_key(before, _of_class(item))
+    return None if key is None else f"{key[0]!r} of the class {item.__name__}"
+
+
 def _changed_function(item: FunctionType, before: dict[str, Any]) -> str | None:
     key = _changed_key(before, item.__dict__)
     return None if key is None else f"{key[0]!r} of the function {item.__name__}"
@@ -179,6 +263,8 @@ def _changed_mapping(item: Any, before: dict[Any, Any]) -> str | None:
     now = _mapping(item)
     makes_keys = isinstance(item, (defaultdict, Counter))  # whose missing values are read
     key = _changed_key(before, now) or (next(((key,) for key in now if key not in before), None) if makes_keys else None)
+    if key is None and [k for k in before if k in now] != [k for k in now if k in before]:
+        return f"the order of a {type(item).__name__}"
     return None if key is None else f"the value of {key[0]!r:.40} in a {type(item).__name__}"
 
 
@@ -189,6 +275,11 @@ def _changed_sequence(item: Any, before: tuple[Any, ...]) -> str | None:
 
 def _changed_cell(item: CellType, before: tuple[Any, ...]) -> str | None:
     return None if not before or same(before, _cell(item)) else "a variable of an enclosing function"
+
+
+def _changed_state(item: Any, before: tuple[Any, ...]) -> str | None:
+    state = _STATES.get(type(item), type(item).getstate if hasattr(item, "getstate") else tuple)
+    return None if state(item) == before else f"what is in a {type(item).__name__}"
 
 
 def _changed_generator(item: Any, before: tuple[Any, ...]) -> str | None:

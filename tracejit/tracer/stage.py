@@ -10,8 +10,8 @@ import numpy as np
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import DimDependent, ShapedArray, aval_of
-from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError
+from tracejit.ir.types import DimDependent, Extent, ShapedArray, aval_of, prod
+from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError, refusals
 from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once
 from tracejit.tracer.failures import Site
@@ -22,7 +22,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "stage"]
+__all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "sizes_of_inputs", "stage"]
 
 
 class NeedValue(Restart):
@@ -330,6 +330,17 @@ class Staged:
     numbers: frozenset[int] = frozenset()  # the results that are Python numbers
 
 
+def sizes_of_inputs() -> list[Extent]:
+    """How many elements the arrays have that the trace in progress was given, from the innermost trace out."""
+    found: list[Extent] = []
+    interpreter: Interpreter | None = current_interpreter()
+    while interpreter is not None:
+        if isinstance(interpreter, StageInterpreter):
+            found += [prod(var.aval.shape) for var in interpreter.inputs]
+        interpreter = interpreter.parent
+    return found
+
+
 def aval_of_argument(x: Any) -> ShapedArray:
     """The abstract value of a runtime argument: tracer, array or number."""
     return x.aval if hasattr(x, "aval") else aval_of(x)
@@ -406,7 +417,8 @@ def stage(
 def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter) -> list[Any]:
     """The function's results; what was refused on the way is raised now, before values of an abandoned loop are missed."""
     try:
-        results = list(function(*tracers))
+        with refusals() as met:
+            results = list(function(*tracers))
     except LeakedTracerError:
         if interpreter.refused is None:
             raise
@@ -414,6 +426,8 @@ def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], 
     # What a function catches of ours has not happened to NumPy's arrays: the handler would be wrong.
     if interpreter.refused is not None:
         raise interpreter.refused
+    if met:
+        raise met[0]
     return results
 
 

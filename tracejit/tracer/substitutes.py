@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Dim
-from tracejit.support.errors import DtypeError, UnsupportedError
+from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
@@ -136,9 +136,10 @@ def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
             return original(*args, **kwargs)
         try:
             result = handed_out(function, *args, **kwargs)
-        except DtypeError:
+        except DtypeError as error:
             if any(map(_holds_tracer, (*args, *kwargs.values()))):
                 raise
+            pass_over(error)
             return original(*args, **kwargs)  # text, objects, complex numbers: NumPy's own array
         if type(result) in (list, tuple):
             return type(result)(_cell(x, interpreter) for x in result)
@@ -174,7 +175,8 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
         return x
     try:
         aval = aval_of_argument(x)
-    except DtypeError:
+    except DtypeError as error:
+        pass_over(error)
         return x
     if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
         cell = Tracer(interpreter, interpreter.constant(x), aval)
@@ -229,9 +231,18 @@ def _isinstance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar, a traced Python number that number."""
     if not isinstance(x, (Tracer, Dim)):
         return isinstance(x, kinds)
-    if issubclass(type_of(x), kinds):
-        return True
+    try:
+        if issubclass(type_of(x), kinds):
+            return True
+    except TypeError:  # a protocol with data: only an object can be asked
+        return isinstance(_example(x), kinds)
     return any(kind in type(x).__mro__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+
+
+def _example(x: Any) -> Any:
+    """An object of the class that a traced one stands for."""
+    kind = type_of(x)
+    return np.empty((0,) * x.ndim, x.dtype) if kind is np.ndarray else kind(0)
 
 
 def type_of(x: Any) -> type:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import ShapedArray
+from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.errors import (
     ConcretizationError,
     DtypeError,
@@ -23,8 +23,10 @@ from tracejit.support.errors import (
     TracerError,
     UnsupportedAttribute,
     UnsupportedError,
+    meet,
 )
 from tracejit.support.source import Location, user_location
+from tracejit.tracer.bytecode import loads_attribute
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
@@ -172,8 +174,8 @@ class Tracer:
 
     @property  # pyright: ignore[reportIncompatibleMethodOverride]
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
-        """For the function that is traced, as in `case np.ndarray():`, the class of what it stands for."""
-        return OPERATORS.type_of(self) if _is_asked_by_the_user() else Tracer
+        """For all but this package, as in `case np.ndarray():` or an `isinstance` of NumPy's, the class of what it stands for."""
+        return Tracer if _is_asked_by_ourselves() else OPERATORS.type_of(self)
 
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
@@ -204,7 +206,11 @@ class Tracer:
         from tracejit.tracer.advice import for_attribute
 
         what = f"{name}()" if callable(getattr(np.ndarray, name)) else name
-        raise UnsupportedAttribute(f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location())
+        error = UnsupportedAttribute(f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location())
+        frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        if loads_attribute(frame.f_code, frame.f_lasti):
+            meet(error)
+        raise error
 
     @property
     def real(self) -> Any:
@@ -428,6 +434,7 @@ def _refuse_assignment(name: str, instead: str) -> NoReturn:
 
 def _noted(error: ConcretizationError) -> ConcretizationError:
     """An error that NumPy's arrays would not raise: the trace raises it again if the function catches it."""
+    meet(error)
     interpreter = current_interpreter()
     while interpreter is not None:
         if interpreter.keeps_refusals and interpreter.refused is None:
@@ -655,9 +662,13 @@ def _fits_exactly(shape: Sequence[Any], out: Sequence[Any]) -> bool:
     return len(shape) == len(out) and all(m == n for m, n in zip(shape, out, strict=True))
 
 
+_PYTHONS = frozenset({bool, int, float, Dim})
+"""Classes of what is a Python number for the function that is traced."""
+
+
 def _number(result: Any, other: Any) -> Any:
     """The result of Python's operators on Python numbers: a Python number, whose dtype gives way to an array's."""
-    if type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak):
+    if type(other) in _PYTHONS or (isinstance(other, Tracer) and other.aval.weak):
         for x in result if isinstance(result, tuple) else (result,):
             if isinstance(x, Tracer):
                 x.weaken()
@@ -674,9 +685,10 @@ _OF_NUMBERS = frozenset({
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
-def _is_asked_by_the_user() -> bool:
-    """Whether it is a traced function that called the function which calls this: its globals are a namespace, not a dict."""
-    return type(sys._getframe(2).f_globals) is not dict  # pyright: ignore[reportPrivateUsage]
+def _is_asked_by_ourselves() -> bool:
+    """Whether it is a function of this package that called the function which calls this. (The globals of a traced one are no dict.)"""
+    names: Any = sys._getframe(2).f_globals  # pyright: ignore[reportPrivateUsage]
+    return type(names) is dict and str(names.get("__name__")).startswith("tracejit.")
 
 
 def is_number(x: Tracer) -> bool:
@@ -729,6 +741,8 @@ _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 
 def _python_operand(x: Any) -> Any:
     """An operand of Python's arithmetic on Python numbers: True is 1."""
+    if isinstance(x, Dim):
+        return OPERATORS.number_of_extents(x)
     if not isinstance(x, Tracer):
         return int(x) if type(x) is bool else x
     if not x.aval.weak or x.dtype.kind != "b":
@@ -740,7 +754,7 @@ def _python_operand(x: Any) -> Any:
 
 def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: Any) -> Any:
     """An operator on a traced Python number and `other`, which is x or y."""
-    is_number = type(other) in (bool, int, float) or (isinstance(other, Tracer) and other.aval.weak)
+    is_number = type(other) in _PYTHONS or (isinstance(other, Tracer) and other.aval.weak)
     if is_number and name not in _BITWISE:
         x, y = _python_operand(x), _python_operand(y)
         if name in _GROWING:

@@ -15,7 +15,7 @@ from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand as Scalar, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, ShapedArray
-from tracejit.support.errors import Restart, TracejitError
+from tracejit.support.errors import Restart, TracejitError, pass_over
 
 if TYPE_CHECKING:
     from tracejit.ir.primitive import Primitive
@@ -42,7 +42,10 @@ def is_scalar_program(jaxpr: Jaxpr) -> bool:
             return False
         try:
             form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
-        except (TracejitError, Restart):
+        except TracejitError as error:
+            pass_over(error)
+            return False
+        except Restart:
             return False
         if not isinstance(form, Map):
             return False

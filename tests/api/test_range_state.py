@@ -1,0 +1,386 @@
+"""Loops over tj.range whose bodies keep things in Python: names, attributes, dicts, classes, caches. Python's answer, or a refusal."""
+
+import functools
+import io
+import queue
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import TracejitError
+
+
+def previous(x):
+    prev = 0
+    for i in tj.range(len(x)):
+        x[i] += x[prev]
+        prev = i
+    return x
+
+
+def previous_or_none(x):
+    prev = None
+    for i in tj.range(len(x)):
+        if prev is not None:
+            x[i] += x[prev]
+        prev = i
+    return x
+
+
+def two_back(x):
+    low = high = 0
+    for i in tj.range(len(x)):
+        x[i] += x[low]
+        low, high = high, i
+    return x
+
+
+def by_an_inner_loop(x):
+    k = 0
+    for i in tj.range(len(x)):
+        x[i] += x[k]
+        for _ in tj.range(2):
+            k = i
+    return x
+
+
+def class_that_counts(x):
+    class Counted:
+        n = 0
+
+    for i in tj.range(len(x)):
+        Counted.n += 1
+        x[i] += Counted.n
+    return x
+
+
+def class_that_its_objects_count(x):
+    class Counted:
+        n = 0
+
+        def __init__(self):
+            type(self).n += 1
+
+    for i in tj.range(len(x)):
+        Counted()
+        x[i] += Counted.n
+    return x
+
+
+def memo_of_what_changes(x):
+    memo = {}
+    for i in tj.range(len(x)):
+        if "sum" not in memo:
+            memo["sum"] = x.sum()
+        x[i] += memo["sum"]
+    return x
+
+
+def default_that_changes(x):
+    memo: dict[str, Any] = {}
+    for i in tj.range(len(x)):
+        x[i] += memo.setdefault("first", x[0] + 1)
+    return x
+
+
+def cached_function(x):
+    @functools.cache
+    def total(k):
+        return x.sum() * k
+
+    for i in tj.range(len(x)):
+        x[i] += total(1)
+    return x
+
+
+def cached_function_of_limited_size(x):
+    @functools.lru_cache(4)
+    def total(k):
+        return x.sum() * k
+
+    for i in tj.range(len(x)):
+        x[i] += total(1)
+    return x
+
+
+def cached_property(x):
+    class Net:
+        @functools.cached_property
+        def total(self):
+            return x.sum()
+
+    net = Net()
+    for i in tj.range(len(x)):
+        x[i] += net.total
+    return x
+
+
+def new_attribute(x):
+    o = SimpleNamespace()
+    for i in tj.range(len(x)):
+        x[i] += getattr(o, "last", 0)
+        o.last = i
+    return x
+
+
+def name_without_value(x):
+    for i in tj.range(len(x)):
+        try:
+            x[i] += prev
+        except NameError:
+            x[i] += 10
+        prev = 1
+    return x + 0 * prev  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def name_among_locals(x):
+    for i in tj.range(len(x)):
+        x[i] += 1 if "prev" in locals() else 2
+        prev = 3
+    return x + prev  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def window_made_by_numpy(x):
+    w = np.hanning(3)
+    for i in tj.range(len(x)):
+        w += 1
+        x[i] += w[0]
+    return x
+
+
+def window_of_a_lax_loop(x):
+    w = np.hanning(2000)
+
+    def body(i, c):
+        w[:] += 1
+        return c + x[0] + w[0]
+
+    return tj.lax.fori_loop(0, 5, body, 0.0)
+
+
+def least_recently_used(x):
+    kept = {"a": 1, "b": 2}
+    for i in tj.range(len(x)):
+        first = next(iter(kept))
+        x[i] += kept[first]
+        kept[first] = kept.pop(first)
+    return x
+
+
+def text_stream(x):
+    out = io.StringIO()
+    for i in tj.range(len(x)):
+        out.write("a")
+        x[i] += out.tell()
+    return x
+
+
+def random_numbers(x):
+    r = random.Random(3)
+    for i in tj.range(len(x)):
+        x[i] += r.random()
+    return x
+
+
+def queue_of_numbers(x):
+    q: queue.Queue[int] = queue.Queue()
+    for i in tj.range(len(x)):
+        q.put(1)
+        x[i] += q.qsize()
+    return x
+
+
+def attribute_of_an_exception(x):
+    e = ValueError()
+    e.k = 0
+    for i in tj.range(len(x)):
+        e.k += 1
+        x[i] += e.k
+    return x
+
+
+def one_branch(x):
+    log = []
+    r = tj.lax.cond(x.sum() > 0, lambda: (log.append("warm"), 1.0)[1], lambda: 2.0)
+    return r, len(log)
+
+
+def other_variable_in_each_branch(x):
+    side = 0
+
+    def left():
+        nonlocal side
+        side = 1
+        return x * 2
+
+    def right():
+        nonlocal side
+        side = 2
+        return x * 3
+
+    return tj.lax.cond(x.sum() > 0, left, right), side
+
+
+CARRIED = [
+    window_made_by_numpy, window_of_a_lax_loop, least_recently_used, text_stream, random_numbers, queue_of_numbers,
+    attribute_of_an_exception, one_branch, other_variable_in_each_branch, previous, previous_or_none, two_back, by_an_inner_loop,
+    class_that_counts, class_that_its_objects_count, memo_of_what_changes, default_that_changes, cached_function,
+    cached_function_of_limited_size, cached_property, new_attribute, name_without_value, name_among_locals,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", CARRIED, ids=lambda f: f.__name__)
+def test_what_python_would_carry_to_the_next_iteration_is_refused(function):
+    with pytest.raises(TracejitError, match=r"tj\.range|tj\.lax"):
+        tj.jit(function)(np.arange(1.0, 6.0))
+
+
+def scratch(x):
+    o = SimpleNamespace()
+    y = np.zeros(len(x))
+    for i in tj.range(len(x)):
+        o.value = x[i] * 2
+        o.pair = [o.value + 1, i]
+        y[i] = o.value + o.pair[0] * o.pair[1]
+    return y
+
+
+def memo_of_what_stays(x):
+    memo = {}
+    w = x * 3
+    y = np.zeros(len(x))
+    for i in tj.range(len(x)):
+        if "w" not in memo:
+            memo["w"] = np.exp(-w).sum()
+        y[i] = memo["w"] * i
+    return y
+
+
+def cached_function_of_what_stays(x):
+    @functools.cache
+    def total(k):
+        return x.sum() * k
+
+    y = np.zeros(len(x))
+    for i in tj.range(len(x)):
+        y[i] += total(1)
+    return y
+
+
+def scratch_of_nested_loops(x):
+    memo: dict[int, Any] = {}
+    y = np.zeros(len(x))
+    for i in tj.range(len(x)):
+        memo[0] = x[i]
+        for j in tj.range(2):
+            memo[1] = memo[0] * j
+            memo[2] = [memo[1], j]
+            y[i] += memo[1] + memo[2][1]
+    return y
+
+
+def targets_that_had_values(x):
+    y = np.zeros(len(x))
+    i, j = 7, 8
+    for i in tj.range(len(x)):
+        for j in tj.range(3):
+            y[i] += x[j % len(x)] * i
+    for i in tj.range(len(x)):
+        y[i] += 1
+        j = i  # not read before it is bound
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [scratch, memo_of_what_stays, cached_function_of_what_stays, scratch_of_nested_loops, targets_that_had_values],
+    ids=lambda f: f.__name__,
+)
+def test_what_no_iteration_finds_of_the_one_before_may_be_kept_anywhere(function):
+    jitted = tj.jit(function)
+    for n in (5, 1, 3, 2, 5):
+        np.testing.assert_allclose(jitted(np.arange(1.0, n + 1)), function(np.arange(1.0, n + 1)), rtol=1e-14)
+
+
+STATEMENTS = """
+a = i; b = a; a, b = b, i; t = x[i]; x[i] += t; x[i] += a; x[i] += x[a]; y[i] = x[b]; d['k'] = x[i]; d['k'] = i; x[i] += d.get('k', 0)
+d.setdefault('m', x[0] + 1); x[i] += d['m']; x[i] += d.setdefault('m', x[0] + 1); y[i] += d.setdefault('w', w.sum()); o.z = x[i]
+x[i] += getattr(o, 'z', 1); o.n += 1; y[i] += o.n; K.n += 1; y[i] += K.n; x[i] += total(1); y[i] += weight(2); bump(); y[i] += count()
+for j in tj.range(2): a = i; for j in tj.range(2): d['q'] = j + x[i]; y[i] += d['q']; s = [x[i], i]; y[i] += s[0] * s[1]; x[i] *= 0.5
+for j in tj.range(i): y[i] += x[j]; memo[0] = w.sum() + 1; y[i] += memo[0]; l.append(i); y[i] += len(l); x[i] += b
+o.s = w * 2; y[i] += o.s[0]
+"""  # a statement with a loop in it takes the next one into its body half of the time
+
+HEAD = """
+import functools
+from types import SimpleNamespace
+import numpy as np
+import tracejit as tj
+
+def f(x, w):
+    y = np.zeros(len(x))
+    a = b = 0
+    c = 0
+    d, memo, l = {}, {}, []
+    o = SimpleNamespace(n=0)
+    class K:
+        n = 0
+    @functools.cache
+    def total(k):
+        return x.sum() * k
+    @functools.lru_cache(3)
+    def weight(k):
+        return w.sum() * k
+    def bump():
+        nonlocal c
+        c += 1
+    def count():
+        return c
+    for i in tj.range(len(x)):
+"""
+
+
+def program(seed: int) -> str:
+    rng = random.Random(seed)
+    statements = [s.strip() for s in STATEMENTS.replace("\n", ";").split(";") if s.strip()]
+    lines: list[str] = []
+    for _ in range(rng.randint(2, 5)):
+        statement = rng.choice(statements)
+        nested = lines and lines[-1].strip().startswith("for ") and lines[-1].rstrip().endswith(":")
+        if statement.startswith("for ") and not nested and rng.random() < 0.5:
+            head, _, inner = statement.partition(": ")
+            lines += [f"        {head}:", f"            {inner}", f"            {rng.choice([s for s in statements if s[:4] != 'for '])}"]
+        else:
+            lines.append(f"        {statement}")
+    return HEAD + "\n".join(lines) + "\n    return x, y\n"
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_random_bodies(part: int):
+    answered = 0
+    for seed in range(100 * part, 100 * part + 100):
+        text = program(seed)
+        scope: dict[str, Any] = {"__name__": "program"}
+        exec(compile(text, f"<program {seed}>", "exec"), scope)
+        f = scope["f"]
+        jitted = tj.jit(f)
+        for n in (4, 1, 2):
+            x, w = np.arange(1.0, n + 1), np.array([0.25, 0.5])
+            mine = x.copy()
+            try:
+                want: Any = f(x, w)
+            except (KeyError, NameError, AttributeError):
+                break
+            try:
+                got = jitted(mine, w)
+            except (TracejitError, NameError, AttributeError):  # the latter where the body of an inner loop comes before what binds a name
+                break
+            answered += 1
+            for g, v in zip(got, want, strict=True):
+                np.testing.assert_allclose(g, v, rtol=1e-12, err_msg=text)
+            np.testing.assert_allclose(mine, x, rtol=1e-12, err_msg=text)
+    assert answered > 20
