@@ -329,7 +329,8 @@ class FunctionEmitter(Emit):
         if dtype == "i64" and not lanes and name in _OF_INDICES and not self.own:
             depth = self._depth_of(args)
             regs = {
-                key: self.index_op(name, *[a.regs[project(key, axes, a.axes)] for a in args], depth) for key in copies(axes, self.counts)
+                key: self.index_op(name, args[0].regs[project(key, axes, args[0].axes)], args[1].regs[project(key, axes, args[1].axes)], depth)
+                for key in copies(axes, self.counts)
             }
             known = None if axes or not _is_literal(regs[()]) else int(regs[()])
             return Word("i64", axes, regs, depth=depth, known=known)
@@ -602,7 +603,8 @@ class FunctionEmitter(Emit):
         t = f"<{n} x {memory}>"
         symbol = f"@llvm.masked.gather.v{n}{_suffix(memory)}.v{n}p0"
         self.declare(symbol, f"declare {t} {symbol}(<{n} x ptr>, i32, <{n} x i1>, {t})")
-        return self.line(f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {mask or 'splat (i1 true)'}, {t} zeroinitializer)")
+        lanes = mask or "splat (i1 true)"
+        return self.line(f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes}, {t} zeroinitializer)")
 
     def store(self, b: Buffer, index: Sequence[Operand], value: Operand) -> None:
         place = self.place(b, index)

@@ -13,8 +13,8 @@ from tracejit.backends.cpu.codegen.counting import counted_loop
 from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
-from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
+from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
