@@ -141,3 +141,28 @@ def test_counts_that_are_not_known_are_refused():
         tj.jit(lambda x, n: np.roll(x, n))(np.zeros(3), np.array([1]))
     with pytest.raises(UnsupportedError, match="one integer place"):
         tj.jit(lambda x: np.insert(x, [0, 1], 1.0))(np.zeros(3))
+
+
+SUMS_IN_ONE_ARRAY = [
+    lambda x: np.array([x.mean(), x.max(), x.min()]),
+    lambda x: np.array([(x * x).sum(), (x[1:] * x[:-1]).sum()]),
+    lambda x: np.array([(x**2).mean(), (np.diff(x) ** 2).mean()]),
+    lambda x: np.array([x[x > 3].sum(), x[1:].sum()]),
+    lambda x: np.array([(x[: len(x) - k] * x[k:]).sum() / len(x) for k in range(2)]),
+    lambda x: np.array([[x.sum(), x[1:].max()], [x.min(), (x * 2).sum()]]),
+    lambda x: np.concatenate([x.sum(keepdims=True), x[1:].max(keepdims=True), x]),
+    lambda x: np.stack([x.reshape(50, -1).sum(1), x.reshape(50, -1)[:, 1:].sum(1), x.reshape(50, -1).max(1)], axis=1),
+    lambda x: np.stack([x.reshape(50, -1).sum(0), x.reshape(50, -1)[1:].sum(0), x.reshape(50, -1).max(0)]),
+    lambda x: np.array([x.argmax(), x.argmin(), x.size]),
+]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("number", range(len(SUMS_IN_ONE_ARRAY)))
+def test_several_sums_of_long_arrays_in_one_array(number: int, dynamic: Any):
+    """One loop over the sums, each of whose iterations does something else: it is cut apart, and the loops in it are scheduled."""
+    f = SUMS_IN_ONE_ARRAY[number]
+    jitted = tj.jit(f, dynamic_shapes=dynamic) if dynamic else tj.jit(f)
+    for n in (100, 5000, 100_000, 200):
+        x = 5 * np.sin(np.arange(n) * 1.0)
+        np.testing.assert_allclose(jitted(x), f(x), rtol=1e-9, atol=1e-9)

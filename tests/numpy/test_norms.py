@@ -75,3 +75,22 @@ def test_the_greatest_of_no_elements_is_zero():
         x = np.zeros(shape)
         want = np.max(np.abs(x), axis, initial=0.0)  # what NumPy gives from 2.3 on; before, it raises
         np.testing.assert_array_equal(tj.jit(lambda x, axis=axis: np.linalg.norm(x, np.inf, axis=axis))(x), want)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_chains_of_matrices_of_several_dtypes(seed: int):
+    """Each product is made in the dtype of its factors: of two matrices of bools it is one of bools, so the order counts."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    dtypes = rng.choice(["?", "u1", "i4", "u4", "f4", "f8"], n)
+    jitted = tj.jit(lambda *a: np.linalg.multi_dot(a))
+    for _ in range(2):
+        sizes = rng.integers(1, 7, n + 1)
+        xs = [rng.integers(0, 6, (sizes[k], sizes[k + 1])).astype(dtypes[k]) for k in range(n)]
+        if seed % 3 == 0:
+            xs[0] = xs[0][0]
+        if seed % 5 == 0:
+            xs[-1] = xs[-1][:, 0]
+        want, got = np.linalg.multi_dot(xs), jitted(*xs)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want)

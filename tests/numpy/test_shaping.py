@@ -145,3 +145,12 @@ def test_a_number_spread_is_one_element_many_times():
     x = np.arange(1.0, 7.0)
     for want, got in zip(f(x), tj.jit(f)(x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("function", [np.all, np.any, np.sum, np.max, np.mean])
+def test_where_that_does_not_fit_the_array(function: Any):
+    options = {"initial": 0.0} if function is np.max else {}
+    with pytest.raises(ValueError, match="broadcast"):
+        function(np.ones((6, 1, 1)), axis=2, where=np.ones(6, bool), **options)
+    with pytest.raises(ShapeError):
+        tj.jit(lambda x, w: function(x, axis=2, where=w, **options))(np.ones((6, 1, 1)), np.ones(6, bool))

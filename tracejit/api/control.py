@@ -603,9 +603,11 @@ def _filled_a_cache() -> TracerError:
 
 def _check_names(frame: FrameType, before: dict[str, Any], inner: StageInterpreter) -> None:
     """Raises TracerError if the body of a loop has bound a variable anew that the next iteration would read."""
-    names = frame.f_locals
-    for name in names.keys() & before.keys() - {target_of(frame.f_code, frame.f_lasti)}:
-        old, new = before[name], names[name]
+    names, target = frame.f_locals, target_of(frame.f_code, frame.f_lasti)
+    for name, old in before.items():
+        if name not in names or name == target:
+            continue
+        new = names[name]
         if new is old or (isinstance(old, Tracer) and not old.interpreter.alive):
             continue  # the latter is what an earlier loop left, which cannot be read any more
         if (isinstance(new, Tracer) and new.interpreter is inner) or name in carried_names(frame.f_code, frame.f_lasti):

@@ -12,8 +12,8 @@ from typing import Any
 
 from tracejit.autotune.products import product_tile
 from tracejit.ir.conflicts import conflicts
-from tracejit.ir.kernel import Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
-from tracejit.ir.passes.cut import can_cut
+from tracejit.ir.kernel import Block, Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
+from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
@@ -221,16 +221,41 @@ def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
     tile = None if kernel.product is None else product_tile(kernel.product, vector_bits)
     if tile is not None:
         return Schedule((tile,))
-    names = name_loops(kernel.body)
-    out: list[Directive] = []
-    for nest in _nests(kernel.body):
-        if nest.guarded:
-            continue
-        loops, cost = _choose(nest, vector_bits)
-        out += _schedule_nest(nest, loops, cost, names, vector_bits)
+    out = _schedule_nests(kernel.body, name_loops(kernel.body), vector_bits)
     if any(isinstance(s, While) for s in walk(kernel.body)):
         out.append(WhileUnroll(4))
     return Schedule(tuple(out))
+
+
+def _schedule_nests(body: Block, names: dict[Value, str], vector_bits: int) -> list[Directive]:
+    out: list[Directive] = []
+    for nest in _nests(body):
+        if nest.guarded:
+            continue
+        apart = _cut_apart(nest.loop, names)
+        if apart is not None:
+            pieces, known = apart
+            first: dict[Any, Directive] = {}  # pieces may hold copies of one loop, which share its name
+            for d in _schedule_nests(pieces, known, vector_bits):
+                first.setdefault((type(d), getattr(d, "loop", "")), d)
+            out += [Cut(names[nest.loop.index]), *first.values()]
+            continue
+        loops, cost = _choose(nest, vector_bits)
+        out += _schedule_nest(nest, loops, cost, names, vector_bits)
+    return out
+
+
+def _cut_apart(loop: For, names: dict[Value, str]) -> tuple[Block, dict[Value, str]] | None:
+    """The statements that cutting makes of a loop, and the names of the loops in them; None if a loop of that name stays.
+
+    One that writes three sums into an array of three is such a loop: each of its iterations does something else.
+    """
+    if not can_cut(loop):
+        return None
+    known = dict(names)
+    pieces = tuple(cut(loop, known))
+    stays = any(isinstance(s, For) and known[s.index] == names[loop.index] for s in walk(pieces))
+    return None if stays else (pieces, known)
 
 
 def _small_unrolls(nest: _Nest, vectors: Sequence[_Nest], names: dict[Value, str]) -> list[Directive]:
@@ -282,6 +307,7 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
         width = _width(top.body, vector_bits)
         return [Privatize(name, COLUMNS), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, 4)]
     out += [Cut(names[s.index]) for s in walk((top,)) if isinstance(s, For) and can_cut(s)]
+    loops = [v for v in loops if v.loop is top or _cut_apart(v.loop, names) is None]
     out += _small_unrolls(nest, loops, names)
     scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
     recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.numpy import creation, linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
-from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
@@ -137,8 +137,8 @@ def _cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None) -> Result:
-    """The product of a chain of matrices in the cheapest order; a vector may stand at either end."""
-    xs = linear.alike(*arrays)
+    """The product of a chain of matrices in the cheapest order, each in the dtype of its factors; a vector may stand at either end."""
+    xs = [as_array(x) for x in arrays]
     if len(xs) < 2:
         raise reject("np.linalg.multi_dot takes at least two arrays")
     first, last = aval(xs[0]).ndim == 1, aval(xs[-1]).ndim == 1
@@ -149,7 +149,9 @@ def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None) -> Result:
     if any(aval(x).ndim != 2 for x in xs):
         raise reject("np.linalg.multi_dot takes matrices, and vectors at the ends")
     shapes = [aval(x).shape for x in xs]
-    result = _chain(xs, [n for n, _ in shapes] + [shapes[-1][1]]) if all(isinstance(n, int) for s in shapes for n in s) else _from_left(xs)
+    # In which order matters little where all are of one dtype: extents need not be known then.
+    alike = len({aval(x).dtype for x in xs}) == 1 and not all(isinstance(n, int) for s in shapes for n in s)
+    result = _from_left(xs) if alike else _chain(xs, [n for n, _ in shapes] + [shapes[-1][1]])
     have = aval(result).shape
     return p.reshape(result, have[1 if first else 0 : 1 if last else 2])
 
@@ -162,8 +164,11 @@ def _from_left(xs: Sequence[ArrayLike]) -> Result:
 
 
 def _chain(xs: Sequence[ArrayLike], sizes: Sequence[ShapeLike]) -> Result:
-    """The product with the fewest multiplications.   Source: the classic dynamic program over split points."""
+    """The product with the fewest multiplications.   Source: the dynamic program over split points; of equal ones NumPy's choice."""
     n = len(xs)
+    if n == 3:
+        left = sizes[0] * sizes[2] * (sizes[1] + sizes[3]) < sizes[1] * sizes[3] * (sizes[0] + sizes[2])
+        return _from_left(xs) if left else linear.matmul(xs[0], linear.matmul(xs[1], xs[2]))
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
     for span in range(1, n):

@@ -162,7 +162,7 @@ def all(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: An
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
     if mask is not None:
-        x = u.logical_or(x, u.logical_not(mask))
+        x = u.logical_or(x, u.logical_not(broadcast_to(mask, aval(x).shape)))
     return _truth_fold(x, axis, keepdims, p.reduce_min, True)
 
 
@@ -171,7 +171,7 @@ def any(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: An
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
     if mask is not None:
-        x = u.logical_and(x, mask)
+        x = u.logical_and(x, broadcast_to(mask, aval(x).shape))
     return _truth_fold(x, axis, keepdims, p.reduce_max, False)
 
 

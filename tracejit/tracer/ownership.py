@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.support.source import is_internal
 from tracejit.support.weak import WeakMap
 
-__all__ = ["is_users_function", "is_users_module", "is_users_type", "module_of"]
+__all__ = ["is_installed", "is_users_function", "is_users_module", "is_users_type", "module_of"]
 
 
 @cache
@@ -28,7 +28,8 @@ def _installed_roots() -> tuple[str, ...]:
 
 
 @cache
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
+    """Whether a file of Python code is a package's, Python's own or ours."""
     path = file.replace("\\", "/")
     if path.startswith("<frozen") or path == "<__array_function__ internals>" or is_internal(file):
         return True
@@ -44,7 +45,7 @@ def is_users_function(function: FunctionType) -> bool:
     file = function.__code__.co_filename
     if file.startswith("<") and not file.startswith("<frozen"):
         file = function.__globals__.get("__file__") or file
-    return not _is_installed(file)
+    return not is_installed(file)
 
 
 def is_users_module(module: ModuleType) -> bool:
@@ -52,7 +53,7 @@ def is_users_module(module: ModuleType) -> bool:
     held = vars(module)  # a module's own `__getattr__` may fail for names that it does not expect
     file = held.get("__file__")
     if file is not None:
-        return not _is_installed(file)
+        return not is_installed(file)
     spec = held.get("__spec__")
     if spec is not None and spec.origin in ("built-in", "frozen"):
         return False
@@ -61,7 +62,7 @@ def is_users_module(module: ModuleType) -> bool:
 
 def _is_namespace_of_installed(module: ModuleType) -> bool:
     """A namespace package has no file but directories."""
-    return any(_is_installed(str(path) + "/") for path in vars(module).get("__path__", ()))
+    return any(is_installed(str(path) + "/") for path in vars(module).get("__path__", ()))
 
 
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9

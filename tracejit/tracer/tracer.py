@@ -30,6 +30,7 @@ from tracejit.tracer.bytecode import loads_attribute
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+from tracejit.tracer.ownership import is_installed
 
 __all__ = [
     "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OUT_CASTING", "SPREADING", "UFUNCS",
@@ -174,8 +175,8 @@ class Tracer:
 
     @property  # pyright: ignore[reportIncompatibleMethodOverride]
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
-        """For all but this package, as in `case np.ndarray():` or an `isinstance` of NumPy's, the class of what it stands for."""
-        return Tracer if _is_asked_by_ourselves() else OPERATORS.type_of(self)
+        """For the function that is traced, as in `case np.ndarray():`, and for other packages, the class of what it stands for."""
+        return OPERATORS.type_of(self) if _is_asked_by_others() else Tracer
 
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
@@ -685,10 +686,12 @@ _OF_NUMBERS = frozenset({
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
-def _is_asked_by_ourselves() -> bool:
-    """Whether it is a function of this package that called the function which calls this. (The globals of a traced one are no dict.)"""
-    names: Any = sys._getframe(2).f_globals  # pyright: ignore[reportPrivateUsage]
-    return type(names) is dict and str(names.get("__name__")).startswith("tracejit.")
+def _is_asked_by_others() -> bool:
+    """Whether a traced function, whose globals are no dict, or another package's called the function which calls this."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if type(frame.f_globals) is not dict:
+        return True
+    return is_installed(frame.f_code.co_filename) and not str(frame.f_globals.get("__name__")).startswith("tracejit.")
 
 
 def is_number(x: Tracer) -> bool:
