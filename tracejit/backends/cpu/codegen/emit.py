@@ -5,7 +5,8 @@ lane is left; memory access is contiguous, broadcast or gathered by how the inde
 body is written once per statement for all copies.  A `parallel` loop becomes a function of its own that the thread pool calls.
 
 Note [regions]: every loop body and branch is a region with its own cache of broadcast registers, written where the value was defined,
-so that nothing is used where it does not dominate.  LLVM's code generator hoists and strength-reduces what remains.
+so that nothing is used where it does not dominate.  Indices and addresses are computed once, in the outermost region that knows their
+operands (`index_op`, `place`): LLVM's loop strength reduction, which is slow, has nothing left to do and is switched off.
 """
 
 from __future__ import annotations
@@ -327,9 +328,9 @@ class FunctionEmitter(Emit):
                 return affine
         lanes = any(a.lanes or a.stride for a in args)
         if dtype == "i64" and not lanes and name in _OF_INDICES and not self.own:
-            depth = self._depth_of(args)
+            (a, b), depth = args, self._depth_of(args)
             regs = {
-                key: self.index_op(name, args[0].regs[project(key, axes, args[0].axes)], args[1].regs[project(key, axes, args[1].axes)], depth)
+                key: self.index_op(name, a.regs[project(key, axes, a.axes)], b.regs[project(key, axes, b.axes)], depth)
                 for key in copies(axes, self.counts)
             }
             known = None if axes or not _is_literal(regs[()]) else int(regs[()])
