@@ -66,15 +66,16 @@ def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     Raises: NumberOutOfBounds for a Python number that does not fit an integer dtype; for a traced one the program does.
     """
     dtype = canonical(dtype)
+    if isinstance(x, Tracer):
+        if x.aval.weak and dtype.kind in "iu":
+            check_number(x, dtype)
+        elif x.aval.weak and dtype.itemsize < 8 and x.dtype.kind == "i" and not within(x.seen().value_range(), -(2**53), 2**53):
+            x = convert(x, np.float64)  # rounded twice, as a Python integer is
+        return convert(x, dtype)
     if weak_kind(x) is not None:
         return _number(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
         return x if x.dtype == dtype else (convert(x, dtype) if isinstance(x, np.ndarray) and x.ndim else np.asarray(x).astype(dtype)[()])
-    if isinstance(x, Tracer) and x.aval.weak:
-        if dtype.kind in "iu":
-            check_number(x, dtype)
-        elif dtype.itemsize < 8 and x.dtype.kind == "i" and not within(x.seen().value_range(), -(2**53), 2**53):
-            x = convert(x, np.float64)  # rounded twice, as a Python integer is
     return convert(x, dtype)
 
 

@@ -701,6 +701,8 @@ def is_number(x: Tracer) -> bool:
 
 def _is_sequence_operation(x: Tracer, other: Any) -> bool:
     """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers: Python asks `__index__`."""
+    if isinstance(other, Tracer):  # asked first: of one, `isinstance` of anything else asks for its `__class__`
+        return False
     return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
 
 
@@ -744,10 +746,8 @@ _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 
 def _python_operand(x: Any) -> Any:
     """An operand of Python's arithmetic on Python numbers: True is 1."""
-    if isinstance(x, Dim):
-        return OPERATORS.number_of_extents(x)
     if not isinstance(x, Tracer):
-        return int(x) if type(x) is bool else x
+        return OPERATORS.number_of_extents(x) if isinstance(x, Dim) else int(x) if type(x) is bool else x
     if not x.aval.weak or x.dtype.kind != "b":
         return x
     number = OPERATORS.to_dtype(x, np.int64)

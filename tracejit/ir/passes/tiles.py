@@ -32,7 +32,7 @@ ZERO = index_const(0)
 UNKNOWN = 512  # what a symbolic extent is taken for
 STRIP = 16  # rows of the rhs that are packed together
 PACKED = 32768  # elements worth a chunk of packing
-SEPARATE_COST = 40.0  # an epilogue dearer than this (in vector adds) is a loop of its own over a finished tile
+SEPARATE_COST = 15.0  # an epilogue dearer than this (in vector adds) is a loop of its own over a finished tile
 
 
 def ceil_div(a: Extent, b: int) -> Extent:

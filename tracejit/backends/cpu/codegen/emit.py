@@ -5,12 +5,15 @@ lane is left; memory access is contiguous, broadcast or gathered by how the inde
 body is written once per statement for all copies.  A `parallel` loop becomes a function of its own that the thread pool calls.
 
 Note [regions]: every loop body and branch is a region with its own cache of broadcast registers, written where the value was defined,
-so that nothing is used where it does not dominate.  LLVM's code generator hoists and strength-reduces what remains.
+so that nothing is used where it does not dominate.  Indices and addresses are computed once, in the outermost region that knows their
+operands (`index_op`, `place`): LLVM's loop strength reduction, which is slow, has nothing left to do and is switched off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,13 +35,13 @@ from tracejit.ir.kernel import (
     Operand,
     Store,
     Value,
-    index_const,
 )
 from tracejit.ir.math import EXPANSIONS, expand
 from tracejit.ir.scalar import BITS, OPS, poison_byte
 from tracejit.ir.types import Dim, Extent
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
+from tracejit.support.nodes import frozen
 
 __all__ = ["FunctionEmitter", "Module"]
 
@@ -82,7 +85,7 @@ class Module:
 PLAIN_STATE = (
     "axes", "count", "exact", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
 )  # fmt: skip
-TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans")
+TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans", "shifted")
 
 
 class FunctionEmitter(Emit):
@@ -112,6 +115,7 @@ class FunctionEmitter(Emit):
         self.label = "start"
         self.captured: dict[tuple[str, str], str] = {}
         self.polynomials: dict[Dim, str] = {}
+        self.shifted: dict[str, tuple[str, int]] = {}  # a register that is another one plus a constant
         self.exact = True
         self.axes = 0
         self.scan: For | None = None  # the scan loop that is the vector loop being written
@@ -323,6 +327,14 @@ class FunctionEmitter(Emit):
             if affine is not None:
                 return affine
         lanes = any(a.lanes or a.stride for a in args)
+        if dtype == "i64" and not lanes and name in _OF_INDICES and not self.own:
+            (a, b), depth = args, self._depth_of(args)
+            regs = {
+                key: self.index_op(name, a.regs[project(key, axes, a.axes)], b.regs[project(key, axes, b.axes)], depth)
+                for key in copies(axes, self.counts)
+            }
+            known = None if axes or not _is_literal(regs[()]) else int(regs[()])
+            return Word("i64", axes, regs, depth=depth, known=known)
         n = self.width if lanes else 1
         types, known = [a.dtype for a in args], [a.known for a in args]
         regs: dict[Key, str] = {}
@@ -342,19 +354,50 @@ class FunctionEmitter(Emit):
             stride = (a.stride or b.stride) * factor
         else:
             stride = a.stride + b.stride if name == "add" else a.stride - b.stride
+        depth = self._depth_of(args)
         regs = {
-            key: scalar_op(
-                self,
-                name,
-                "i64",
-                [a.regs[project(key, axes, a.axes)], b.regs[project(key, axes, b.axes)]],
-                ["i64", "i64"],
-                1,
-                [a.known, b.known],
-            )
+            key: self.index_op(name, a.regs[project(key, axes, a.axes)], b.regs[project(key, axes, b.axes)], depth)
             for key in copies(axes, self.counts)
         }
-        return Word("i64", axes, regs, False, stride, self.depth())
+        return Word("i64", axes, regs, False, stride, depth)
+
+    def _depth_of(self, args: Sequence[Word]) -> int:
+        """The outermost region where what depends on these words can be computed."""
+        return min(max(a.depth for a in args), self.depth())
+
+    def index_op(self, name: str, x: str, y: str, depth: int) -> str:
+        """An operation on indices of one lane, written once in the region where its operands are known."""
+        a, b = _literal(x), _literal(y)
+        if a is not None and b is not None and (name in ("add", "sub", "mul") or (a >= 0 and b > 0)):
+            found = _FOLDED[name](a, b)
+            if -(2**63) <= found < 2**63:
+                return str(found)
+        if name == "sub" and b is not None:
+            name, b = "add", -b
+        if name == "add":
+            if a is not None:
+                x, a, b = y, b, a
+            if b is not None:
+                base, shift = self.shifted.get(x, (x, 0))
+                return self.plus(base, shift + b, depth)
+            x, y = sorted((x, y))
+        elif name == "mul" and (a in (0, 1) or b in (0, 1)):
+            return "0" if 0 in (a, b) else y if a == 1 else x
+        return self.in_region(
+            depth, (name, x, y), lambda: scalar_op(self, name, "i64", [x, y], ["i64", "i64"], 1, [_literal(x), _literal(y)])
+        )
+
+    def plus(self, base: str, shift: int, depth: int) -> str:
+        """A register plus a constant."""
+        if not shift:
+            return base
+
+        def write() -> str:
+            register = self.line(f"add i64 {base}, {shift}")
+            self.shifted[register] = base, shift
+            return register
+
+        return self.in_region(depth, ("add", base, shift), write)
 
     def _math(self, name: str, args: Sequence[Word]) -> Word:
         dtype = args[-1].dtype
@@ -421,67 +464,104 @@ class FunctionEmitter(Emit):
             self.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             self.put(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {poison_byte(dtype)}, i64 {nbytes}, i1 false)")
 
-    def address(self, b: Buffer, index: Sequence[Operand]) -> tuple[Word, bool]:
-        """(offset, bytes?): where an element lies, in elements for row-major buffers, else in bytes."""
+    def place(self, b: Buffer, index: Sequence[Operand]) -> Place:
+        """Where an element lies.
+
+        The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants come last, where
+        they are part of the instruction that reads or writes.
+        """
         words = [self.word(i) for i in index]
-        _, strides = self.buffer(b)
-        if b.layout == "C":
-            total = Word("i64", (), {(): "0"}, known=0)
-            for n, w in enumerate(words):
-                if n:
-                    total = self._index("mul", total, self.word(index_const(b.shape[n])))
-                total = self._index("add", total, w)
-            return total, False
-        total = Word("i64", (), {(): "0"}, known=0)
         size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
-        for n, (w, s) in enumerate(zip(words, strides, strict=True)):
-            unit = b.layout == "unit" and n == len(words) - 1
-            step = Word("i64", (), {(): str(size)}, known=size) if unit else Word("i64", (), {(): s})
-            total = self._index("add", total, self._index("mul", w, step))
-        return total, True
+        base, steps = self.buffer(b)
+        in_bytes = b.layout != "C"
+        if not in_bytes:
+            steps = self._steps(b)
+        elif b.layout == "unit":
+            steps = [*steps[:-1], str(size)]
+        unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
+        across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not _is_literal(s))]
+        stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)
+        if in_bytes:
+            stride, odd = divmod(stride, size)
+            stride = 0 if odd else stride
+        varying = bool(across) or any(w.stride for w in words)
+        axes = union(words)
+        terms = sorted(zip(words, steps, strict=True), key=lambda t: (not t[0].uniform, t[0].depth))
+        pointers: dict[Key, str] = {}
+        for key in copies(axes, self.counts):
+            row, shift, last, outside, reached = "0", 0, "0", 0, 0
+            lanes: list[str] = []
+            for w, s in terms:
+                at, depth = project(key, axes, w.axes), min(w.depth, self.depth())
+                if varying and stride not in (1, -1) and not w.uniform:
+                    lanes.append(self._scaled(w, at, s))
+                    continue
+                register, known = w.regs[at], _literal(w.regs[at])
+                if known is not None and _is_literal(s):
+                    shift += known * int(s)
+                    continue
+                if _is_literal(s):
+                    register, plus = self.shifted.get(register, (register, 0))
+                    shift += plus * int(s)
+                reached = max(reached, depth)
+                term = self.index_op("mul", register, s, depth)
+                if w.stride:
+                    last = term if last == "0" else self.index_op("add", last, term, reached)
+                else:
+                    row = term if row == "0" else self.index_op("add", row, term, reached)
+                    outside = reached
+            pointer = base if row == "0" else self._at(base, unit, row, outside)
+            pointer = self._at(self._at(pointer, unit, last, reached), unit, str(shift), reached)
+            if lanes:
+                offsets = functools.reduce(lambda a, c: self.line(f"add <{self.width} x i64> {a}, {c}"), lanes)
+                pointer = self.line(f"getelementptr {unit}, ptr {pointer}, <{self.width} x i64> {offsets}")
+            pointers[key] = pointer
+        return Place(axes, pointers, stride, varying)
 
-    def _index(self, name: str, a: Word, b: Word) -> Word:
-        if name == "add":
-            if a.known == 0:
-                return b
-            if b.known == 0:
-                return a
-        elif a.known == 0 or b.known == 0:
-            return Word("i64", (), {(): "0"}, known=0)
-        elif a.known == 1:
-            return b
-        elif b.known == 1:
-            return a
-        return self.apply(name, "i64", [a, b])
+    def _steps(self, b: Buffer) -> list[str]:
+        """By how many elements those of a row-major buffer lie apart along each axis."""
+        steps: list[str] = []
+        step: Extent = 1
+        for n in reversed(b.shape):
+            steps.append(self.polynomial(step) if isinstance(step, Dim) else str(step))
+            step = step * n
+        return steps[::-1]
 
-    def pointer(self, base: str, t: str, offset: str) -> str:
-        return base if offset == "0" else self.line(f"getelementptr {t}, ptr {base}, i64 {offset}")
+    def _scaled(self, w: Word, at: Key, step: str) -> str:
+        """A vector of indices times what elements lie apart along their axis."""
+        n, register = self.width, self.vector(w, at)
+        if step == "1":
+            return register
+        by = self.vector(Word("i64", (), {(): step}, known=_literal(step)), ())
+        return self.line(f"mul <{n} x i64> {register}, {by}")
+
+    def _at(self, base: str, unit: str, offset: str, depth: int) -> str:
+        """The address so many units after another one."""
+        if offset == "0":
+            return base
+        return self.in_region(depth, ("at", unit, base, offset), lambda: self.line(f"getelementptr {unit}, ptr {base}, i64 {offset}"))
 
     def load(self, b: Buffer, index: Sequence[Operand]) -> Word:
-        offset, in_bytes = self.address(b, index)
-        base, _ = self.buffer(b)
+        place = self.place(b, index)
         memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
-        unit = "i8" if in_bytes else memory
         size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
-        step = offset.stride if not in_bytes else (offset.stride // size if offset.stride % size == 0 else 0)
-        varying = offset.lanes or offset.stride
+        varying = place.varying
         guard = self.mask if varying or self._by_copy() else None
-        axes = offset.axes if guard is None else union([offset, guard])
+        axes = place.axes if guard is None else union([place, guard])
         regs: dict[Key, str] = {}
         for key in copies(axes, self.counts):
-            at = project(key, axes, offset.axes)
-            mask = None if guard is None else self._flag(guard, project(key, axes, guard.axes), bool(varying))
+            pointer = place.pointers[project(key, axes, place.axes)]
+            mask = None if guard is None else self._flag(guard, project(key, axes, guard.axes), varying)
             if not varying:
-                pointer = self._where(mask, self.pointer(base, unit, offset.regs[at]))
-                raw = self.line(f"load {memory}, ptr {pointer}, align {size}")
+                raw = self.line(f"load {memory}, ptr {self._where(mask, pointer)}, align {size}")
                 regs[key] = self.line(f"trunc i8 {raw} to i1") if b.dtype == "bool" else raw
                 continue
-            if not offset.lanes and step in (1, -1):
-                raw = self._load_vector(base, unit, memory, offset.regs[at], step, size, mask)
+            if place.step in (1, -1):
+                raw = self._load_vector(pointer, memory, place.step, size, mask)
             else:
-                raw = self._gather(base, unit, memory, self.vector(offset, at), size, mask)
+                raw = self._gather(pointer, memory, size, mask)
             regs[key] = self.line(f"icmp ne <{self.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
-        return Word(b.dtype, axes, regs, bool(varying), depth=self.depth())
+        return Word(b.dtype, axes, regs, varying, depth=self.depth())
 
     def _by_copy(self) -> bool:
         """Whether the mask is a flag for each copy of an unrolled loop, not one for each lane."""
@@ -500,10 +580,9 @@ class FunctionEmitter(Emit):
             self.entry.append(f"  {self.nowhere} = alloca [16 x i8], align 16")
         return self.line(f"select i1 {flag}, ptr {pointer}, ptr {self.nowhere}")
 
-    def _load_vector(self, base: str, unit: str, memory: str, offset: str, step: int, size: int, mask: str | None) -> str:
+    def _load_vector(self, first: str, memory: str, step: int, size: int, mask: str | None) -> str:
         n = self.width
         t = f"<{n} x {memory}>"
-        first = self.pointer(base, unit, offset)
         if step == -1:
             first = self.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
             mask = None if mask is None else self._reverse(mask, "i1")
@@ -520,31 +599,26 @@ class FunctionEmitter(Emit):
         order = ", ".join(f"i32 {n - 1 - k}" for k in range(n))
         return self.line(f"shufflevector <{n} x {memory}> {register}, <{n} x {memory}> poison, <{n} x i32> <{order}>")
 
-    def _gather(self, base: str, unit: str, memory: str, offsets: str, size: int, mask: str | None) -> str:
+    def _gather(self, pointers: str, memory: str, size: int, mask: str | None) -> str:
         n = self.width
         t = f"<{n} x {memory}>"
-        pointers = self.line(f"getelementptr {unit}, ptr {base}, <{n} x i64> {offsets}")
         symbol = f"@llvm.masked.gather.v{n}{_suffix(memory)}.v{n}p0"
         self.declare(symbol, f"declare {t} {symbol}(<{n} x ptr>, i32, <{n} x i1>, {t})")
-        return self.line(
-            f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {mask or 'splat (i1 true)'}, {t} zeroinitializer)"
-        )
+        lanes = mask or "splat (i1 true)"
+        return self.line(f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes}, {t} zeroinitializer)")
 
     def store(self, b: Buffer, index: Sequence[Operand], value: Operand) -> None:
-        offset, in_bytes = self.address(b, index)
+        place = self.place(b, index)
         w = self.word(value)
-        base, _ = self.buffer(b)
         memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
-        unit = "i8" if in_bytes else memory
         size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
-        step = offset.stride if not in_bytes else (offset.stride // size if offset.stride % size == 0 else 0)
-        varying = bool(offset.lanes or offset.stride)
+        varying = place.varying
         if not varying and (w.lanes or w.stride):
             raise InternalError("lanes store to one place")
-        axes = union([offset, w, *([self.mask] if self.mask is not None else [])])
+        axes = union([place, w, *([self.mask] if self.mask is not None else [])])
         n = self.width
         for key in copies(axes, self.counts):
-            at, of = project(key, axes, offset.axes), project(key, axes, w.axes)
+            pointer, of = place.pointers[project(key, axes, place.axes)], project(key, axes, w.axes)
             mask = None if self.mask is None else self._flag(self.mask, project(key, axes, self.mask.axes), varying)
             if not varying:
                 register = w.regs[of]
@@ -552,24 +626,21 @@ class FunctionEmitter(Emit):
                     register = self.line(f"zext i1 {register} to i8")
                 if mask is not None and not self._by_copy():
                     raise InternalError("a masked store to one place")
-                pointer = self._where(mask, self.pointer(base, unit, offset.regs[at]))
-                self.put(f"store {memory} {register}, ptr {pointer}, align {size}")
+                self.put(f"store {memory} {register}, ptr {self._where(mask, pointer)}, align {size}")
                 continue
             register = self.vector(w, of)
             if b.dtype == "bool":
                 register = self.line(f"zext <{n} x i1> {register} to <{n} x i8>")
-            if not offset.lanes and step in (1, -1):
-                self._store_vector(base, unit, memory, offset.regs[at], step, size, register, mask)
+            if place.step in (1, -1):
+                self._store_vector(pointer, memory, place.step, size, register, mask)
             else:
-                pointers = self.line(f"getelementptr {unit}, ptr {base}, <{n} x i64> {self.vector(offset, at)}")
                 symbol = f"@llvm.masked.scatter.v{n}{_suffix(memory)}.v{n}p0"
                 self.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, <{n} x ptr>, i32, <{n} x i1>)")
                 lanes = mask or "splat (i1 true)"
-                self.put(f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes})")
+                self.put(f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointer}, i32 {size}, <{n} x i1> {lanes})")
 
-    def _store_vector(self, base: str, unit: str, memory: str, offset: str, step: int, size: int, register: str, mask: str | None) -> None:
+    def _store_vector(self, first: str, memory: str, step: int, size: int, register: str, mask: str | None) -> None:
         n = self.width
-        first = self.pointer(base, unit, offset)
         if step == -1:
             first = self.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
             register = self._reverse(register, memory)
@@ -594,6 +665,34 @@ class FunctionEmitter(Emit):
             start += [f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start", "refused:", list(self.exit), f"  {refusal}"]
         body = _flatten([self.entry, start, "start:", self.lines, self.exit, f"  {result}"])
         self.module.functions.append(f"define {signature} {attributes()} {{\nentry:\n" + "\n".join(body) + "\n}")
+
+
+@frozen(eq=False)
+class Place:
+    """Where an element lies: a pointer for each copy of `axes`, or a vector of pointers.
+
+    step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first lane.
+    """
+
+    axes: Key
+    pointers: dict[Key, str]
+    step: int
+    varying: bool
+
+
+_OF_INDICES = frozenset({"add", "sub", "mul", "idiv", "irem"})
+_FOLDED: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "idiv": operator.floordiv, "irem": operator.mod,
+}  # fmt: skip
+
+
+def _literal(register: str) -> int | None:
+    """The number that stands in the place of a register, if one does."""
+    return int(register) if _is_literal(register) else None
+
+
+def _is_literal(register: str) -> bool:
+    return register[0] != "%"
 
 
 EMIT: dict[type, Callable[[FunctionEmitter, Any], None]] = {

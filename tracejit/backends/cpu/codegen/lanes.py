@@ -90,7 +90,7 @@ def _lane_loop(
     outer_mask = e.mask
 
     def body(index: str) -> list[Word]:
-        regs = {(k,): index if k == 0 else e.line(f"add i64 {index}, {k * width}") for k in range(count)}
+        regs = {(k,): e.plus(index, k * width, e.depth()) for k in range(count)}
         if count > 1:
             e.env[s.index] = Word("i64", (axis,), regs, stride=1, depth=e.depth(), apart=width)
         else:

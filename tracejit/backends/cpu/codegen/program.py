@@ -14,6 +14,7 @@ from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
+from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
@@ -65,6 +66,7 @@ class _ProgramEmitter:
         self.pointers: dict[ProgramBuffer, str] = {}  # the alloca that holds the pointer
         self.strides: dict[ProgramBuffer, list[str]] = {}
         self.kernels: dict[int, tuple[str, bool]] = {}
+        self.shared = shared_kernels(program)
         self.stop = ""  # the word that says that a kernel was left early
         self.moving = {b for s in walk_steps(program.steps) if isinstance(s, Swap) for b in (s.a, s.b)}
         self.fixed: dict[ProgramBuffer, str] = {}
@@ -178,9 +180,10 @@ class _ProgramEmitter:
                     assert_never(s)
 
     def launch(self, s: Launch) -> None:
-        found = self.kernels.get(id(s.kernel))
+        kernel, offsets = self.shared.get(id(s.kernel), (s.kernel, ()))
+        found = self.kernels.get(id(kernel))
         if found is None:
-            found = self.kernels[id(s.kernel)] = emit_kernel(self.module, s.kernel)
+            found = self.kernels[id(kernel)] = emit_kernel(self.module, kernel)
         name, polled = found
         arguments: list[str] = []
         for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):
@@ -188,6 +191,7 @@ class _ProgramEmitter:
             if parameter.layout != "C":
                 arguments += [f"i64 {r}" for r in self.strides[b]]
         arguments += [f"i64 {self.e.dim(d)}" for d in s.kernel.dims]
+        arguments += [f"i64 {offset}" for offset in offsets]
         if polled:
             arguments.append(f"ptr {self.stop_word()}")
         self.e.put(f"call void @{name}({', '.join(arguments)})")

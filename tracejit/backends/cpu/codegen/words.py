@@ -63,7 +63,7 @@ def project(key: Key, axes: Key, onto: Key) -> Key:
     return tuple(k for k, a in zip(key, axes, strict=True) if a in onto)
 
 
-def union(words: Sequence[Word]) -> Key:
+def union(words: Sequence[Any]) -> Key:
     """The axes over which any of the words varies."""
     first = words[0].axes if words else ()
     if all(w.axes == first for w in words):

@@ -264,8 +264,22 @@ class Library:
             with lock:
                 with _parsed(engine, self._text) as module:
                     _optimise(engine, module, self._passes)
-                    self._assembly = str(engine.machine.emit_assembly(module))
+                    with _loops_as_written(engine):
+                        self._assembly = str(engine.machine.emit_assembly(module))
         return self._assembly
+
+
+@contextmanager
+def _loops_as_written(engine: _Engine) -> Generator[None]:
+    """Code generation without LLVM's strength reduction of loops, which took up to half the time: the emitter has hoisted addresses.
+
+    The switch is LLVM's own, of the whole process: others who compile get it back as it was.
+    """
+    engine.binding.set_option("tracejit", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        engine.binding.set_option("tracejit", "-disable-lsr=false")
 
 
 def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | None = None, quick: bool = False) -> Library:
@@ -292,7 +306,8 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
         with _parsed(engine, text) as module:
             _optimise(engine, module, passes)
             defined, declared = _names(module)
-            object_code: bytes = (engine.quick_machine if quick else engine.machine).emit_object(module)
+            with _loops_as_written(engine):
+                object_code: bytes = (engine.quick_machine if quick else engine.machine).emit_object(module)
         declared += [symbol for symbol in _HALF if symbol.encode() in object_code and symbol not in defined]
         _load_runtime(declared)
         known = {**_symbols, **(symbols or {})}
