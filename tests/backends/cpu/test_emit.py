@@ -122,3 +122,111 @@ def test_comparisons_that_are_decided_make_no_constants_that_llvm_fails_at(name:
     x = np.arange(5).astype(dtype)
     for found, expected in zip(tj.jit(f)(x), f(x), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_indices_are_computed_where_they_change():
+    """In the innermost loop only its own index counts: the row's place is known outside, and what differs by a constant shares it."""
+    x = np.random.default_rng(0).random((64, 1024))
+
+    def f(x: Any) -> Any:
+        return x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+
+    jitted = tj.jit(f)
+    np.testing.assert_array_equal(jitted(x), f(x))
+    lines = jitted.lower(x).text("code").splitlines()
+    loads = [n for n, line in enumerate(lines) if " = load <" in line]
+    starts = [n for n, line in enumerate(lines) if line.endswith(":")]
+    bodies = {max(s for s in starts if s < n) for n in loads}
+    for start in bodies:
+        body = lines[start : min([s for s in starts if s > start], default=len(lines))]
+        assert not [line for line in body if " = mul i64" in line]
+        assert not [line for line in body if " = sdiv i64" in line or " = srem i64" in line]
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 33])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_addresses_of_every_kind(n: int, order: Any):
+    """Constants, sums and differences of indices, strides known or not, turned round, gathered, in unrolled copies."""
+
+    def f(x: Any, k: Any) -> Any:
+        y = np.zeros((n + 3, n + 2))
+        y[1:-2, 1:-1] = x[::-1] * 2
+        y[:n, :n] += x.T
+        y[2 : n + 2, ::-1][:, :n] -= x[:, ::-1]
+        y[k, 0] += x[0, k]
+        for i in tj.range(n):
+            y[i + 2, i % 2 + 1] += x[i, n - 1 - i] + x[(i * 3) % n, (i + 1) % n]
+        return y, y[k], x[:, k].T - x[k], np.add.outer(x[0], x[:, 0])
+
+    x = np.asarray(np.random.default_rng(n).random((n, n)), order=order)
+    for a in (x, np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]):
+        k = np.arange(n)[:: 2 if n > 1 else 1]
+        for got, want in zip(tj.jit(f)(a, k), f(a, k), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-15)
+
+
+# -- kernels that serve several ----------------------------------------------------------------------------------------------------------
+def kernels_of(function: Any, *args: Any) -> int:
+    """How many functions for kernels a program has."""
+    text = tj.jit(function).lower(*args).text("code")
+    return sum(line.startswith("define internal void") and "%frame" not in line for line in text.splitlines())
+
+
+def test_kernels_that_differ_in_offsets_are_one_function():
+    def sums(w: Any, x: Any) -> Any:
+        total = 0
+        for i in range(3):
+            for j in range(3):
+                total = total + x @ w[i, j]
+        return total
+
+    w, x = np.random.default_rng(0).random((3, 3, 16, 16)), np.random.default_rng(1).random((40, 16))
+    np.testing.assert_allclose(tj.jit(sums)(w, x), sums(w, x), rtol=1e-13)
+    assert kernels_of(sums, w, x) <= 3  # the first has nothing to add to
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_offsets_reach_the_right_kernels(n: int):
+    """The same places in other orders, in loads and stores, with two offsets in one index, and at several sizes."""
+
+    def f(a: Any) -> Any:
+        out = np.zeros((8, n))
+        for i in (0, 3, 1):
+            out[2 * i + 1] = np.cumsum(a[i, 1:] * a[i + 1, :-1] - a[4 - i, 1:])
+            out[2 * i] += np.cumsum(a[i + 1, 1:] + a[i, :-1] - a[i, 1:])
+        return out, [np.cumsum(a[k, k : k + n]) for k in (0, 1)]
+
+    jitted = tj.jit(f)
+    a = np.random.default_rng(n).random((5, n + 1))
+    (got, parts), (want, wanted) = jitted(a), f(a)
+    np.testing.assert_allclose(got, want, rtol=1e-13)
+    for g, w in zip(parts, wanted, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-13)
+
+
+def test_code_of_others_is_generated_as_before():
+    """LLVM's switches are the process's: what another package compiles must not change."""
+    import llvmlite.binding as binding
+
+    text = """
+define void @f(ptr %p, i64 %n, i64 %s) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %a = mul i64 %i, %s
+  %q = getelementptr double, ptr %p, i64 %a
+  store double 1.0, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}"""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine(opt=3)
+    before = machine.emit_assembly(binding.parse_assembly(text))
+    tj.jit(lambda x: x * 3 + 1)(np.ones(7))
+    assert machine.emit_assembly(binding.parse_assembly(text)) == before
+    assert "imul" not in before  # strength reduction has made a sum of the product
