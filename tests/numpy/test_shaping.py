@@ -147,7 +147,7 @@ def test_a_number_spread_is_one_element_many_times():
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("function", [np.all, np.any, np.sum, np.max, np.mean])
+@pytest.mark.parametrize("function", [np.all, np.any, np.sum, np.max, np.mean, np.nanmean, np.nanvar, np.nanstd, np.logical_or.reduce])
 def test_where_that_does_not_fit_the_array(function: Any):
     options = {"initial": 0.0} if function is np.max else {}
     with pytest.raises(ValueError, match="broadcast"):

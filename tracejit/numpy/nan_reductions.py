@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.number_checks import check_none
-from tracejit.numpy.promotion import aval, mask_of, to_dtype
+from tracejit.numpy.promotion import aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.support.dtypes import canonical
@@ -105,6 +105,7 @@ def nanmean(
         return r.mean(x, axis, dtype, keepdims=keepdims, where=where)
     mask = mask_of(where)
     if mask is not None:
+        mask = broadcast_to(mask, aval(x).shape)
         gone = u.logical_or(gone, u.logical_not(mask))
         x = u.where(mask, x, 0)
     result = aval(x).dtype if dtype is None else canonical(dtype)
@@ -131,6 +132,7 @@ def nanvar(
         return r.var(x, axis, dtype, None, ddof, keepdims, where=where)
     mask = mask_of(where)
     if mask is not None:
+        mask = broadcast_to(mask, aval(x).shape)
         gone = u.logical_or(gone, u.logical_not(mask))
         x = u.where(mask, x, 0)
     result = aval(x).dtype if dtype is None else canonical(dtype)
