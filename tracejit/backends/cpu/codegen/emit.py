@@ -380,15 +380,24 @@ class FunctionEmitter(Emit):
             if b is not None:
                 base, shift = self.shifted.get(x, (x, 0))
                 return self.plus(base, shift + b, depth)
-            x, y = sorted((x, y))
         elif name == "mul" and (a in (0, 1) or b in (0, 1)):
             return "0" if 0 in (a, b) else y if a == 1 else x
+        elif name == "mul" and b is not None and x in self.shifted:  # what differs by a constant goes on doing so
+            base, shift = self.shifted[x]
+            return self.plus(self.index_op("mul", base, y, depth), shift * b, depth)
+        if name in ("add", "sub") and (x in self.shifted or y in self.shifted):
+            (x, shift), (y, other) = self.shifted.get(x, (x, 0)), self.shifted.get(y, (y, 0))
+            return self.plus(self.index_op(name, x, y, depth), shift + other if name == "add" else shift - other, depth)
+        if name == "add":
+            x, y = sorted((x, y))
         return self.in_region(
             depth, (name, x, y), lambda: scalar_op(self, name, "i64", [x, y], ["i64", "i64"], 1, [_literal(x), _literal(y)])
         )
 
     def plus(self, base: str, shift: int, depth: int) -> str:
         """A register plus a constant."""
+        if _is_literal(base):
+            return str(int(base) + shift)
         if not shift:
             return base
 
@@ -493,9 +502,11 @@ class FunctionEmitter(Emit):
             lanes: list[str] = []
             for w, s in terms:
                 at, depth = project(key, axes, w.axes), min(w.depth, self.depth())
-                if varying and stride not in (1, -1) and not w.uniform:
+                if w.lanes:
                     lanes.append(self._scaled(w, at, s))
                     continue
+                if w.stride and stride not in (1, -1):
+                    lanes.append(self._lane_steps(w.stride, s))
                 register, known = w.regs[at], _literal(w.regs[at])
                 if known is not None and _is_literal(s):
                     shift += known * int(s)
@@ -534,6 +545,18 @@ class FunctionEmitter(Emit):
             return register
         by = self.vector(Word("i64", (), {(): step}, known=_literal(step)), ())
         return self.line(f"mul <{n} x i64> {register}, {by}")
+
+    def _lane_steps(self, stride: int, step: str) -> str:
+        """How far the element of each lane lies from that of the first one."""
+        n, lanes = self.width, ", ".join(f"i64 {k * stride}" for k in range(self.width))
+        if _is_literal(step):
+            return "<" + ", ".join(f"i64 {k * stride * int(step)}" for k in range(n)) + ">"
+
+        def write() -> str:
+            by = self.vector(Word("i64", (), {(): step}), ())
+            return self.line(f"mul <{n} x i64> {by}, <{lanes}>")
+
+        return self.in_region(0, ("lane steps", n, stride, step), write)
 
     def _at(self, base: str, unit: str, offset: str, depth: int) -> str:
         """The address so many units after another one."""
