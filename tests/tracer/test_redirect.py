@@ -19,6 +19,7 @@ from math import *  # noqa: F403 -- a star import is what is tested
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy
 import numpy as np
 import numpy.linalg as la
@@ -1035,8 +1036,6 @@ class HasShape(typing.Protocol):
 
 
 def test_classes_that_ask_for_arrays():
-    attrs = pytest.importorskip("attrs")
-
     @attrs.define
     class Point:
         a: Any = attrs.field(validator=attrs.validators.instance_of((np.ndarray, float)))
