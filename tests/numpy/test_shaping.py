@@ -154,3 +154,23 @@ def test_where_that_does_not_fit_the_array(function: Any):
         function(np.ones((6, 1, 1)), axis=2, where=np.ones(6, bool), **options)
     with pytest.raises(ShapeError):
         tj.jit(lambda x, w: function(x, axis=2, where=w, **options))(np.ones((6, 1, 1)), np.ones(6, bool))
+
+
+VECTORS = [
+    "xp.repeat(x, 2, axis=0)", "xp.repeat(x, 3, -1)", "x.repeat(2, axis=0)", "xp.take(x, [0, 0], axis=0)", "x.take([0], axis=-1)",
+    "xp.squeeze(x, axis=0)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint8])
+@pytest.mark.parametrize("expression", VECTORS)
+def test_scalars_are_vectors_where_numpy_checks_axes_so(agree: Any, expression: str, dtype: Any):
+    agree(written(expression, "x"), dtype(3))
+
+
+@pytest.mark.parametrize("expression", ["x + [1, 2, 3]", "[1, 2, 3] - x", "x < [1, 5]", "x & [1, 2]", "x // (1, 2)", "(1, 2) + x"])
+def test_integers_of_numpy_take_lists_for_arrays(expression: str):
+    f = eval(f"lambda x: {expression}")
+    got, want = tj.jit(f)(np.uint8(3)), f(np.uint8(3))
+    assert got.dtype == want.dtype
+    assert np.array_equal(got, want)

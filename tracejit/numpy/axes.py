@@ -16,8 +16,8 @@ from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "as_extent", "as_shape", "axis_index", "axis_list", "is_sequence", "is_whole", "is_zero", "items_of", "known", "reject", "same_extent",
-    "same_shape", "static_array", "static_int", "unsupported",
+    "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero", "items_of", "known", "reject",
+    "same_extent", "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
 
 
@@ -59,6 +59,11 @@ def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
     if not -rank <= k < rank:
         raise reject(f"axis {k} is out of bounds for {what} of rank {rank}")
     return k % rank
+
+
+def is_flattened(axis: AxisLike, rank: int) -> bool:
+    """Whether a function works on the flattened array: without an axis, and NumPy takes arrays of rank 0 for vectors."""
+    return axis is None or (rank == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1))
 
 
 def axis_list(axis: AxisLike, rank: int, what: str = "an array") -> tuple[int, ...]:

@@ -8,7 +8,19 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.types import Dim, Extent, Shape
-from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, known, reject, same_extent, static_array, unsupported
+from tracejit.numpy.axes import (
+    as_extent,
+    axis_index,
+    is_flattened,
+    is_sequence,
+    is_zero,
+    items_of,
+    known,
+    reject,
+    same_extent,
+    static_array,
+    unsupported,
+)
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
 from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
@@ -198,7 +210,7 @@ def tile(A: ArrayLike, reps: ArrayLike) -> Result:
 def repeat(a: ArrayLike, repeats: ArrayLike, axis: AxisLike = None) -> Result:
     """Each element repeated; `repeats` is known while tracing, one number or one for each element of the axis."""
     x = array_of(a)
-    if axis is None:
+    if is_flattened(axis, aval(x).ndim):
         x, axis = ravel(x), 0
     k = axis_index(axis, aval(x).ndim)
     have = aval(x).shape

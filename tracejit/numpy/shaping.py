@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Extent, Shape, is_one, prod, same_shape, spreads
-from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_sequence, is_zero, items_of, reject, same_extent, unsupported
+from tracejit.numpy.axes import (
+    as_extent,
+    axis_index,
+    axis_list,
+    is_flattened,
+    is_sequence,
+    is_zero,
+    items_of,
+    reject,
+    same_extent,
+    unsupported,
+)
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype
 from tracejit.numpy.strides import as_iterated, is_contiguous, known_strides, like
 from tracejit.numpy.views import Flat, Reading, contiguous, reshaped, reversed_along, transposed, view
@@ -195,7 +206,7 @@ def squeeze(a: ArrayLike, axis: AxisLike = None) -> Result:
     if axis is None:
         axes = tuple([d for d, n in enumerate(have) if is_one(n)])
     else:
-        axes = axis_list(axis, len(have))
+        axes = () if is_flattened(axis, len(have)) else axis_list(axis, len(have))
         for d in axes:
             if have[d] != 1:
                 raise reject(f"cannot squeeze axis {d} of shape {have}: its extent is {have[d]}, not 1")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import axis_index, reject, unsupported
+from tracejit.numpy.axes import axis_index, is_flattened, reject, unsupported
 from tracejit.numpy.differences import element_at
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
@@ -34,7 +34,7 @@ def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike
     mode: "raise" as indexing does, "clip" to the axis, "wrap" around it.
     """
     x = array_of(a)
-    if axis is None:
+    if is_flattened(axis, aval(x).ndim):
         x, axis = ravel(x), 0
     k = axis_index(axis, aval(x).ndim)
     n = aval(x).shape[k]

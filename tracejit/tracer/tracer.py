@@ -699,11 +699,13 @@ def is_number(x: Tracer) -> bool:
     return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS
 
 
-def _is_sequence_operation(x: Tracer, other: Any) -> bool:
+def _is_sequence_operation(name: str, x: Tracer, other: Any) -> bool:
     """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers: Python asks `__index__`."""
     if isinstance(other, Tracer):  # asked first: of one, `isinstance` of anything else asks for its `__class__`
         return False
-    return isinstance(other, (list, tuple, str, bytes)) and not x.aval.shape and not x.is_array and (x.aval.weak or x.dtype.kind in "iu")
+    if not isinstance(other, (list, tuple, str, bytes)) or x.aval.shape or x.is_array:
+        return False
+    return x.aval.weak or (x.dtype.kind in "iu" and (name == "mul" or isinstance(other, (str, bytes))))
 
 
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray, Tracer})
@@ -774,7 +776,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = ARITHMETIC.get(name)
-        if function is None or modulo or _is_sequence_operation(self, other) or _gives_way(self, other):
+        if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
         if name in _COMPARISONS and _is_no_number(self, other):
             return NotImplemented
@@ -786,7 +788,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = ARITHMETIC.get(name)
-        if function is None or _is_sequence_operation(self, other) or _gives_way(self, other):
+        if function is None or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
