@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import itertools
 import math
 import random
@@ -563,3 +564,58 @@ def test_the_dtype_of_ldexp(k: Any, e: Any):
     got, want = tj.jit(lambda k, e: np.ldexp(k, e))(k, e), np.ldexp(k, e)
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("better", [max, min])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "iu"], ids=str)
+def test_max_and_min_never_wrap_a_number_that_does_not_fit(better: Any, dtype: np.dtype[Any]):
+    given = tj.jit(lambda a, n: better(a[1], n))
+    a, limits = some(dtype), np.iinfo(dtype)
+    for n in INTEGERS:
+        for f in (tj.jit(eval(f"lambda a, n: better(a[1], {n})", {"better": better})), given):
+            try:
+                got = f(a, n)
+            except OverflowError:
+                assert not limits.min <= n <= limits.max
+            else:
+                assert got == better(a[1], n)
+
+
+@pytest.mark.parametrize("number", [1e300, -1e300, 70000, 70000.0, 0.5, 3, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", ["e", "f", "d"])
+def test_max_and_min_keep_a_number_that_a_float_does_not_hold(dtype: str, number: float):
+    x = np.array([3.0, -2.0], dtype)
+    with np.errstate(over="ignore"):  # which NumPy says while it compares them
+        for better in (max, min):
+            want = float(better(float(x[0]), float(number)))
+            assert tj.jit(eval(f"lambda x: better(x[0], {number})", {"better": better, "inf": math.inf}))(x) == want
+
+
+class Mode(enum.IntEnum):
+    ON = 1
+    OFF = 2
+
+
+class Metres(float):
+    pass
+
+
+@pytest.mark.parametrize("value", [3, 3.0, True, np.float32(3), np.int8(3), np.ones(2)], ids=repr)
+@pytest.mark.parametrize("other", [Mode.OFF, Metres(2.5)], ids=repr)
+@pytest.mark.parametrize("form", ["x * m", "m - x", "x + m", "x < m", "m == x", "m ** x", "x // m", "x != m"])
+def test_members_of_an_int_enum_and_other_derived_numbers_are_numbers(form: str, other: Any, value: Any):
+    for f, args in [(eval(f"lambda x, m: {form}"), (value, other)), (eval(f"lambda x: {form}", {"m": other}), (value,))]:
+        got, want = tj.jit(f)(*args), f(*args)
+        assert np.array_equal(got, want)
+        assert getattr(got, "dtype", type(got)) == getattr(want, "dtype", type(want))
+
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+@pytest.mark.parametrize("form", ["n & m", "m | n", "n | m | 8", "(n & m) != 0", "n ^ m"])
+def test_flags_are_integers(form: str):
+    f = eval(f"lambda n: {form}", {"m": Access.WRITE})
+    assert [tj.jit(f)(n) for n in (1, 2, 3)] == [f(n) for n in (1, 2, 3)]

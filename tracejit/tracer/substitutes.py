@@ -10,7 +10,7 @@ import builtins
 import functools
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
@@ -271,7 +271,8 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items: list[Any] = [first, *rest] if rest else list(first)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
             return original(items)
-        found = functools.reduce(lambda best, x: np.where(better(x, best), x, best), items)
+        items = _that_fit(items)
+        found = functools.reduce(functools.partial(_better, better, _dtype_of(items)), items)
         ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
         if not isinstance(found, Tracer):
             return found
@@ -279,6 +280,39 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         return found.as_python_number() if ours else found
 
     return functools.update_wrapper(call, original)
+
+
+def _dtype_of(items: Sequence[Any]) -> np.dtype[Any] | None:
+    """The dtype of NumPy's numbers among the items; None if there are none."""
+    dtypes = [x.dtype for x in items if (isinstance(x, Tracer) and not x.aval.weak) or isinstance(x, (np.ndarray, np.generic))]
+    return np.result_type(*dtypes) if dtypes else None
+
+
+def _that_fit(items: list[Any]) -> list[Any]:
+    """The items, of a wider dtype if one of them is a Python number that NumPy's do not hold: it may be the greatest.
+
+    Raises: NumberOutOfBounds if no dtype holds all of them.
+    """
+    dtype = _dtype_of(items)
+    if dtype is None or dtype.kind == "b":
+        return items
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    numbers = [x for x in items if type(x) is int or (type(x) is float and dtype.kind == "f" and math.isfinite(x))]
+    if all(limits.min <= x <= limits.max for x in numbers):
+        return items
+    wide = np.dtype(np.float64 if dtype.kind == "f" else np.uint64 if dtype == np.uint64 else np.int64)
+    return [OPERATORS.to_dtype(x, wide) for x in items]
+
+
+def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> Any:
+    """The better one of two numbers among some of `dtype` (NumPy's).  The program fails where it is an integer that does not fit."""
+    wins = better(x, best)
+    for number, lost in ((x, (wins, x, 0)), (best, (wins, 0, best))):
+        if isinstance(number, Tracer) and number.aval.weak and number.dtype.kind == "i" and dtype is not None and dtype.kind in "iu":
+            won = np.where(*lost)
+            if isinstance(won, Tracer):
+                OPERATORS.check_number(won, dtype)
+    return np.where(wins, x, best)
 
 
 def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:

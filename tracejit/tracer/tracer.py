@@ -711,6 +711,20 @@ def _is_sequence_operation(name: str, x: Tracer, other: Any) -> bool:
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray, Tracer})
 
 
+def _plain(name: str, number: Tracer, x: Any) -> Any:
+    """The other operand of a number's operator: if its class derives from Python's numbers and calculates as they do, as members of an
+    IntEnum do, it is such a number, to NumPy's numbers one of NumPy's.
+    """
+    kind: Any = type(x)
+    if kind in _ARRAYS or not number.is_scalar or not issubclass(kind, (int, float)) or issubclass(kind, np.generic):
+        return x
+    base = int if issubclass(kind, int) else float
+    inherits = all(getattr(kind, method, None) is getattr(base, method, None) for method in (f"__{name}__", f"__r{name}__"))
+    if not inherits and not hasattr(kind, "__members__"):
+        return x
+    return base(x) if number.aval.weak else np.asarray(base(x))[()]
+
+
 def _gives_way(x: Tracer, other: Any) -> bool:
     """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do, and numbers with all that is none.
 
@@ -776,6 +790,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any, *modulo: Any) -> Any:
         function = ARITHMETIC.get(name)
+        other = _plain(name, self, other)
         if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
         if name in _COMPARISONS and _is_no_number(self, other):
@@ -788,6 +803,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _reflected(name: str) -> Callable[..., Any]:
     def method(self: Tracer, other: Any) -> Any:
         function = ARITHMETIC.get(name)
+        other = _plain(name, self, other)
         if function is None or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
