@@ -1,5 +1,6 @@
 """Arrays put together, repeated and taken apart, against NumPy."""
 
+import random
 from typing import Any
 
 import numpy as np
@@ -166,3 +167,36 @@ def test_several_sums_of_long_arrays_in_one_array(number: int, dynamic: Any):
     for n in (100, 5000, 100_000, 200):
         x = 5 * np.sin(np.arange(n) * 1.0)
         np.testing.assert_allclose(jitted(x), f(x), rtol=1e-9, atol=1e-9)
+
+
+_ROWS = [
+    "x * 0.9", "x", "A[0]", "np.sin(x)", "np.cumsum(x)", "x[::-1]", "A.sum(0)", "A[1]", "A.T.max(1)", "np.full_like(x, x.mean())",
+    "np.roll(x, 1)",
+]  # fmt: skip
+
+
+_PAIRS = ["A", "A * 2", "A[::-1]", "np.sin(A)", "np.cumsum(A, 1)"]
+
+
+def joined(rng: random.Random, rank: int) -> str:
+    """An array of that rank, with two of everything in front of the last axis, joined of others."""
+    if rank == 1:
+        return f"np.sum({joined(rng, 2)}, 0)" if rng.random() < 0.03 else rng.choice(_ROWS)
+    if rank == 2 and rng.random() < 0.4:
+        return rng.choice(_PAIRS)
+    parts = f"{joined(rng, rank - 1)}, {joined(rng, rank - 1)}"
+    if rank > 2 and rng.random() < 0.3:
+        return f"np.concatenate([{parts}]).reshape({(2,) * (rank - 1)} + x.shape)"
+    return f"np.stack([{parts}])" if rng.random() < 0.7 else f"np.array([{parts}])"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arrays_that_are_joined_of_joined_arrays_have_a_legal_schedule(seed: int):
+    rng = random.Random(seed)
+    text = joined(rng, 3 + seed % 2)
+    f = eval(f"lambda A, x: {rng.choice(['np.tanh', 'np.array', 'np.arctan'])}({text})", {"np": np})
+    jitted = tj.jit(f)
+    for n in (30_000, 7, 1, 20_001):
+        A, x = np.linspace(0.1, 1.5, 2 * n).reshape(2, n), np.linspace(0.3, 1.2, n)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(jitted(A, x), f(A, x), rtol=1e-11, err_msg=text)

@@ -17,7 +17,8 @@ from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
-from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, name_loops
+from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, apply, name_loops
+from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import define, field
 
 __all__ = ["heuristic_schedule"]
@@ -221,13 +222,36 @@ def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
     tile = None if kernel.product is None else product_tile(kernel.product, vector_bits)
     if tile is not None:
         return Schedule((tile,))
-    out = _schedule_nests(kernel.body, name_loops(kernel.body), vector_bits)
+    names = name_loops(kernel.body)
+    apart: list[str] = []
+    out = _schedule_nests(kernel.body, names, vector_bits, apart)
+    if apart:
+        out = _legal(kernel, out)
     if any(isinstance(s, While) for s in walk(kernel.body)):
         out.append(WhileUnroll(4))
     return Schedule(tuple(out))
 
 
-def _schedule_nests(body: Block, names: dict[Value, str], vector_bits: int) -> list[Directive]:
+def _legal(kernel: Kernel, directives: list[Directive]) -> list[Directive]:
+    """Those directives that go together: the pieces that cutting makes of a loop may want different ones for loops of one name."""
+    try:
+        apply(kernel, Schedule(tuple(directives)))
+    except ScheduleError:
+        pass
+    else:
+        return directives
+    kept: list[Directive] = []
+    for d in directives:
+        try:
+            apply(kernel, Schedule((*kept, d)))
+        except ScheduleError:
+            continue
+        kept.append(d)
+    return kept
+
+
+def _schedule_nests(body: Block, names: dict[Value, str], vector_bits: int, cut_apart: list[str]) -> list[Directive]:
+    """Directives for each nest.  cut_apart: gets the names of loops of which cutting leaves pieces without them."""
     out: list[Directive] = []
     for nest in _nests(body):
         if nest.guarded:
@@ -235,8 +259,9 @@ def _schedule_nests(body: Block, names: dict[Value, str], vector_bits: int) -> l
         apart = _cut_apart(nest.loop, names)
         if apart is not None:
             pieces, known = apart
+            cut_apart.append(names[nest.loop.index])
             first: dict[Any, Directive] = {}  # pieces may hold copies of one loop, which share its name
-            for d in _schedule_nests(pieces, known, vector_bits):
+            for d in _schedule_nests(pieces, known, vector_bits, cut_apart):
                 first.setdefault((type(d), getattr(d, "loop", "")), d)
             out += [Cut(names[nest.loop.index]), *first.values()]
             continue
