@@ -7,6 +7,7 @@ from tests.generators import expressions
 from tests.generators.expressions import again
 from tests.generators.harness import Tally, differs
 from tests.generators.templates import ALL, missing
+from tests.generators.thresholds import lowered
 
 GROUP = 250
 
@@ -37,6 +38,14 @@ def test_as_numpy_answers(seed: int):
     found = expressions.verdicts(group, tally)
     assert not found, "\n\n".join(group.alone(node, what) for node, what in found[:3])
     assert sum(tally.refusals.values()) < GROUP // 10, tally.refusals
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_as_numpy_answers_where_small_arrays_are_treated_as_large_ones(seed: int):
+    with lowered(seed) as chosen:
+        group = expressions.group(seed, 150)
+        found = expressions.verdicts(group)
+    assert not found, f"{chosen}\n\n" + "\n\n".join(group.alone(node, what) for node, what in found[:3])
 
 
 def test_what_is_wrong_is_found():

@@ -96,7 +96,46 @@ EPILOGUES: dict[str, Callable[[Any, Any], Any]] = {
     "tanh": lambda p, c: np.tanh(p.astype(np.float64) / 8),
     "dear": lambda p, c: np.exp(np.tanh(p.astype(np.float64) / 8)) + np.sin(p.astype(np.float64)),
     "chained": lambda p, c: p @ p.T if p.ndim == 2 else p,
+    "first": lambda p, c: p[:1] if p.ndim else p,
+    "without the last": lambda p, c: p[..., :-1] if p.ndim else p,
+    "first half": lambda p, c: p[: p.shape[0] // 2] * p.dtype.type(2) if p.ndim else p,
+    "corner": lambda p, c: p[..., :3, :2] if p.ndim > 1 else p,
+    "behind": lambda p, c: p[..., 1:] if p.ndim else p,
+    "itself and a part": lambda p, c: (p, p[:2]) if p.ndim else p,
+    "part and positive": lambda p, c: (np.maximum(p[:2], p.dtype.type(0)), p.sum(axis=0)) if p.ndim else p,
+    "every other": lambda p, c: p[..., ::2] if p.ndim else p,
+    "flipped": lambda p, c: p[::-1] if p.ndim else p,
+    "wrapped": lambda p, c: np.roll(p, 1, axis=-1) if p.ndim else p,
+    "padded": lambda p, c: np.pad(p, 1) if p.ndim else p,
+    "stacked": lambda p, c: np.stack([p, p + p]),
+    "joined": lambda p, c: np.concatenate([p, p[:1]]) if p.ndim else p,
+    "flat": lambda p, c: np.ravel(p),
+    "spread": lambda p, c: p[None] + c[:3].astype(p.dtype).reshape((3,) + (1,) * p.ndim),
+    "taken": lambda p, c: p[np.array([0, 0])] if p.ndim and p.shape[0] else p,
+    "row of a column": lambda p, c: p[:, 0] + p[:, -1] if p.ndim == 2 and p.shape[1] else p,
+    "written over": lambda p, c: written_over(p),
+    "written into": lambda p, c: written_into(p),
+    "of the diagonal": lambda p, c: np.diagonal(p) + p.dtype.type(0) if p.ndim == 2 else p,
+    "lower": lambda p, c: np.tril(p) if p.ndim == 2 else p,
+    "running": lambda p, c: np.cumsum(p, axis=0, dtype=p.dtype) if p.ndim else p,
 }
+
+
+def written_over(p: Any) -> Any:
+    if p.ndim:
+        p[..., :1] = p.dtype.type(1)
+    return p
+
+
+def written_into(p: Any) -> Any:
+    if not p.ndim or not p.shape[0]:
+        return p
+    q = np.zeros((p.shape[0] + 1, *p.shape[1:]), p.dtype)
+    q[: p.shape[0]] = p
+    q[-1:] += p[:1]
+    return q
+
+
 ROUNDED = ("tanh", "dear")
 LAYOUTS = ("C", "C", "C", "F", "reversed", "every other", "offset", "broadcast", "swapped")
 

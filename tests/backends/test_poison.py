@@ -1,5 +1,10 @@
 """TRACEJIT_POISON: an element that nothing writes shows, in results, between kernels and inside of them."""
 
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +12,9 @@ from tracejit.backends.registry import get_backend
 from tracejit.ir.program import Launch, Program, ProgramBuffer
 from tracejit.ir.text import parse_kernel
 from tracejit.support.config import config
+from tracejit.support.errors import InternalError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HALF_WRITTEN = """
 kernel half(out: {dtype}[8] C out) {{
@@ -85,3 +93,63 @@ def test_the_switch_costs_nothing_when_it_is_off(monkeypatch):
     out = ProgramBuffer("out", "f32", (3, 4), "output")
     program = get_backend("cpu").compile(Program("p", (), (out,), (), (Launch(parse_kernel(STALE), (out,)),)))
     assert "memset" not in program.text("code")
+
+
+BEYOND = """
+kernel beyond(out: f64[{n}] C out) {{
+  for %i in 0..{more} {{
+    store out[%i] = 1.0:f64
+  }}
+}}
+"""
+
+
+def test_who_writes_outside_of_a_result_is_found(record_backend):
+    record_backend("cpu")
+    out = ProgramBuffer("out", "f64", (5,), "output")
+    assert run("cpu", Launch(parse_kernel(BEYOND.format(n=5, more=5)), (out,)), output=out).tolist() == [1.0] * 5
+    with pytest.raises(InternalError, match=r"written outside of its result float64\[5\]"):
+        run("cpu", Launch(parse_kernel(BEYOND.format(n=5, more=6)), (out,)), output=out)
+
+
+@pytest.mark.parametrize("n", [5, 5000])
+def test_who_writes_outside_of_intermediate_memory_ends_the_process(n, record_backend):
+    record_backend("cpu")
+    program = f"""
+from tests.backends.test_poison import *
+temporary, out = ProgramBuffer("t", "f64", ({n},), "temporary"), ProgramBuffer("out", "f64", ({n},), "output")
+def go(more):
+    steps = Launch(parse_kernel(BEYOND.format(n={n}, more=more)), (temporary,)), Launch(parse_kernel(COPY.format(n={n})), (temporary, out))
+    print(len(run("cpu", *steps, output=out, temporaries=(temporary,))), flush=True)
+go({n})
+go({n + 1})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.stdout == f"{n}\n"
+    assert done.returncode == -signal.SIGABRT
+
+
+LOCAL = """
+kernel local(out: f64[8] C out) {{
+  alloc row: f64[8] C local
+  for %i in 0..{more} {{
+    store row[%i] = 1.0:f64
+  }}
+  for %k in 0..8 {{
+    %a = load row[%k]
+    store out[%k] = %a
+  }}
+}}
+"""
+
+
+def test_who_writes_outside_of_local_memory_ends_the_process(record_backend):
+    record_backend("cpu")
+    program = """
+from tests.backends.test_poison import *
+out = ProgramBuffer("out", "f64", (8,), "output")
+for more in (8, 9):
+    print(len(run("cpu", Launch(parse_kernel(LOCAL.format(more=more)), (out,)), output=out)), flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.stdout, done.returncode) == ("8\n", -signal.SIGABRT)

@@ -19,10 +19,12 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 from tests.generators import expressions, harness, orders, programs, sizes
 from tests.generators.harness import Tally
+from tests.generators.thresholds import lowered
 from tracejit.backends.cpu.runtime import llvm
 
 CHUNKS = {"expressions": 24, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
@@ -65,7 +67,7 @@ def _sizes(seed: int, tally: Tally) -> None:
 KINDS: dict[str, Callable[[int, Tally], None]] = {"expressions": _expressions, "orders": _orders, "programs": _programs, "sizes": _sizes}
 
 
-def _chunk(kind: str, first: int, count: int, quick: bool) -> None:
+def _chunk(kind: str, first: int, count: int, quick: bool, low: bool) -> None:
     """What a process does: one line for each seed that it is done with."""
     warnings.simplefilter("ignore")
     gc.set_threshold(100_000, 20, 20)  # a collection per seed, not hundreds
@@ -74,7 +76,8 @@ def _chunk(kind: str, first: int, count: int, quick: bool) -> None:
         engine.machine = engine.quick_machine
     for seed in range(first, first + count):
         tally = Tally()
-        KINDS[kind](seed, tally)
+        with lowered(seed) if low else nullcontext():
+            KINDS[kind](seed, tally)
         said = {"seed": seed, "cases": tally.cases, "calls": tally.calls, "refusals": tally.refusals, "wrong": tally.wrong}
         print(json.dumps(said), flush=True)
 
@@ -114,6 +117,7 @@ class Run:
         while first < end and not self.finished():
             command = [sys.executable, "-m", "tests.generators", self.kind, "--chunk", str(first), str(end - first)]
             command += ["--quick"] if self.options.quick else []
+            command += ["--low"] if self.options.low else []
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TRACEJIT_TUNE_DB": ""}) as process:
                 assert process.stdout is not None
                 watch = _watch(process)
@@ -168,11 +172,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e6, help="the time after which it ends")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--refusals", type=int, default=0, help="how many messages of refusals to print, the most frequent first")
+    parser.add_argument("--low", action="store_true", help="sizes from which on more is done are low: see thresholds.py")
     parser.add_argument("--quick", action="store_true", help="LLVM at level 0")
     parser.add_argument("--chunk", type=int, nargs=2, metavar=("FIRST", "COUNT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.chunk:
-        _chunk(options.kind, *options.chunk, options.quick)
+        _chunk(options.kind, *options.chunk, options.quick, options.low)
         return 0
     return Run(options.kind, options).run()
 

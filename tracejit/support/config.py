@@ -24,7 +24,8 @@ class Config:
         read when the first function is compiled).
     cache_size: how many executables one jitted function keeps.
     poison: fill results, intermediate and local arrays before each use with NaN, and integers with bytes 0xA5, so that an element which
-        nothing writes shows (TRACEJIT_POISON; read when a function is compiled).  The reference backend always does.
+        nothing writes shows, and put them between guards, so that who writes outside of them is found (TRACEJIT_POISON; read when a
+        function is compiled).  The reference backend always fills them.
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
     replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see `compiler/passes.py`.
     """

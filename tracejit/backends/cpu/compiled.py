@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from tracejit.backends.cpu.runtime import llvm
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.types import evaluate
+from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError
 
 __all__ = ["CompiledProgram", "status_error"]
@@ -43,6 +45,32 @@ def status_error(status: int) -> Exception:
     return InternalError(f"a compiled program returned status {status}")
 
 
+_GUARD = 512
+"""Bytes before and after a result that are watched where `config.poison` is on."""
+
+
+class _Guarded(np.ndarray):
+    """A result between two guards: `base` has both."""
+
+
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if not config.poison:
+        return np.empty(shape, dtype)
+    nbytes = dtype.itemsize * math.prod(shape)
+    memory = np.full(nbytes + 2 * _GUARD, 0xC3, np.uint8)
+    return np.ndarray.__new__(_Guarded, shape, dtype, memory, _GUARD)
+
+
+def _taken(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A result, without guards.   Raises: InternalError if a program has written to them."""
+    if type(x) is not _Guarded:
+        return x
+    memory: Any = x.base
+    if (memory[:_GUARD] != 0xC3).any() or (memory[memory.size - _GUARD :] != 0xC3).any():
+        raise InternalError(f"a compiled program has written outside of its result {x.dtype}{list(x.shape)}")
+    return np.array(x)
+
+
 class CompiledProgram:
     """Machine code of one program, and of the native entry that calls it if its text is given."""
 
@@ -61,7 +89,7 @@ class CompiledProgram:
         """Call the program through ctypes: for the compiler's own use and tests; functions are called through their native entry."""
         words, outputs = self._arguments(inputs, dims)
         self._call(words)
-        return outputs
+        return [_taken(x) for x in outputs]
 
     def _call(self, words: Any) -> None:
         try:
@@ -97,7 +125,7 @@ class CompiledProgram:
         outputs = [
             inputs[self.program.inputs.index(b)]  # donated
             if b.role == "input"
-            else np.empty(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype))
+            else _new(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype))
             for b in self.program.outputs
         ]
         words = (ctypes.c_int64 * max(1, len(self.slots)))()

@@ -8,7 +8,7 @@ from tracejit.ir.forms import Contract, Form, Map, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Op, Read
 from tracejit.ir.passes.compose import FormEquation, Group, form_cost
-from tracejit.ir.types import Extent, prod
+from tracejit.ir.types import Extent, prod, same_shape
 from tracejit.support.nodes import frozen
 
 __all__ = ["Product", "epilogue_cost", "find_product", "followers", "follows", "tiles_well"]
@@ -46,7 +46,7 @@ def _own_index_reads(form: Form, operand: int) -> bool:
 def follows(e: FormEquation, operands: Sequence[int], product: FormEquation) -> bool:
     """Whether an equation that reads these operands can run where an element of the product was just made."""
     domain = getattr(product.form, "domain", ())
-    return isinstance(e.form, Map) and len(e.form.domain) == len(domain) and all(_own_index_reads(e.form, k) for k in operands)
+    return isinstance(e.form, Map) and same_shape(e.form.domain, domain) and all(_own_index_reads(e.form, k) for k in operands)
 
 
 def followers(product: FormEquation, equations: Sequence[FormEquation], outputs: Sequence[Var]) -> set[Var] | None:

@@ -62,6 +62,43 @@ def _math_lambda(name: str, dtype: str) -> Lambda:
     return _MATH[key]
 
 
+GUARD = 64
+"""Bytes before and after memory that are watched where `config.poison` is on."""
+_GUARDS = """
+define internal void @set_guards(ptr %p, i64 %n) {
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %out, label %set
+set:
+  %start = getelementptr i8, ptr %p, i64 64
+  %end = getelementptr i8, ptr %start, i64 %n
+  store <8 x i64> @@, ptr %p, align 1
+  store <8 x i64> @@, ptr %end, align 1
+  br label %out
+out:
+  ret void
+}
+define internal void @check_guards(ptr %p, i64 %n) {
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %out, label %check
+check:
+  %start = getelementptr i8, ptr %p, i64 64
+  %end = getelementptr i8, ptr %start, i64 %n
+  %before = load <8 x i64>, ptr %p, align 1
+  %after = load <8 x i64>, ptr %end, align 1
+  %x = icmp eq <8 x i64> %before, @@
+  %y = icmp eq <8 x i64> %after, @@
+  %both = and <8 x i1> %x, %y
+  %bits = bitcast <8 x i1> %both to i8
+  %whole = icmp eq i8 %bits, -1
+  br i1 %whole, label %out, label %broken
+broken:
+  call void @abort()
+  unreachable
+out:
+  ret void
+}""".replace("@@", f"<{', '.join(['i64 -4340410370284600381'] * 8)}>")
+
+
 class Module:
     """The text of one LLVM module: functions, and the declarations they need."""
 
@@ -455,17 +492,34 @@ class FunctionEmitter(Emit):
             size = size * n
         self.count += 1
         pointer = f"%r{self.count}"
-        if isinstance(size, int) and size <= STACK_BYTES:
-            self.entry.append(f"  {pointer} = alloca [{max(size, 1)} x i8], align 64")
+        nbytes = self.polynomial(size) if isinstance(size, Dim) else str(size)
+        whole: Extent = size + 2 * GUARD if config.poison else size
+        if isinstance(whole, int) and whole <= STACK_BYTES:
+            self.entry.append(f"  {pointer} = alloca [{max(whole, 1)} x i8], align 64")
+            inside = self.guarded(pointer, nbytes)
         else:
-            nbytes = self.polynomial(size) if isinstance(size, Dim) else str(size)
+            taken = self.polynomial(whole) if isinstance(whole, Dim) else str(whole)
             self.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
             self.declare("@tj_free", "declare void @tj_free(ptr, i64)")
-            self.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {nbytes})")
-            self.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
+            self.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {taken})")
+            inside = self.guarded(pointer, nbytes)
+            self.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {taken})")
             leave_without_memory(self, pointer)
-        self.buffers[b] = (pointer, [])
-        self.poison(pointer, self.polynomial(size) if isinstance(size, Dim) else str(size), b.dtype)
+        self.buffers[b] = (inside, [])
+        self.poison(inside, nbytes, b.dtype)
+
+    def guarded(self, pointer: str, nbytes: str) -> str:
+        """Where `config.poison` is on, the inner part of memory that is `2 * GUARD` bytes longer.
+
+        The function looks at both ends when it is left, and ends the process if something has written there.
+        """
+        if not config.poison:
+            return pointer
+        self.declare("@abort", "declare void @abort()")
+        self.declare("@guards", _GUARDS)
+        self.entry.append(f"  call void @set_guards(ptr {pointer}, i64 {nbytes})")
+        self.exit.append(f"  call void @check_guards(ptr {pointer}, i64 {nbytes})")
+        return self.at(self.entry, lambda: self.line(f"getelementptr i8, ptr {pointer}, i64 {GUARD}"))
 
     def poison(self, pointer: str, nbytes: str, dtype: str) -> None:
         """Where the switch is on, fill fresh memory so that reading an element before it is written shows."""

@@ -10,7 +10,7 @@ from typing import assert_never
 from tracejit.backends.cpu.codegen import library
 from tracejit.backends.cpu.codegen.branches import emit_if
 from tracejit.backends.cpu.codegen.counting import counted_loop
-from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
+from tracejit.backends.cpu.codegen.emit import EMIT, GUARD, FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
@@ -144,16 +144,21 @@ class _ProgramEmitter:
 
     def allocate(self, b: ProgramBuffer) -> None:
         e, size = self.e, b.size * item_size(b.dtype)
+        guards = 2 * GUARD if config.poison else 0
         if isinstance(size, int) and size <= 4096:
-            self.fresh(b, self._entry(f"alloca [{max(size, 8)} x i8], align 64"))
+            pointer = self._entry(f"alloca [{max(size, 8) + guards} x i8], align 64")
+            self.fresh(b, e.guarded(pointer, str(max(size, 8))))
             return
-        nbytes = self.nbytes(b)
+        nbytes = whole = self.nbytes(b)
+        if guards:
+            whole = self._entry(f"add i64 {nbytes}, {guards}")
         e.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
         e.declare("@tj_free", "declare void @tj_free(ptr, i64)")
-        pointer = self._entry(f"call ptr @tj_alloc(i64 {nbytes})")
+        pointer = self._entry(f"call ptr @tj_alloc(i64 {whole})")
         e.required.append(pointer)
-        e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {nbytes})")
-        self.fresh(b, pointer)
+        inside = e.guarded(pointer, nbytes)
+        e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {whole})")
+        self.fresh(b, inside)
 
     def steps(self, steps: Steps) -> None:
         for s in steps:
