@@ -33,7 +33,7 @@ THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "tracejit.autotune.products": {
         "NEAR": (64, 512), "FAR": (64, 1024), "CACHED": (8, 256), "REUSE": (1, 100), "FEW_ROWS": (1, 6), "ONE_BLOCK": (1, 6),
-        "NARROW": (4, 16),        "TASK": (1, 64, 512), "STREAM": (4, 64), "ROWS": (1, 2),
+        "NARROW": (4, 16), "TASK": (1, 64, 512), "STREAM": (4, 64), "ROWS": (1, 2),
     },
 }  # fmt: skip
 
