@@ -48,6 +48,15 @@ def test_as_numpy_answers_where_small_arrays_are_treated_as_large_ones(seed: int
     assert not found, f"{chosen}\n\n" + "\n\n".join(group.alone(node, what) for node, what in found[:3])
 
 
+@pytest.mark.parametrize("block", range(6))
+def test_what_reads_products_sums_and_joins_where_small_arrays_are_treated_as_large_ones(block: int):
+    for seed in range(20 * block, 20 * block + 20):
+        with lowered(seed) as chosen:
+            made = expressions.pairs(seed, 8)
+            found = expressions.verdicts(made)
+        assert not found, f"{seed} {chosen}\n\n" + "\n\n".join(made.alone(node, what) for node, what in found[:3])
+
+
 def test_what_is_wrong_is_found():
     """The comparison sees a wrong value, dtype, shape and sign, and an exception that is missing."""
     group = expressions.group(5, 30)

@@ -27,8 +27,9 @@ from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu.runtime import llvm
 
-CHUNKS = {"expressions": 24, "orders": 500, "programs": 200, "sizes": 25}  # seeds of one process
+CHUNKS = {"expressions": 24, "orders": 500, "pairs": 200, "programs": 200, "sizes": 25}  # seeds of one process
 GROUP = 500  # expressions of one function
+PAIRS = 8  # that read the same few
 HANG = 600  # seconds after which a seed counts as one that never ends
 
 
@@ -39,6 +40,13 @@ def _expressions(seed: int, tally: Tally) -> None:
     for node, what in found:
         if not any(other is not node and other.text in node.text for other, _ in found):  # else it is wrong by what it is made of
             tally.wrong.append(group.alone(node, what))
+
+
+def _pairs(seed: int, tally: Tally) -> None:
+    made = expressions.pairs(seed, PAIRS)
+    tally.cases += len(made.nodes)
+    for node, what in expressions.verdicts(made, tally):
+        tally.wrong.append(made.alone(node, what))
 
 
 def _orders(seed: int, tally: Tally) -> None:
@@ -64,7 +72,9 @@ def _sizes(seed: int, tally: Tally) -> None:
         tally.wrong.append(sizes.alone(made, *found))
 
 
-KINDS: dict[str, Callable[[int, Tally], None]] = {"expressions": _expressions, "orders": _orders, "programs": _programs, "sizes": _sizes}
+KINDS: dict[str, Callable[[int, Tally], None]] = {
+    "expressions": _expressions, "orders": _orders, "pairs": _pairs, "programs": _programs, "sizes": _sizes,
+}  # fmt: skip
 
 
 def _chunk(kind: str, first: int, count: int, quick: bool, low: bool) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 import tracejit as tj
 from tests.generators.harness import Tally, differs, loaded, refused
-from tests.generators.templates import ALL, Template
+from tests.generators.templates import ALL, HEAVY, Template
 from tracejit.support.nodes import define
 
 __all__ = ["Expressions", "Group", "Node", "SCALARS", "again", "evaluate", "group", "spelled", "values", "verdicts", "wrong"]
@@ -333,6 +333,19 @@ def _tolerance(node: Node, operands: list[Node]) -> Any:
                     return math.sqrt(4 * count * eps) * max(largest, 1e-30)
                 case _:
                     return 8 * count * eps * max(bound, float(np.max(np.abs(want), initial=0.0)) if np.isfinite(want).all() else 1.0)
+
+
+PAIR_SHAPES: list[tuple[int, ...]] = [(5,), (3, 5), (5, 3), (4, 4), (8, 9), (9, 7), (7,), (2, 3, 5), (2, 5, 4), (17,), ()]
+
+
+def pairs(seed: int, count: int) -> Group:
+    """Some expressions that have loops of their own, such as products of matrices, and `count` that read them, most of them directly."""
+    made = Expressions(seed, count, PAIR_SHAPES, most_depth=5)
+    arguments = list(made.pool)
+    while len(made.pool) == len(arguments):
+        made.derive(HEAVY, 4)
+    made.pool = arguments + made.pool[len(arguments) :] * 5
+    return made.group()
 
 
 def group(seed: int, count: int) -> Group:

@@ -19,7 +19,7 @@ import tracejit as tj
 from tracejit.support.nodes import frozen
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS
 
-__all__ = ["ALL", "Template", "missing"]
+__all__ = ["ALL", "HEAVY", "Template", "missing"]
 
 
 @frozen(eq=False)
@@ -167,6 +167,7 @@ OTHER: dict[str, str] = {
     "np.maximum({a}, f0) + 0; i0 + i1 * f0 - {a}; {a} == i0; {a} / i1; i1 / f0 + {a}; i0 // i1 + {a}; i1 % 3 + {a}; -i0 * {a}",
     "indexing": "> {a}[0]; {a}[-1]; {a}[1:]; {a}[::-1]; {a}[..., 0]; {a}[..., ::2]; {a}[None]; {a}[:, None]; {a}[..., None]; {a}[1:3, ::-1]; {a}[-2:]; "
     "{a}[[0, 2, -1]]; {a}[[True, False, True]]; {a}[:, [1, 0]]; {a}[[0, 1], [1, 2]]; {a}[np.array([[0, 1], [2, 0]])]; {a}[..., [0, 0, 3]]; {a}[2, 1:]; "
+    "{a}[:2]; {a}[:-1]; {a}[..., :1]; {a}[..., :-1]; {a}[:1, :2]; {a}[:0]; {a}[:2, ..., :2]; {a}[..., 1:-1]; {a}[:3][::-1]; {a}[1:] - {a}[:-1]; "
     "{a}[5:2]; {a}[3:1:-1]; {a}[()]; {a}[...]; {a}[:-1, -1]; {a}[:, 1, ::2]; {a}[1][..., 1]; {a}[np.argmax({a}) * 0]; {a}[({b} > 1).astype(int)]; "
     "{a}[np.arange(3), :, [1, 0, 2]]; {a}[:, ::-2]; {a}[-1, ..., -1]; {a}[i1 - i1]; {a}[np.ix_([0, 1], [2, 0])]; {a}[:, np.newaxis, 1:]",
     "methods": "> {a}.copy(); {a}.flatten(); {a}.conj(); {a}.ravel()[::2]; {a}.T.reshape(-1); {a}.T.ravel(); {a}.flat[:]; {a}.T.flatten(); {a}.flat[1]; {a}.view()[::-1]",
@@ -174,6 +175,12 @@ OTHER: dict[str, str] = {
     "{a}.astype('i4').astype('u4'); np.float32({n}) + {a}; np.uint8(3) + {a}; np.int64(-2) * {a}; np.float16(0.5) * {a}; np.bool_(True) & {a}",
     "reductions": "s ({a} * {b}).sum({ax}); ({a} - {a}.mean()).sum(-1); ({a} > {b}).sum({ax}); ({a} > 0).mean(); ({a} == {b}).sum()",
 }  # fmt: skip
+
+
+_MOVING = frozenset(
+    "concatenate stack hstack vstack dstack pad roll tile repeat append insert delete where take take_along_axis choose select tril triu diag "
+    "diagflat kron block convolve correlate interp searchsorted digitize cumsum cumprod diff gradient trapezoid indexing reshape".split()
+)
 
 
 def _ufuncs() -> list[Template]:
@@ -220,3 +227,5 @@ def missing() -> list[str]:
 
 tj.jit(lambda x: x + 1)(np.zeros(1))
 ALL = _ufuncs() + _parsed(CALLS) + _parsed(OTHER)
+HEAVY = [t for t in ALL if t.grade in "sdpvqw" or t.name in _MOVING or ".accumulate" in t.text or "argm" in t.name]
+"""Templates of what has loops of its own, or pieces: what follows and what is computed before is fused with it, or not."""
