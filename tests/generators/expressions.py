@@ -17,7 +17,7 @@ import numpy as np
 
 import tracejit as tj
 from tests.generators.harness import Tally, differs, loaded, refused
-from tests.generators.templates import ALL, HEAVY, Template
+from tests.generators.templates import ALL, FAMILIES, Template
 from tracejit.support.nodes import define
 
 __all__ = ["Expressions", "Group", "Node", "SCALARS", "again", "evaluate", "group", "spelled", "values", "verdicts", "wrong"]
@@ -338,14 +338,38 @@ def _tolerance(node: Node, operands: list[Node]) -> Any:
 PAIR_SHAPES: list[tuple[int, ...]] = [(5,), (3, 5), (5, 3), (4, 4), (8, 9), (9, 7), (7,), (2, 3, 5), (2, 5, 4), (17,), ()]
 
 
+class Pairs(Expressions):
+    """Some expressions that have loops of their own, such as products of matrices, and others that read them, most of them directly.
+
+    Each family of functions comes as often as the others, however many functions it has.
+    """
+
+    def __init__(self, seed: int, count: int) -> None:
+        super().__init__(seed, count, PAIR_SHAPES, most_depth=5)
+        self.heavy: list[Node] = []
+        families = [f for name, f in FAMILIES.items() if name != "elements"] + [FAMILIES["products"]] * 3
+        with np.errstate(all="ignore"):
+            for _ in range(2000):
+                node = super().draw(self.random.choice(families))
+                if node is not None and node.error is None and node.value.size > 1:
+                    self.heavy.append(node)
+                    if len(self.heavy) == 4:
+                        break
+
+    def draw(self, templates: list[Template] = ALL) -> Node | None:
+        return super().draw(self.random.choice([*FAMILIES.values(), FAMILIES["slices"]]))
+
+    def operand(self, like: tuple[int, ...] | None, template: Template) -> Node:
+        if self.heavy and self.random.random() < (0.8 if like is None else 0.3):
+            node = self.random.choice(self.heavy)
+            if template.grade == ">" or (node.zeros and not np.any(node.tolerance)):
+                return node
+        return super().operand(like, template)
+
+
 def pairs(seed: int, count: int) -> Group:
-    """Some expressions that have loops of their own, such as products of matrices, and `count` that read them, most of them directly."""
-    made = Expressions(seed, count, PAIR_SHAPES, most_depth=5)
-    arguments = list(made.pool)
-    while len(made.pool) == len(arguments):
-        made.derive(HEAVY, 4)
-    made.pool = arguments + made.pool[len(arguments) :] * 5
-    return made.group()
+    """The pairs of this seed."""
+    return Pairs(seed, count).group()
 
 
 def group(seed: int, count: int) -> Group:

@@ -19,7 +19,7 @@ import tracejit as tj
 from tracejit.support.nodes import frozen
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS
 
-__all__ = ["ALL", "HEAVY", "Template", "missing"]
+__all__ = ["ALL", "FAMILIES", "Template", "missing"]
 
 
 @frozen(eq=False)
@@ -177,12 +177,6 @@ OTHER: dict[str, str] = {
 }  # fmt: skip
 
 
-_MOVING = frozenset(
-    "concatenate stack hstack vstack dstack pad roll tile repeat append insert delete where take take_along_axis choose select tril triu diag "
-    "diagflat kron block convolve correlate interp searchsorted digitize cumsum cumprod diff gradient trapezoid indexing reshape".split()
-)
-
-
 def _ufuncs() -> list[Template]:
     found: list[Template] = []
     for key in UFUNCS:
@@ -227,5 +221,32 @@ def missing() -> list[str]:
 
 tj.jit(lambda x: x + 1)(np.zeros(1))
 ALL = _ufuncs() + _parsed(CALLS) + _parsed(OTHER)
-HEAVY = [t for t in ALL if t.grade in "sdpvqw" or t.name in _MOVING or ".accumulate" in t.text or "argm" in t.name]
-"""Templates of what has loops of its own, or pieces: what follows and what is computed before is fused with it, or not."""
+
+
+def _families() -> dict[str, list[Template]]:
+    """The templates by what the compiler makes of them."""
+    joins = set("concatenate stack hstack vstack dstack block array pad roll tile repeat append insert delete kron".split())
+    gathers = set("take take_along_axis choose select where searchsorted digitize interp diag diagonal tril triu trace".split())
+    found: dict[str, list[Template]] = {}
+    for t in ALL:
+        if t.name in PRODUCTS or t.name in ("dot", "inner", "outer", "tensordot", "einsum", "vdot", "multi_dot", "matrix_power") or "@" in t.text:
+            family = "products"
+        elif ".accumulate" in t.text or t.name in ("cumsum", "cumprod", "diff", "gradient", "convolve", "correlate"):
+            family = "runs"
+        elif t.grade in "svpq" or ".reduce" in t.text or t.name in ("argmax", "argmin", "all", "any", "max", "min", "ptp", "count_nonzero"):
+            family = "reductions"
+        elif t.name == "indexing":
+            family = "slices" if ":" in t.text else "elements of arrays"
+        elif t.name in joins:
+            family = "joins"
+        elif t.name in gathers:
+            family = "gathers"
+        elif t.grade == ">":
+            family = "shapes"
+        else:
+            family = "elements"
+        found.setdefault(family, []).append(t)
+    return found
+
+
+FAMILIES = _families()
