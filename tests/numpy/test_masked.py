@@ -372,3 +372,19 @@ def test_variances_with_where():
         for name in ("var", "std"):
             function = getattr(np, name)
             np.testing.assert_allclose(tj.jit(lambda x, m: function(x, where=m, **kwargs))(x, m), function(x, where=m, **kwargs))  # noqa: B023
+
+
+MASKS = [
+    "np.arange(a.shape[0]) % 3 == 1", "np.arange(len(a)) > 2", "np.arange(a.size) // 3 == 1", "np.abs(np.arange(a.size) - 4) < 3",
+    "np.linspace(0, 1, a.size) > 0.5", "np.cumsum(np.ones(a.size)) > 3", "np.arange(a.size) ** 2 < 50",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["a[{}]", "a[{}] * 2", "np.concatenate([a[{}], a])"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_that_follow_from_extents_are_known_at_every_size(form: str, mask: str):
+    f = eval(f"lambda a: {form.replace('{}', mask)}")
+    jitted = tj.jit(f)
+    for n in (20, 40, 7, 20, 1, 0):
+        a = np.arange(float(n))
+        np.testing.assert_array_equal(jitted(a), f(a))

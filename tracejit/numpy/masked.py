@@ -64,7 +64,9 @@ class Selection(Tracer):
         return self.full.dtype.itemsize
 
     def refuse(self, what: str, location: Location | None = None) -> NoReturn:
-        """Raise the error for something that needs the shape."""
+        """Raise the error for something that needs the shape; or have the trace start again for extents that the mask follows from."""
+        if isinstance(self.mask, Tracer) and self.mask.interpreter.alive:
+            self.mask.known()
         location = location or user_location() or self.location
         made = None if self.location is None else self.location.short()
         notes = () if made is None or (location is not None and location.short() == made) else (f"x[mask] was taken at {made}",)
