@@ -29,7 +29,7 @@ from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
 
-__all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "vectorize"]
+__all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
     creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting, shaping, taking,
@@ -77,6 +77,15 @@ def nditer(op: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Result:
     return np.nditer(op, *args, **kwargs)
 
 
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
+    """np.resize, which wants numbers for extents, whatever `a` is."""
+    if isinstance(new_shape, Dim):
+        new_shape = int(new_shape)
+    elif isinstance(new_shape, (tuple, list)):
+        new_shape = tuple([int(n) if isinstance(n, Dim) else n for n in new_shape])
+    return np.resize(a, new_shape)
+
+
 def _own() -> dict[str, Callable[..., Any]]:
     """This package's functions by NumPy's names."""
     found: dict[str, Callable[..., Any]] = {}
@@ -97,6 +106,7 @@ def _fill() -> None:
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)
+    redirect_members({np.resize: resize})
 
 
 _fill()
