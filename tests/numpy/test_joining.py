@@ -202,7 +202,7 @@ def test_arrays_that_are_joined_of_joined_arrays_have_a_legal_schedule(seed: int
             np.testing.assert_allclose(jitted(A, x), f(A, x), rtol=1e-11, err_msg=text)
 
 
-@pytest.mark.parametrize("form", ["np.resize([True, False], n)", "np.resize([1, 2], (2, n))", "np.resize(x, n + 3)", "np.resize(x, (n, 2)).T"])
+@pytest.mark.parametrize("form", ["np.resize([True, False], n)", "np.resize([1, 2], (2, n))", "np.resize(x, n + 3)"])
 def test_resize_takes_extents(form: str):
     f = eval(f"lambda x: (lambda n: {form})(x.shape[0])", {"np": np})
     jitted = tj.jit(f)
