@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fractions  # noqa: F401
+import itertools  # noqa: F401
 import json
+import math  # noqa: F401
+import struct  # noqa: F401
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +97,48 @@ def test_one_program_still_serves_all_sizes_where_shapes_are_shapes():
     assert jitted.compilations == 2
 
 
-def test_json_is_refused_with_a_plain_error_or_right():
+def test_json_is_right_at_every_size():
     jitted = tj.jit(lambda x: json.dumps(list(x.shape)))
-    assert jitted(np.ones(3)) == "[3]"
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        jitted(np.ones(2))
+    assert [jitted(np.ones(n)) for n in (3, 2, 5, 3)] == ["[3]", "[2]", "[5]", "[3]"]
+
+
+WANT_NUMBERS = [
+    "a * np.fft.fftfreq(n + 1)[:n]", "np.diff(a, n // 3)", "a + sum(itertools.islice(itertools.count(), n))", "a * math.ldexp(1.0, n % 5)",
+    "a * float(fractions.Fraction(1, n + 1))", "a + len(json.dumps([n]))", "a + struct.unpack('i', struct.pack('i', n))[0]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", WANT_NUMBERS)
+def test_whoever_wants_a_number_gets_one_at_every_size(form: str):
+    f = eval(f"lambda a: (lambda n: {form})(a.shape[0])", globals())
+    jitted = tj.jit(f)
+    for n in (20, 40, 7, 20, 3, 41):
+        a = np.arange(float(n))
+        np.testing.assert_allclose(jitted(a), f(a), rtol=1e-15)
+
+
+def test_what_the_function_raises_itself_is_not_tried_again():
+    calls: list[Any] = []
+
+    def f(a):
+        calls.append(a.shape)
+        if a.shape[0] == 4:
+            raise ValueError("four")
+        assert a.ndim == 1
+        return a + 1
+
+    jitted = tj.jit(f)
+    jitted(np.ones(3))
+    with pytest.raises(ValueError, match="four") as caught:
+        jitted(np.ones(4))
+    assert caught.value.__context__ is None
+    calls.clear()
+
+    def g(a):
+        calls.append(0)
+        raise ValueError("at any size")
+
+    jitted = tj.jit(g, dynamic_shapes=True)
+    with pytest.raises(ValueError, match="at any size"):
+        jitted(np.ones(3))
+    assert len(calls) == 1

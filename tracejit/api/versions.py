@@ -16,10 +16,13 @@ from tracejit.api.tracing import trace_call
 from tracejit.ir.types import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
+from tracejit.support.errors import TracejitError
 from tracejit.support.nodes import define, evolve, field
-from tracejit.support.source import Location
+from tracejit.support.source import Location, frames_of
 from tracejit.support.tree import TreeDef
+from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.stage import NeedStrides, NeedValue, Staged
 
 if TYPE_CHECKING:
@@ -31,6 +34,12 @@ __all__ = ["Version", "Versions"]
 
 _MANY_OUTDATED = 8
 """After how many recompilations because of rebound names a warning says which."""
+
+
+def _is_raised_by_the_user(error: Exception) -> bool:
+    """Whether a `raise` or `assert` of the user's functions made an exception; not what others think of their arguments."""
+    code, place = frames_of(error)[-1]
+    return not is_installed(code.co_filename) and raises(code, place)
 
 
 @define(eq=False)
@@ -176,6 +185,12 @@ class Versions:
                 return None
             except DimDependent as error:
                 wanted = decide(wanted, signature, error)
+            except TracejitError:
+                raise
+            except Exception as error:
+                if not wanted.symbols or _is_raised_by_the_user(error):
+                    raise
+                wanted = signature  # perhaps somebody who wants a number was given a symbolic extent; if not, it is raised again
         from tracejit.api.entry import Called, make_runner
 
         dependencies, static = made.dependencies, frozenset(self.static)

@@ -42,8 +42,8 @@ def element_at(x: ArrayLike, n: Extent) -> Result:
 
 def diff(a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike = None, append: ArrayLike = None) -> Result:
     """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times."""
-    order = as_extent(n)
-    if not isinstance(order, int) or order < 0:
+    order = int(as_extent(n))  # one of extents is known once they are
+    if order < 0:
         raise reject(f"np.diff: the order is a non-negative integer, not {n!r}")
     x = array_of(a)
     if order == 0:

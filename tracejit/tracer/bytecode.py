@@ -11,7 +11,8 @@ from functools import cache
 from types import CodeType, FrameType
 
 __all__ = [
-    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "target_of", "yields_within",
+    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "raises", "target_of",
+    "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
@@ -132,6 +133,11 @@ def loads_attribute(code: CodeType, place: int) -> bool:
     while place > 0 and not raw[place]:
         place -= 2
     return _NAMES[raw[place]] in ("LOAD_ATTR", "LOAD_METHOD")
+
+
+def raises(code: CodeType, place: int) -> bool:
+    """Whether the instruction at this offset is a `raise` or an `assert`."""
+    return _NAMES[code.co_code[place]] in ("RAISE_VARARGS", "RERAISE")
 
 
 def yields_within(code: CodeType, place: int) -> bool:
