@@ -1680,3 +1680,29 @@ def differences(expected: Any, found: Any, rtol: float, where: str = "") -> list
 def test_programs_compute_what_plain_python_computes(name: str) -> None:
     function, rtol = PROGRAMS[name]
     assert differences(function(Plain), function(tracejit), rtol) == []
+
+
+def halves(x):
+    return np.concatenate([x[::2], x[1::2]])
+
+
+OF_HALVES = [
+    "y[x > 0] *= 2; return y", "y[x > 0] = x[x > 0]; return y", "x[y > 0] = y[y > 0]; return x", "x[y > 0] = -0.25; return x",
+    "y += x; y[:] = x * 2; return y - x", "y[1:] = x[:-1]; return np.where(y > x, y, x)", "y[x > 0] = y[y > 0].sum(); return y",
+    "np.copyto(y, x, where=x > 0); np.putmask(x, y > 0, 3.0); return x + y", "z = np.zeros_like(x); z[...] = y; z += halves(y); return z @ x",
+    "y = np.hstack([x[: x.size // 2], x[x.size // 2 :]]); y[x > 0] += 1; x[:] = y; return x", "x[:] = halves(x); return x * y",
+    "return tj.lax.fori_loop(0, 3, lambda i, s: halves(s) + x * 0.1, y)", "return tj.lax.cond(x.sum() > 0, lambda: y, lambda: x)",
+    "return tj.vmap(lambda a, b: a * b)(halves(x), x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", OF_HALVES)
+def test_an_array_joined_of_halves_has_the_shape_of_the_whole(body: str):
+    names: dict[str, Any] = {"np": np, "tj": tracejit, "halves": halves}
+    exec(f"def f(x):\n    y = halves(x); {body}", names)
+    f = names["f"]
+    jitted = tracejit.jit(f)
+    for n in (20, 30, 31, 7, 2, 20):
+        x, y = np.sin(np.arange(n) + 1.0), np.sin(np.arange(n) + 1.0)
+        np.testing.assert_allclose(jitted(x), f(y), rtol=1e-12)
+        np.testing.assert_allclose(x, y, rtol=1e-12)

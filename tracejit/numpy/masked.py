@@ -268,6 +268,8 @@ def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result
         value = _beside(place, value)
     found = u.where(_wide(mask, rest), to_dtype(value, aval(x).dtype), x)
     if not same_shape(aval(found).shape, aval(x).shape):
+        if aval(found).shape == aval(x).shape:  # written in two ways; where their values decide, the trace starts again for these extents
+            return reshape(found, aval(x).shape)
         rank = aval(found).ndim - aval(mask).ndim + 1
         raise ShapeError(f"a value of rank {rank} is assigned to x[mask] of rank {place.ndim}", location=user_location())
     return found
