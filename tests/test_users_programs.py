@@ -1689,7 +1689,8 @@ def halves(x):
 OF_HALVES = [
     "y[x > 0] *= 2; return y", "y[x > 0] = x[x > 0]; return y", "x[y > 0] = y[y > 0]; return x", "x[y > 0] = -0.25; return x",
     "y += x; y[:] = x * 2; return y - x", "y[1:] = x[:-1]; return np.where(y > x, y, x)", "y[x > 0] = y[y > 0].sum(); return y",
-    "np.copyto(y, x, where=x > 0); np.putmask(x, y > 0, 3.0); return x + y", "z = np.zeros_like(x); z[...] = y; z += halves(y); return z @ x",
+    "np.copyto(y, x, where=x > 0); np.putmask(x, y > 0, 3.0); return x + y",
+    "z = np.zeros_like(x); z[...] = y; z += halves(y); return z @ x",
     "y = np.hstack([x[: x.size // 2], x[x.size // 2 :]]); y[x > 0] += 1; x[:] = y; return x", "x[:] = halves(x); return x * y",
     "return tj.lax.fori_loop(0, 3, lambda i, s: halves(s) + x * 0.1, y)", "return tj.lax.cond(x.sum() > 0, lambda: y, lambda: x)",
     "return tj.vmap(lambda a, b: a * b)(halves(x), x)",
