@@ -126,7 +126,7 @@ go({n + 1})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stdout == f"{n}\n"
-    assert done.returncode == -signal.SIGABRT
+    assert done.returncode in (-signal.SIGILL, -signal.SIGTRAP)
 
 
 LOCAL = """
@@ -152,4 +152,5 @@ for more in (8, 9):
     print(len(run("cpu", Launch(parse_kernel(LOCAL.format(more=more)), (out,)), output=out)), flush=True)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert (done.stdout, done.returncode) == ("8\n", -signal.SIGABRT)
+    assert done.stdout == "8\n"
+    assert done.returncode in (-signal.SIGILL, -signal.SIGTRAP)  # as the processor says it

@@ -92,7 +92,7 @@ check:
   %whole = icmp eq i8 %bits, -1
   br i1 %whole, label %out, label %broken
 broken:
-  call void @abort()
+  call void @llvm.trap()
   unreachable
 out:
   ret void
@@ -515,7 +515,7 @@ class FunctionEmitter(Emit):
         """
         if not config.poison:
             return pointer
-        self.declare("@abort", "declare void @abort()")
+        self.declare("@llvm.trap", "declare void @llvm.trap()")
         self.declare("@guards", _GUARDS)
         self.entry.append(f"  call void @set_guards(ptr {pointer}, i64 {nbytes})")
         self.exit.append(f"  call void @check_guards(ptr {pointer}, i64 {nbytes})")
