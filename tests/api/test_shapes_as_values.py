@@ -142,3 +142,23 @@ def test_what_the_function_raises_itself_is_not_tried_again():
     with pytest.raises(ValueError, match="at any size"):
         jitted(np.ones(3))
     assert len(calls) == 1
+
+
+def kind_of(n: Any) -> str:
+    match n:
+        case int():
+            return "integer"
+        case _:
+            return "other"
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["n.__class__ is int", "sum(d for d in a.shape if d.__class__ is int)", "{int: 'i'}.get(n.__class__, '?')", "n.__class__.__name__",
+     "kind_of(n)", "a.size.__class__(3.5) + a.sum()"],
+)  # fmt: skip
+def test_the_class_of_an_extent_is_that_of_an_integer(form: str):
+    f = eval(f"lambda a: (lambda n: {form})(a.shape[0])", globals())
+    jitted = tj.jit(f)
+    for n in (4, 6, 9):
+        assert jitted(np.ones((n, n + 1))) == f(np.ones((n, n + 1)))

@@ -68,6 +68,11 @@ class Dim:
     def symbol(name: str) -> Dim:
         return Dim((((name,), 1),))
 
+    @property  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+        """For a function that is traced, whose globals are no dict, a Python integer's."""
+        return Dim if type(sys._getframe(1).f_globals) is dict else int  # pyright: ignore[reportPrivateUsage]
+
     def symbols(self) -> frozenset[str]:
         found: set[str] = set()
         for monomial, _ in self.terms:
