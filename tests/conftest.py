@@ -8,6 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("TRACEJIT_CHECKS", "1")  # read when tracejit is imported, so set before
 os.environ.setdefault("TRACEJIT_POISON", "1")  # elements that nothing writes show
+os.environ.setdefault("TRACEJIT_TIERS", "0")  # code as it is made well; tests/backends/cpu/test_tiers.py has the other
 os.environ["TRACEJIT_TUNE_DB"] = ""  # schedules that the user has tuned are not what is tested
 
 import hypothesis

@@ -53,6 +53,11 @@ class Runner:
         if self._entry is not None and not (same and self._entry.holds()):
             self._entry.install(dependencies, arrays)
 
+    def finish(self) -> None:
+        """Have the program in its final form now."""
+        if self._entry is not None:
+            self._entry.finish()
+
     def remove(self) -> None:
         """Serve no more calls."""
         if self._entry is not None:
@@ -76,15 +81,16 @@ def make_runner(
     signature: CallSignature,
     made: Traced,
     older: Sequence[CallSignature],
+    dims: Mapping[str, int],
 ) -> Runner:
     """A function of the call's leaves that runs the version; where the backend serves calls without Python, with an entry for them.
 
-    older: versions that are equal but for extents, and keep the calls that they take.
+    older: versions that are equal but for extents, and keep the calls that they take.  dims: the symbolic extents of the first call.
     """
     lowered, staged = made.lowered, made.staged
     native = lowered.backend.native_calls()
     if native is not None:
-        return _native(native, f, signature, made, older)
+        return _native(native, f, signature, made, older, dims)
     keep = [np.asarray(c) for c in staged.constants]
     writeback = writeback_of(staged)
     run = _python_call(lowered.compile(), signature, writeback, made, keep)
@@ -192,6 +198,7 @@ def _native(
     signature: CallSignature,
     made: Traced,
     older: Sequence[CallSignature],
+    dims: Mapping[str, int],
 ) -> Runner:
     lowered, staged, dependencies = made.lowered, made.staged, made.dependencies
     program = lowered.program
@@ -203,7 +210,9 @@ def _native(
     if writeback is not None and copying is not None:
         copying = None if writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
-        run = _python_call(lowered.compile(), signature, writeback, made, keep)
+        with lowered.blamed():
+            compiled = lowered.kept(native.compile(lowered.program, dims))
+        run = _python_call(compiled, signature, writeback, made, keep)
         return Runner(run, keep, writeback)
     program = copying
     written |= {traced[n] for n in donated_inputs(program)}
@@ -237,7 +246,8 @@ def _native(
         conditions=(*_least_extents(signature), *_not_of(older, signature)),
     )
     with lowered.blamed():
-        entry = native.enter(f.dispatcher(native), spec, slots, Entered(program, scalars, dependencies, keep, f.miss))
+        entered = Entered(program, scalars, dims, dependencies, keep, f.miss)
+        entry = native.enter(functools.partial(f.dispatcher, native), spec, slots, entered)
         lowered.kept(entry.compiled)
     run = _python_call(entry.compiled, signature, writeback, made, keep)
     return Runner(run, keep, writeback, entry)

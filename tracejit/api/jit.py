@@ -102,6 +102,20 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         """
         return self._state.compilations
 
+    def finish(self) -> None:
+        """Have all that was compiled so far in its final form now: for benchmarks, and for services before their first request.
+
+        On the CPU the first calls run code that was made quickly, and better code is made in the background once a function is called
+        again.  The results are the same.
+
+        >>> import numpy as np, tracejit as tj
+        >>> f = tj.jit(lambda x: x + 1)
+        >>> _ = f(np.ones(3))
+        >>> f.finish()
+        """
+        with self._state.lock:
+            self._state.finish()
+
     def clear_cache(self) -> None:
         """Forget every compiled version."""
         with self._state.lock:

@@ -99,6 +99,12 @@ class Versions:
         """The function's name, for messages."""
         return getattr(self.function, "__name__", otherwise)
 
+    def finish(self) -> None:
+        """Have every version in its final form."""
+        for version in self.versions.values():
+            version.run.finish()
+            version.run.follow(version.dependencies)
+
     def clear(self) -> None:
         """Forget every version."""
         self.versions.clear()
@@ -196,7 +202,8 @@ class Versions:
         dependencies, static = made.dependencies, frozenset(self.static)
         dependencies.spent = dependencies.reason()
         older = [known for known in self.versions if pattern_of(known) == pattern]
-        run = make_runner(Called(self.function, self.dispatched, self.miss), wanted, made, older)
+        dims = bind_dims(wanted, signature) or {}
+        run = make_runner(Called(self.function, self.dispatched, self.miss), wanted, made, older, dims)
         if dependencies.spent:
             run.remove()
         reason = self._reason(signature, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -92,7 +92,11 @@ class Entry(Protocol):
         ...
 
     def holds(self) -> bool:
-        """Whether the entry would match, as far as names outside of the function go."""
+        """Whether all is as it should be: the entry would match, as far as names outside of the function go, or is not yet there."""
+        ...
+
+    def finish(self) -> None:
+        """Have the program in its final form now, where the backend would take its time.   Raises: CompileError."""
         ...
 
     def remove(self) -> None:
@@ -104,12 +108,13 @@ class Entry(Protocol):
 class Entered:
     """What an entry runs, and on what it depends.
 
-    numbers: inputs that are Python numbers.  arrays: those that the function reads from outside.  again: what makes a call whose program
-    has failed a check once more, from Python.
+    numbers: inputs that are Python numbers.  dims: the extents of the call that it is made for.  arrays: those that the function reads from
+    outside.  again: what makes a call whose program has failed a check once more, from Python.
     """
 
     program: Program
     numbers: frozenset[int]
+    dims: Mapping[str, int]
     dependencies: Dependencies
     arrays: Sequence[np.ndarray[Any, Any]]
     again: Callable[..., Any]
@@ -126,11 +131,19 @@ class NativeCalls(Protocol):
         """What calls of `function` go to from now on; those that no entry serves go to `miss`."""
         ...
 
-    def enter(self, dispatcher: Any, spec: EntrySpec, slots: Callable[[Sequence[Any]], tuple[Slot, ...]], entered: Entered) -> Entry:
-        """Compile a program with its entry, and have the dispatcher try it.  slots: what fills the block, given the captured arrays.
+    def enter(
+        self, dispatcher: Callable[[], Any], spec: EntrySpec, slots: Callable[[Sequence[Any]], tuple[Slot, ...]], entered: Entered
+    ) -> Entry:
+        """Compile a program with its entry, and have the dispatcher try it, at once or after some calls.
+
+        dispatcher: gives the function's.  slots: what fills the block, given the captured arrays.
 
         Raises: CompileError.
         """
+        ...
+
+    def compile(self, program: Program, dims: Mapping[str, int]) -> Compiled:
+        """Compile a program that is called from Python only, first with these extents.   Raises: CompileError."""
         ...
 
 

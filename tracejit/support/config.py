@@ -27,6 +27,7 @@ class Config:
         nothing writes shows, and put them between guards, so that who writes outside of them is found (TRACEJIT_POISON; read when a
         function is compiled).  The reference backend always fills them.
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
+    tiers: have LLVM translate a program quickly for its first call, and well in the background once it is called again (TRACEJIT_TIERS).
     replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see `compiler/passes.py`.
     """
 
@@ -36,6 +37,7 @@ class Config:
     cache_size: int = 128
     cpu: str = "native"
     poison: bool = False
+    tiers: bool = True
     dump: str = ""
     replace: str = ""
 
@@ -45,6 +47,7 @@ config = Config(
     backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
     cpu=os.environ.get("TRACEJIT_CPU", "native"),
     poison=_flag("TRACEJIT_POISON"),
+    tiers=_flag("TRACEJIT_TIERS", True),
     dump=os.environ.get("TRACEJIT_DUMP", ""),
     replace=os.environ.get("TRACEJIT_REPLACE", ""),
 )

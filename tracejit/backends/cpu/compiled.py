@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import math
 from collections.abc import Callable, Sequence
@@ -72,15 +73,28 @@ def _taken(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class CompiledProgram:
-    """Machine code of one program, and of the native entry that calls it if its text is given."""
+    """Machine code of one program, and of the native entry that calls it if its text is given.
 
-    def __init__(self, program: Program, scalars: frozenset[int] = frozenset(), entry: str = "") -> None:
+    quick: whether it was made quickly rather than well.
+    """
+
+    def __init__(self, program: Program, scalars: frozenset[int] = frozenset(), entry: str = "", *, quick: bool = False) -> None:
         self.program = program
         self.slots = slots_of(program, scalars)
-        self.code = join_modules(emit_program(program, scalars=scalars), entry)
-        self.library = llvm.load(self.code)
+        self._load(join_modules(emit_program(program, scalars=scalars), entry), quick)
+
+    def _load(self, code: str, quick: bool) -> None:
+        self.code = code
+        self.quick = quick
+        self.library = llvm.load(code, quick=quick)
         self.address = self.library.address("program")
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
+
+    def final(self, entry: str) -> CompiledProgram:
+        """The same, made well, with the text of a native entry beside it.   Raises: CompileError."""
+        made = copy.copy(self)
+        made._load(join_modules(self.code, entry), quick=False)
+        return made
 
     def text(self, stage: str) -> str:
         return self.library.assembly() if stage == "asm" else self.code

@@ -1,0 +1,68 @@
+"""How much a program does: its scalar operations, as far as constants and extents tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from tracejit.backends.cpu.codegen.polls import Lengths
+from tracejit.ir.kernel import Block, For, If, Op, While
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, Steps, Swap, WhileLoop
+from tracejit.ir.scalar import OPS
+from tracejit.ir.types import Extent, evaluate
+from tracejit.support.nodes import frozen
+
+__all__ = ["work"]
+
+_MATH = 16  # operations that an elementary function stands for
+
+
+def work(program: Program, dims: Mapping[str, int]) -> float:
+    """The scalar operations of one run with these extents, at most; infinite if a loop runs as long as its data say."""
+    return _steps(program.steps, dims)
+
+
+def _steps(steps: Steps, dims: Mapping[str, int]) -> float:
+    total = 0.0
+    for s in steps:
+        match s:
+            case Launch():
+                total += _Kernel(Lengths(s.kernel.body), dims).block(s.kernel.body)
+            case WhileLoop():
+                return inf
+            case CountedLoop():
+                total += _number(s.count, dims) * _steps(s.body, dims)
+            case Branch():
+                total += _steps(s.then, dims) + _steps(s.orelse, dims)
+            case Copy() | Call() | Swap() | Check():
+                pass  # code of libraries, which is what it is
+    return total
+
+
+def _number(n: Extent, dims: Mapping[str, int]) -> int:
+    return max(0, evaluate(n, dims))
+
+
+@frozen(eq=False)
+class _Kernel:
+    lengths: Lengths
+    dims: Mapping[str, int]
+
+    def block(self, body: Block) -> float:
+        total = 0.0
+        for s in body:
+            match s:
+                case For():
+                    trips = self.lengths.trips(s)
+                    if trips is None:
+                        return inf
+                    total += _number(trips, self.dims) * self.block(s.body)
+                case While():
+                    return inf
+                case If():
+                    total += self.block(s.then) + self.block(s.orelse)
+                case Op() if OPS[s.op].math:
+                    total += _MATH
+                case _:
+                    total += 1
+        return total
