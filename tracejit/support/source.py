@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import os
 import sys
 import warnings
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from types import CodeType, FrameType
 
 __all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user_location", "warn_once"]
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # (pathlib takes 5 ms to import)
 _INTERNAL: dict[str, bool] = {}
 _GENERATED = ("<__array_function__ internals>", "<fields of tracejit.", contextlib.__file__)
 
@@ -45,12 +45,12 @@ class Location:
     def short(self) -> str:
         """`train.py:12`"""
         file, line, _, _ = self.position()
-        return f"{Path(file).name}:{line}"
+        return f"{os.path.basename(file)}:{line}"
 
     def show(self) -> str:
         """The user's line, underlined, as an error shows it."""
         file, line, first, last = self.position()
-        where = f"  at {Path(file).name}:{line}" + (f":{first + 1}" if first >= 0 else "") + f" in {self.code.co_name}"
+        where = f"  at {os.path.basename(file)}:{line}" + (f":{first + 1}" if first >= 0 else "") + f" in {self.code.co_name}"
         text = linecache.getline(file, line).rstrip("\n")
         if not text.strip():
             return where
@@ -72,7 +72,7 @@ class Location:
 def _libraries() -> tuple[str, ...]:
     """Where NumPy is; asked for when it has been imported, which may be after this module."""
     found = getattr(sys.modules.get("numpy"), "__file__", None)
-    return (str(Path(found).parent),) if found else ()
+    return (os.path.dirname(found),) if found else ()
 
 
 def is_internal(filename: str) -> bool:

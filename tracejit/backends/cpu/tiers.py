@@ -22,7 +22,6 @@ from tracejit.backends.cpu.compiled import CompiledProgram
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.ir.program import Program
 from tracejit.support.config import config
-from tracejit.support.errors import CompileError
 from tracejit.support.forks import at_fork
 
 __all__ = ["TieredProgram"]
@@ -132,13 +131,15 @@ class _Background:
 
 
 def _make(program: TieredProgram | None, entry: str) -> None:
+    """Make a second tier.  What goes wrong is said in the log, as nobody waits for it: the first tier does as well, only slower."""
+    if program is None:
+        return
     try:
-        if program is not None:
-            program.rise(entry)
-    except (CompileError, MemoryError) as error:
+        program.rise(entry)
+    except Exception as error:
         import logging
 
-        logging.getLogger("tracejit").warning("%s stays as it was compiled for its first call: %s", program.program.name, error)
+        logging.getLogger("tracejit").warning("a function stays as it was compiled for its first call: %s", error)
 
 
 _background = _Background()

@@ -11,7 +11,6 @@ from typing import Any
 from tracejit.ir.kernel import Atomic, Block, Const, Kernel, Load, Op, Operand, Statement, Store, walk
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.rewrite import map_blocks
-from tracejit.ir.text import print_kernel
 from tracejit.ir.types import Dim
 from tracejit.support.nodes import evolve
 
@@ -52,6 +51,8 @@ def _outline(kernel: Kernel) -> Any:
 
 
 def _without_offsets(kernel: Kernel) -> str:
+    from tracejit.ir.text import print_kernel  # a program of one kernel needs none of it
+
     return print_kernel(evolve(kernel, name="", body=_replaced(kernel.body, lambda c: Const(0, "i64"))))
 
 
