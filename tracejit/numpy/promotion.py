@@ -67,6 +67,10 @@ def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     """
     dtype = canonical(dtype)
     if isinstance(x, Tracer):
+        if x.aval.weak and x.aval.dtype is dtype:
+            number = x.as_numpy_number()
+            if number is not None:
+                return number
         if x.aval.weak and dtype.kind in "iu":
             check_number(x, dtype)
         elif x.aval.weak and dtype.itemsize < 8 and x.dtype.kind == "i" and not within(x.seen().value_range(), -(2**53), 2**53):

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from tracejit.ir.jaxpr import Var
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import Dim, ShapedArray
 from tracejit.support.errors import (
@@ -380,6 +381,13 @@ class Tracer:
     def as_python_number(self) -> Tracer:
         """This number, of rank 0, as one of Python's: its dtype bends to that of arrays."""
         return Tracer(self.interpreter, self.value, type(self.aval)((), self.dtype, weak=True))
+
+    def as_numpy_number(self) -> Tracer | None:
+        """This Python number as one of NumPy's of its dtype; None where that takes an equation, as its value is a Python number too."""
+        made = self.value
+        if self.interpreter is not current_interpreter() or self.root is not None or not isinstance(made, Var) or made.aval.weak:
+            return None
+        return Tracer(self.interpreter, made, made.aval)
 
     def __format__(self, spec: str) -> str:
         known = self._number()

@@ -91,6 +91,7 @@ class Fuser:
         for n, e in enumerate(equations):
             below = {self.producer[a] for a in e.inputs if isinstance(a, Var) and a in self.producer}
             self.cost[n] = self.shapes[n].cost + sum(self.cost[m] for m in below if isinstance(equations[m].form, (Map, Piecewise)))
+        self.tiles = [tiles_well(e.form) for e in equations]  # whether it is a matrix product
         self.product: list[int | None] = []  # the matrix product that an equation follows element by element
         for n, e in enumerate(equations):
             before = [self.product[self.producer[a]] for a in e.inputs if isinstance(a, Var) and a in self.producer]
@@ -102,12 +103,13 @@ class Fuser:
                 ),
                 None,
             )
-            self.product.append(n if tiles_well(e.form) else found)
+            self.product.append(n if self.tiles[n] else found)
         self.nodes: dict[int, Node] = {}
         self.became: dict[int, int] = {}  # a group that was merged: the group it went into
         self.groups_of: list[list[int]] = [[] for _ in equations]
         self.after: dict[int, int] = {}  # group -> the groups that run after it, as bits
         self.read_by: dict[int, list[int]] = {}
+        self.read_how: dict[tuple[int, int], tuple[Access, ...]] = {}
         self.refusals: list[tuple[Var, str]] = []
 
     def is_cheap(self, n: int) -> bool:
@@ -116,6 +118,15 @@ class Fuser:
 
     def product_of(self, atom: Atom) -> int | None:
         return self.product[self.producer[atom]] if isinstance(atom, Var) and atom in self.producer else None
+
+    def accesses(self, n: int, c: int) -> tuple[Access, ...]:
+        """How equation c reads n."""
+        found = self.read_how.get((n, c))
+        if found is None:
+            outputs, reads = self.equations[n].outputs, self.shapes[c].reads
+            read = [access for k, atom in enumerate(self.equations[c].inputs) if atom in outputs for access in reads.get(k, ())]
+            found = self.read_how[n, c] = tuple(read)
+        return found
 
     # -- loops and places ----------------------------------------------------------------------------------------------------------
     def loops(self, access: Access, c: int, node: Node) -> tuple[set[int], set[int]]:
@@ -135,16 +146,13 @@ class Fuser:
         for c in self.consumed_by(n):
             if c not in node.order:
                 continue
-            for k, atom in enumerate(self.equations[c].inputs):
-                if atom not in self.equations[n].outputs:
+            for access in self.accesses(n, c):
+                if access.own:
+                    found |= node.places[c]
                     continue
-                for access in self.shapes[c].reads.get(k, ()):
-                    if access.own:
-                        found |= node.places[c]
-                        continue
-                    found.update(_composed(place, access, (c, len(found))) for place in node.places[c])
-                    if len(found) > MOST_PLACES:
-                        return frozenset(found)
+                found.update(_composed(place, access, (c, len(found))) for place in node.places[c])
+                if len(found) > MOST_PLACES:
+                    return frozenset(found)
         return frozenset(found)
 
     def order_in(self, n: int, node: Node) -> Order:
@@ -154,15 +162,12 @@ class Fuser:
         for c in self.consumed_by(n):
             if c not in node.order:
                 continue
-            for k, atom in enumerate(self.equations[c].inputs):
-                if atom not in self.equations[n].outputs:
-                    continue
-                order = node.order[c]
-                for access in self.shapes[c].reads.get(k, ()):
-                    for positions, axis in zip(found, access.axes, strict=True):
-                        # The base of a scatter has its own loops, of which the region may have fewer.
-                        every = frozenset(range(len(order))) if axis is None else axis
-                        positions.update(p for d in every if d < len(order) for p in order[d])
+            order = node.order[c]
+            for access in self.accesses(n, c) if domain else ():
+                for positions, axis in zip(found, access.axes, strict=True):
+                    # The base of a scatter has its own loops, of which the region may have fewer.
+                    every = frozenset(range(len(order))) if axis is None else axis
+                    positions.update(p for d in every if d < len(order) for p in order[d])
         inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + node.loops
         return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
 
@@ -249,7 +254,7 @@ class Fuser:
         node.loops += len(node.order[n])
         own = len(self.shapes[n].space) - len(self.shapes[n].domain)
         node.places[n] = frozenset((*p, *(((n, d), 1, 0) for d in range(own))) for p in self.places(n, node))
-        if tiles_well(self.equations[n].form):
+        if self.tiles[n]:
             node.product = n
         if g not in self.groups_of[n]:
             self.groups_of[n].append(g)
@@ -257,12 +262,7 @@ class Fuser:
             if g in self.groups_of[c]:
                 if self.repeated(n, c, node):
                     node.many.add(n)
-                if any(
-                    self.is_beside(access, c, node)
-                    for k, atom in enumerate(self.equations[c].inputs)
-                    if atom in self.equations[n].outputs
-                    for access in self.shapes[c].reads.get(k, ())
-                ):
+                if node.order[c] and any(self.is_beside(access, c, node) for access in self.accesses(n, c)):
                     node.limit = MANY
 
     def repeated(self, n: int, c: int, node: Node) -> bool:
@@ -271,16 +271,10 @@ class Fuser:
             return True
         if c == node.product:
             return False  # once for each element that is packed
-        for k, atom in enumerate(self.equations[c].inputs):
-            if atom in self.equations[n].outputs:
-                for access in self.shapes[c].reads.get(k, ()):
-                    used, missing = self.loops(access, c, node)
-                    if (
-                        None in access.axes
-                        or (missing and used and max(used) > min(missing))
-                        or (missing and not used and self.shapes[n].domain)
-                    ):
-                        return True
+        for access in self.accesses(n, c):
+            used, missing = self.loops(access, c, node)
+            if None in access.axes or (missing and used and max(used) > min(missing)) or (missing and not used and self.shapes[n].domain):
+                return True
         return False
 
     def consumed_by(self, n: int) -> list[int]:
@@ -303,7 +297,7 @@ class Fuser:
             shape.space,
             shape.operations,
             {n: _own_order(e.form, shape)},
-            product=n if tiles_well(e.form) else None,
+            product=n if self.tiles[n] else None,
             outer=len(shape.domain) - is_few_columns(shape.domain),
             places={n: frozenset({tuple((d, 1, 0) for d in range(len(shape.space)))})},
         )

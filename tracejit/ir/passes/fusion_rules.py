@@ -5,13 +5,12 @@ Rules are asked from the top; the first that holds decides.  One with a reason r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tracejit.ir.forms import Contract, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.passes.compose import MANY
-from tracejit.ir.passes.product import followers, tiles_well
+from tracejit.ir.passes.product import followers
 from tracejit.ir.passes.reads import Access
 from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
@@ -29,7 +28,12 @@ SMALL = 16384  # unless it reads no more than so many
 
 
 class Question:
-    """May equation n be computed inside of `group` for its consumer c?"""
+    """May equation n be computed inside of `group` for its consumer c?
+
+    cheap: whether n is; product: whether it is a matrix product; operations: of the group with n.
+    """
+
+    __slots__ = ("_places", "c", "cheap", "consumer", "cost", "form", "fuser", "group", "n", "operations", "product")
 
     def __init__(self, fuser: Fuser, n: int, c: int, group: Node) -> None:
         self.fuser = fuser
@@ -39,31 +43,22 @@ class Question:
         self.form = fuser.equations[n].form
         self.consumer = fuser.equations[c].form
         self.cost = fuser.cost[n]
-
-    @cached_property
-    def cheap(self) -> bool:
-        return self.fuser.is_cheap(self.n)
-
-    @cached_property
-    def product(self) -> bool:
-        """Whether n is a matrix product."""
-        return tiles_well(self.form)
-
-    @cached_property
-    def operations(self) -> int:
-        """Of the group with n."""
-        return self.group.operations + self.fuser.shapes[self.n].operations
-
-    @cached_property
-    def places(self) -> int:
-        """At how many places the group reads n."""
-        return len(self.fuser.places(self.n, self.group))
+        self.cheap = fuser.is_cheap(n)
+        self.product = fuser.tiles[n]
+        self.operations = group.operations + fuser.shapes[n].operations
+        self._places: int | None = None
 
     @property
-    def accesses(self) -> list[Access]:
+    def places(self) -> int:
+        """At how many places the group reads n."""
+        if self._places is None:
+            self._places = len(self.fuser.places(self.n, self.group))
+        return self._places
+
+    @property
+    def accesses(self) -> Sequence[Access]:
         """How the consumer reads n."""
-        outputs, reads = self.fuser.equations[self.n].outputs, self.fuser.shapes[self.c].reads
-        return [access for k, atom in enumerate(self.fuser.equations[self.c].inputs) if atom in outputs for access in reads.get(k, ())]
+        return self.fuser.accesses(self.n, self.c)
 
     def again(self, access: Access) -> bool:
         """Whether the loops that an access depends on lie inside of others, which would evaluate n again."""
