@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
-from tracejit.ir.program import Branch, Call, Check, Copy, Launch, Program, ProgramBuffer, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Step, Swap, WhileLoop, walk_steps
 from tracejit.support.nodes import frozen
 
 __all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
@@ -36,7 +36,7 @@ def kernel_effects(kernel: Kernel) -> tuple[set[Buffer], set[Buffer]]:
     return reads & parameters, writes & parameters
 
 
-def step_effects(step: Any) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
+def step_effects(step: Step) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
     """(the buffers one step reads, those it writes), without the steps inside of it; a swap does both to both."""
     match step:
         case Launch():
@@ -54,8 +54,10 @@ def step_effects(step: Any) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
             return {step.flag}, set()
         case Check():
             return {step.failure}, set()
-        case _:
+        case CountedLoop():
             return set(), set()
+        case _:
+            assert_never(step)
 
 
 def donated_inputs(program: Program) -> list[int]:

@@ -98,6 +98,7 @@ def _plain(s: For, *, any_start: bool = False) -> bool:
     extent = s.upper.value if isinstance(s.upper, Const) else None
     return (
         s.axis == SERIAL
+        and s.step == 1
         and (not s.params or s.combine is not None)
         and isinstance(s.lower, Const)
         and (any_start or s.lower.value == 0)

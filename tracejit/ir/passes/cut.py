@@ -22,7 +22,7 @@ MOST_STATEMENTS = 400  # of all pieces together
 
 def can_cut(loop: For) -> bool:
     """Whether `cut` has something to do: conditional blocks, places where conditions change, and nothing carried between the pieces."""
-    if loop.params or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
+    if loop.step != 1 or loop.params or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
         return False
     inside = list(walk(loop.body))
     if not any(isinstance(s, If) for s in inside) or any(isinstance(s, Alloc) for s in inside):

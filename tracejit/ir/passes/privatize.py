@@ -27,10 +27,10 @@ def _parts(loop: For) -> tuple[Block, For, Block] | None:
 def can_privatize(loop: For) -> bool:
     """Whether a carry-free loop over columns holds one reduction whose range does not depend on the column."""
     parts = _parts(loop)
-    if parts is None or loop.params or not isinstance(loop.lower, Const) or not isinstance(loop.upper, Const):
+    if parts is None or loop.step != 1 or loop.params or not isinstance(loop.lower, Const) or not isinstance(loop.upper, Const):
         return False
     before, reduction, _ = parts
-    if reduction.combine is None or any(isinstance(s, (Prefix, For, While, If)) for s in reduction.body):
+    if reduction.combine is None or reduction.step != 1 or any(isinstance(s, (Prefix, For, While, If)) for s in reduction.body):
         return False
     made = {s.out for s in before if isinstance(s, (Op, Load))} | {loop.index}
     return not any(isinstance(s, Store) for s in before) and not any(b in made for b in (reduction.lower, reduction.upper))

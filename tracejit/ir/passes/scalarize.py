@@ -15,7 +15,7 @@ from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand as Scalar, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import Extent, ShapedArray
-from tracejit.support.errors import Restart, TracejitError, pass_over
+from tracejit.support.errors import InternalError, Restart, TracejitError, pass_over
 
 if TYPE_CHECKING:
     from tracejit.ir.primitive import Primitive
@@ -134,4 +134,4 @@ def _block(recorder: ScalarRecorder, body: Block, env: dict[Value, Scalar], read
                 results = recorder.loop(get(s.upper), [get(i) for i in s.inits], once)
                 env.update(zip(s.results, results, strict=True))
             case _:
-                raise TypeError(f"{type(s).__name__} in a scalar body")
+                raise InternalError(f"{type(s).__name__} in a scalar body")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.branches import any_lane
@@ -45,15 +44,12 @@ def emit_while(e: FunctionEmitter, s: While) -> None:
         shapes, varying = [((), False) for _ in inits], False
     inits = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(inits, shapes, strict=True)]
     if varying:
-        _masked_while(e, s, inits, shapes, tests[0], once)
+        _masked_while(e, s, inits, shapes, tests[0])
     else:
-        _plain_while(e, s, inits, shapes, once)
+        _plain_while(e, s, inits, shapes)
 
 
-Once: TypeAlias = "Callable[[], tuple[Word, list[Word]]]"  # the test and the yields of one iteration
-
-
-def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], once: Once) -> None:
+def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]]) -> None:
     head, body, done = e.fresh_label("while"), e.fresh_label("do"), e.fresh_label("done")
     e.enter()
     strips = Strips(e, polls.strip_of_while(e, s), s.params, inits, head)
@@ -75,7 +71,7 @@ def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Se
         e.env[r] = Word(c.dtype, c.axes, c.regs, c.lanes, depth=e.depth())
 
 
-def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word, once: Once) -> None:
+def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word) -> None:
     """Runs until the mask is empty; `unroll` iterations between two looks at it.  Lanes that are off keep their carries."""
     axes = test.axes
     ones = constant(True, "bool", e.width)
