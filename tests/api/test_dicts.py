@@ -169,3 +169,19 @@ def test_structures_are_pickled_and_rebuilt():
     assert hash(again) == hash(structure)
     assert repr(unflatten(again, leaves)) == repr(tree)
     assert list(map_tree(lambda x, y: x - y, {"b": 1, "a": 2}, {"a": 1, "b": 0}).items()) == [("b", 1), ("a", 1)]
+
+
+CAPTURED = np.array([3, 1])
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["{int(k): a[k] for k in I}", "{k: a for k in I}", "{float(I[0]): a}", "{(int(I[0]), 'x'): a}", "[{int(I[1]): {int(I[0]): a}}]"],
+)
+def test_numbers_of_captured_arrays_are_keys_of_results(form: str):
+    names = {"np": np, "I": CAPTURED.copy()}
+    f = eval(f"lambda a: {form}", names)
+    jitted, a = tj.jit(f), np.arange(6.0)
+    for step in range(3):
+        assert repr(jitted(a)) == repr(f(a)), step
+        names["I"][step % 2] += 1  # another key from now on

@@ -66,6 +66,21 @@ def _a(noun: str) -> str:
     return ("an " if noun[0] in "aeiou" else "a ") + noun
 
 
+def _with_known_keys(tree: TreeDef) -> TreeDef:
+    """The structure of results; keys of dicts that are traced numbers are their values, which looking them up has asked for."""
+    if tree.kind == "leaf":
+        return tree
+    data = tuple(map(_known_key, tree.data)) if tree.kind == "dict" else tree.data
+    return TreeDef(tree.kind, data, tuple(map(_with_known_keys, tree.children)))
+
+
+def _known_key(key: Any) -> Any:
+    if type(key) is tuple:
+        return tuple(map(_known_key, key))
+    known = key.known() if isinstance(key, Tracer) else None
+    return key if known is None else known.item() if key.aval.weak else known[()]
+
+
 def trace_call(function: Callable[..., Any], options: Options, signature: CallSignature) -> Traced:
     """Stage the function for a signature and run the passes.
 
@@ -99,7 +114,8 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
         with trace.changing():
             result = (trace.function(function) if redirected else function)(*args, **kwargs)
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
-        values, out["tree"] = flatten(result)
+        values, tree = flatten(result)
+        out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
             raise UserError(
                 f"{name} returned {len(values):,} arrays and numbers, more than the {MOST_LEAVES:,} that are compiled one by one; return "
