@@ -388,3 +388,32 @@ def test_masks_that_follow_from_extents_are_known_at_every_size(form: str, mask:
     for n in (20, 40, 7, 20, 1, 0):
         a = np.arange(float(n))
         np.testing.assert_array_equal(jitted(a), f(a))
+
+
+OUTSIDE = {"np": np, "tj": tj, "K": np.arange(7), "M": np.array([True, False, True, True, False, False, True])}
+OF_OUTSIDE = [
+    "a[M]", "a[np.isin(K, [1, 3])]", "a[np.isin(np.arange(a.shape[0]), [1, 3])]", "a[(K == 1) | (K == 3)]", "a[M] * 2", "a[M][:1]",
+    "np.concatenate([a[M], a[~M]])", "a[M] @ a[M].T", "a[np.digitize(K, [2, 4]) == 1]", "len(a[M]) + a", "a[M].shape[0] * a",
+    "a[M].sum(0)", "a[np.searchsorted([2, 4], K) == 1].mean()", "np.stack([r[M] for r in a.T])",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OF_OUTSIDE)
+def test_a_mask_that_follows_from_arrays_outside_is_taken_by_its_value_and_followed(form: str):
+    names = {**OUTSIDE, "K": OUTSIDE["K"].copy(), "M": OUTSIDE["M"].copy()}
+    f = eval(f"lambda a: {form}", names)
+    jitted = tj.jit(f)
+    for n in (2, 3, 2, 4, 5):
+        if n > 3:
+            names["M"][:] = ~names["M"]
+            names["K"][0] = n
+        a = np.arange(7.0 * n).reshape(7, n)
+        np.testing.assert_allclose(jitted(a), f(a), rtol=1e-14)
+
+
+def test_transformed_functions_take_masks_from_outside():
+    mask, a = OUTSIDE["M"], np.arange(14.0).reshape(7, 2)
+    np.testing.assert_array_equal(tj.jit(lambda a: tj.vmap(lambda r: r[mask])(a.T))(a), a.T[:, mask])
+    want = np.where(mask[:, None], 2 * a, 0)
+    np.testing.assert_array_equal(tj.jit(tj.grad(lambda b: (b[mask] ** 2).sum()))(a), want)
+    np.testing.assert_array_equal(tj.jit(tj.grad(lambda b: (b[mask].T @ b[mask]).trace()))(a), want)

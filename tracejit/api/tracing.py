@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.redirect import tracing
-from tracejit.tracer.stage import ChangedLater, NeedStrides, NeedValue, Staged, stage
+from tracejit.tracer.stage import ChangedLater, MasksByValue, NeedStrides, NeedValue, Staged, stage
 from tracejit.tracer.tracer import Tracer, is_number
 
 if TYPE_CHECKING:
@@ -153,11 +154,17 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
     integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
     with tracing() as trace:
         trace.need_booleans = need_booleans
-        try:
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers)
-        except ChangedLater:
+        careful = by_value = False
+        once = functools.partial(stage, flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers)
+        while True:
+            try:
+                staged = once(careful=careful, masks_by_value=by_value)
+                break
+            except ChangedLater:
+                careful = True
+            except MasksByValue:
+                by_value = True
             trace.restart()
-            staged = stage(flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers, careful=True)
     staged = evolve(staged, numbers=frozenset(numbers))
     refuse_impossible_writes(signature, staged, name, options.writeback)
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)

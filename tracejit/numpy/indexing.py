@@ -29,6 +29,7 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.stage import with_masks_by_value
 from tracejit.tracer.tracer import METHODS, Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
@@ -84,6 +85,8 @@ def _plain(part: IndexLike) -> Result:
     """An index that is an array of another kind, as a NumPy array or number; a mask that the trace made, with its values."""
     if isinstance(part, Tracer) and part.dtype == np.bool_:
         known = part.seen().made()
+        if known is None and with_masks_by_value():
+            known = part.known()
         return part if known is None else known
     if isinstance(part, (Tracer, Dim, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
         return part

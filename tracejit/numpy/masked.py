@@ -24,6 +24,7 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, R
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.same import same_value
+from tracejit.tracer.stage import MasksByValue, with_masks_by_value
 from tracejit.tracer.tracer import METHODS, Tracer
 
 __all__ = ["Selection", "assigned", "select"]
@@ -64,9 +65,10 @@ class Selection(Tracer):
         return self.full.dtype.itemsize
 
     def refuse(self, what: str, location: Location | None = None) -> NoReturn:
-        """Raise the error for something that needs the shape; or have the trace start again for extents that the mask follows from."""
-        if isinstance(self.mask, Tracer) and self.mask.interpreter.alive:
-            self.mask.known()
+        """Raise the error for something that needs the shape; or have the trace start again if the mask can be known then."""
+        mask = self.mask
+        if with_masks_by_value() is False and isinstance(mask, Tracer) and mask.interpreter.alive and mask.known() is not None:
+            raise MasksByValue
         location = location or user_location() or self.location
         made = None if self.location is None else self.location.short()
         notes = () if made is None or (location is not None and location.short() == made) else (f"x[mask] was taken at {made}",)

@@ -22,7 +22,10 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ChangedLater", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "sizes_of_inputs", "stage"]
+__all__ = [
+    "ChangedLater", "MasksByValue", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "sizes_of_inputs",
+    "stage", "with_masks_by_value",
+]
 
 
 class NeedValue(Restart):
@@ -40,6 +43,10 @@ class NeedStrides(Restart):
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
+
+
+class MasksByValue(Restart):
+    """The shape of x[mask] is wanted, and the mask follows from arrays outside: the trace starts again with its value for the mask."""
 
 
 class ChangedLater(Restart):
@@ -76,6 +83,8 @@ class StageInterpreter(Interpreter):
             around = around.parent
         self._looked_into: dict[int, Any] = {} if around is None else around._looked_into
         self.careful: bool = around is not None and around.careful  # loops over tj.range rely on no value of an array from outside
+        self.of_program: bool = around is not None and around.of_program  # it, or a trace around it, is that of a program
+        self.masks_by_value: bool = around is not None and around.masks_by_value
         self.relied_on: set[Var] = set()  # arrays from outside of which a value was asked for and known
         self._made_here: set[int] = set()
 
@@ -356,6 +365,7 @@ def stage(
     own_changes: bool = False,
     program: bool = False,
     careful: bool = False,
+    masks_by_value: bool = False,
     ranges: Mapping[int, Range] | None = None,
     layouts: Sequence[Layout] = (),
     certain: bool = True,
@@ -370,7 +380,8 @@ def stage(
     that to the trace around them.  `ranges` tells between which numbers integer arguments lie, `layouts` how arguments lie in memory.
     `certain` says whether the function runs where what is around it does.
 
-    Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside.
+    Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside; MasksByValue for a
+        program unless `masks_by_value`, which makes values of masks that follow from such arrays a part of it.
     """
     parent = current_interpreter()
     positions: dict[Var, int] = {}
@@ -386,6 +397,8 @@ def stage(
     interpreter.is_program, interpreter.is_part = program, not program
     interpreter.certain = certain
     interpreter.careful |= careful
+    interpreter.masks_by_value |= masks_by_value
+    interpreter.of_program |= program
     for tracer, layout in zip(tracers, layouts, strict=False):
         tracer.layout = layout
     for n, known in (ranges or {}).items():
@@ -412,6 +425,14 @@ def stage(
     outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
     sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
     return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites)
+
+
+def with_masks_by_value() -> bool | None:
+    """Whether the trace at hand has the values of masks that follow from arrays outside; None if it cannot start again to have them."""
+    interpreter: Interpreter | None = current_interpreter()
+    while interpreter is not None and not isinstance(interpreter, StageInterpreter):
+        interpreter = interpreter.parent
+    return interpreter.masks_by_value if interpreter is not None and interpreter.of_program else None
 
 
 def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter) -> list[Any]:
