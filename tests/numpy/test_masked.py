@@ -417,3 +417,67 @@ def test_transformed_functions_take_masks_from_outside():
     want = np.where(mask[:, None], 2 * a, 0)
     np.testing.assert_array_equal(tj.jit(tj.grad(lambda b: (b[mask] ** 2).sum()))(a), want)
     np.testing.assert_array_equal(tj.jit(tj.grad(lambda b: (b[mask].T @ b[mask]).trace()))(a), want)
+
+
+LOCAL = OUTSIDE["M"][:4]
+
+
+def changed_in_a_loop(a):
+    mask, total = LOCAL.copy(), np.zeros(1)
+    for i in tj.range(3):
+        total += a[mask].sum()
+        mask[i] = ~mask[i]
+    return total
+
+
+def changed_before(a):
+    mask = LOCAL.copy()
+    mask[1] = True
+    return a[mask]
+
+
+def changed_between(a):
+    mask = LOCAL.copy()
+    first = a[mask]
+    mask[0] = False
+    return first, a[mask]
+
+
+def taken_and_put_back(a):
+    part = a[LOCAL]
+    part *= 2
+    a[LOCAL] = part
+    return part
+
+
+def turned_in_a_loop(a):
+    mask = LOCAL.copy()
+    for _ in tj.range(3):
+        mask[...] = ~mask
+    return a[mask]
+
+
+def taken_in_a_branch(a):
+    mask = LOCAL.copy()
+    return tj.lax.cond(a[0] > 0, lambda: a[mask], lambda: a[mask] * 2)
+
+
+@pytest.mark.parametrize(
+    "f", [changed_in_a_loop, changed_before, changed_between, taken_and_put_back, turned_in_a_loop, taken_in_a_branch]
+)
+def test_masks_that_the_function_changes_are_right_or_refused(f: Callable[..., Any]):
+    jitted = tj.jit(f)
+    for scale in (1.0, -1.0, 2.0):
+        x, y = np.arange(1.0, 5.0) * scale, np.arange(1.0, 5.0) * scale
+        got, want = jitted(x), f(y)
+        for g, w in zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, want)), strict=True):
+            np.testing.assert_array_equal(g, w)
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_mask_that_an_argument_decides_stays_refused():
+    def f(a, flag):
+        return a[LOCAL & flag]
+
+    with pytest.raises(UnsupportedError, match=r"the shape of x\[mask\] depends on data"):
+        tj.jit(f)(np.ones(4), np.ones(4, bool))
