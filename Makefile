@@ -47,6 +47,7 @@ test-python-dispatch: $(VENV)/.have-test,opencl,examples
 
 lint: $(VENV)/.have-check
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 
 types: $(VENV)/.have-check $(VENV)/.have-test,opencl,examples
 	$(RUN) -m pyright --pythonpath $(RUN)

@@ -1,6 +1,7 @@
 """Fail unless the last test run exercised every backend named on the command line.
 
-The suite writes `out/backends.json` (see tests/conftest.py): for each backend the tests that passed, failed and were skipped.
+The suite writes `out/backends.json` (see tests/conftest.py): for each backend the tests that passed, failed and were
+skipped.
 """
 
 import json
@@ -17,7 +18,10 @@ def main(required: list[str]) -> int:
     matrix: dict[str, dict[str, int]] = json.loads(REPORT.read_text())
     for name in sorted({*matrix, *required}):
         counts = matrix.get(name, {})
-        print(f"{name:12} {counts.get('passed', 0):6} passed {counts.get('failed', 0):4} failed {counts.get('skipped', 0):4} skipped")
+        print(
+            f"{name:12} {counts.get('passed', 0):6} passed {counts.get('failed', 0):4} failed "
+            f"{counts.get('skipped', 0):4} skipped"
+        )
     silent = [name for name in required if not matrix.get(name, {}).get("passed")]
     broken = [name for name in required if matrix.get(name, {}).get("failed")]
     for name in silent:

@@ -1,4 +1,6 @@
-"""Build the wheel and the sdist, install each in an empty environment and run a smoke test there, away from the checkout."""
+"""Build the wheel and the sdist, install each in an empty environment and run a smoke test there,
+away from the checkout.
+"""
 
 import os
 import subprocess
@@ -13,7 +15,9 @@ SMOKE = Path(__file__).resolve().parent / "smoke.py"
 
 def clean_environment() -> dict[str, str]:
     """This process's environment without what could lead an import back to the checkout."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "TRACEJIT_"))}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "TRACEJIT_"))
+    }
 
 
 def run(*command: str | Path, cwd: Path) -> None:

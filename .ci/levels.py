@@ -1,4 +1,5 @@
-"""The suites that depend on the processor, at every level of x86-64 that this machine has: `python .ci/levels.py [jobs]`.
+"""The suites that depend on the processor, at every level of x86-64 that this machine has: `python .ci/levels.py
+[jobs]`.
 
 Says at the end which levels ran and which this machine lacks.  Code for those is assembled all the same, see
 tests/backends/cpu/test_elsewhere.py.
@@ -18,10 +19,11 @@ from tests.backends.cpu import arm
 from tracejit.backends.cpu.runtime import llvm
 
 SUITES = [
-    "tests/primitives", "tests/numpy", "tests/ir/test_contract.py", "tests/ir/test_math.py", "tests/backends/cpu/test_emit.py",
-    "tests/backends/cpu/test_half.py", "tests/backends/cpu/test_matmul.py", "tests/backends/cpu/test_same_bits.py",
-    "tests/backends/test_backends.py", "tests/backends/test_poison.py", "tests/api/test_transformations.py", "tests/test_features.py",
-    "tests/test_random_control_flow.py", "tests/test_random_products.py", "tests/test_random_programs.py",
+    "tests/primitives", "tests/numpy", "tests/ir/test_contract.py", "tests/ir/test_math.py",
+    "tests/backends/cpu/test_emit.py", "tests/backends/cpu/test_half.py", "tests/backends/cpu/test_matmul.py",
+    "tests/backends/cpu/test_same_bits.py", "tests/backends/test_backends.py", "tests/backends/test_poison.py",
+    "tests/api/test_transformations.py", "tests/test_features.py", "tests/test_random_control_flow.py",
+    "tests/test_random_products.py", "tests/test_random_programs.py",
 ]  # fmt: skip
 # Other backends make the same code at every level.
 ONLY_CPU = ["-m", "not opencl", "-k", "not opencl and not reference"]

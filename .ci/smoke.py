@@ -1,4 +1,6 @@
-"""What an installed tracejit must do with only its declared dependencies present. The argument is the checkout it must not come from."""
+"""What an installed tracejit must do with only its declared dependencies present. The argument is the checkout it must
+not come from.
+"""
 
 import sys
 from importlib import metadata

@@ -1,10 +1,10 @@
 """The one command: `python -m benchmarks`.
 
-    python -m benchmarks                                   everything; writes docs/benchmarks.md
-    python -m benchmarks softmax_rows heat                 rows whose name starts with one of these; prints only
-    python -m benchmarks softmax_rows --frameworks numpy,tracejit --rounds 5
-    python -m benchmarks --cold                            fresh processes: import, first calls, new sizes
-    python -m benchmarks layernorm --neighbours 2          the same with two busy processes beside it
+python -m benchmarks                                   everything; writes docs/benchmarks.md
+python -m benchmarks softmax_rows heat                 rows whose name starts with one of these; prints only
+python -m benchmarks softmax_rows --frameworks numpy,tracejit --rounds 5
+python -m benchmarks --cold                            fresh processes: import, first calls, new sizes
+python -m benchmarks layernorm --neighbours 2          the same with two busy processes beside it
 """
 
 import argparse
@@ -23,13 +23,20 @@ from benchmarks.workloads import ALL
 RAW = ROOT / "out" / "benchmarks.json"
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 # Small parallel kernels: where a pool that waits for a descheduled thread shows.
-SENSITIVE = ("sum_all 512", "softmax_rows 512", "layernorm 512", "heat_2d_100 128", "black_scholes 1e5 f4", "n_body 1000 f4")
+SENSITIVE = (
+    "sum_all 512",
+    "softmax_rows 512",
+    "layernorm 512",
+    "heat_2d_100 128",
+    "black_scholes 1e5 f4",
+    "n_body 1000 f4",
+)
 
-METHOD = """One process per framework; batches of about 30 ms are interleaved in rotating order, with pauses in which the threads of the one
-before fall asleep, and every ratio is the median over the rounds of the ratio within one round. Before a time counts, the result is
-compared with NumPy in float64. All frameworks have the same cores. JAX gets its own arrays as inputs and is waited for; Numba's versions
-are explicit loops with `prange` and `fastmath`; tracejit's are the NumPy functions under `tj.jit`, with `tj.lax.fori_loop`,
-`tj.lax.while_loop` and `tj.vmap` for loops."""
+METHOD = """One process per framework; batches of about 30 ms are interleaved in rotating order, with pauses in which
+the threads of the one before fall asleep, and every ratio is the median over the rounds of the ratio within one round.
+Before a time counts, the result is compared with NumPy in float64. All frameworks have the same cores. JAX gets its
+own arrays as inputs and is waited for; Numba's versions are explicit loops with `prange` and `fastmath`; tracejit's are
+the NumPy functions under `tj.jit`, with `tj.lax.fori_loop`, `tj.lax.while_loop` and `tj.vmap` for loops."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -42,7 +49,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--neighbours", type=int, default=0, help="busy processes to run beside a second pass")
     parser.add_argument("--cold", action="store_true", help="cold starts only")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
-    parser.add_argument("--output", type=Path, help="write the document here; default docs/benchmarks.md when everything runs")
+    parser.add_argument(
+        "--output", type=Path, help="write the document here; default docs/benchmarks.md when everything runs"
+    )
     return parser.parse_args(argv)
 
 
@@ -57,7 +66,10 @@ def measure(cases: Sequence[Case], settings: Settings, team: Team) -> list[Row]:
         rows.append(row)
         shown = "  ".join(f"{name} {report.cell(row, name).strip('*')}" for name in settings.frameworks)
         best = row.best_peer()
-        print(f"{row.case.name:32} {best or '-':6} {report.readable(row.median(best)) if best else '-':>9}   {shown}", flush=True)
+        print(
+            f"{row.case.name:32} {best or '-':6} {report.readable(row.median(best)) if best else '-':>9}   {shown}",
+            flush=True,
+        )
         for name, message in row.failures.items():
             print(f"    {name}: {message}", flush=True)
     return rows
@@ -69,7 +81,9 @@ def document(sections: Sequence[tuple[str, str]], about: str) -> str:
     return "\n\n".join(parts + [f"## {title}\n\n{text}" for title, text in sections]) + "\n"
 
 
-def warm(options: argparse.Namespace, frameworks: tuple[str, ...], cores: int) -> tuple[list[tuple[str, str]], dict[str, str]]:
+def warm(
+    options: argparse.Namespace, frameworks: tuple[str, ...], cores: int
+) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """Sections on repeated calls, and the versions that were measured."""
     settings = Settings(frameworks, options.rounds, cores=cores)
     team = Team(settings)
@@ -77,7 +91,10 @@ def warm(options: argparse.Namespace, frameworks: tuple[str, ...], cores: int) -
         rows = measure(chosen_cases(options.names), settings, team)
         save(rows)
         sections = [
-            ("Repeated calls: time over the best peer's", report.table(rows, frameworks) + "\n\n" + report.summary(rows, frameworks)),
+            (
+                "Repeated calls: time over the best peer's",
+                report.table(rows, frameworks) + "\n\n" + report.summary(rows, frameworks),
+            ),
         ]
         if failed := report.failures(rows):
             sections.append(("What did not run", failed))
@@ -89,7 +106,9 @@ def warm(options: argparse.Namespace, frameworks: tuple[str, ...], cores: int) -
         team.close()
 
 
-def beside(count: int, rows: Sequence[Row], settings: Settings, team: Team, frameworks: Sequence[str]) -> tuple[str, str]:
+def beside(
+    count: int, rows: Sequence[Row], settings: Settings, team: Team, frameworks: Sequence[str]
+) -> tuple[str, str]:
     """The section on busy neighbours: the sensitive rows again, in company."""
     quiet = [row for row in rows if row.case.name.startswith(SENSITIVE)] or list(rows)
     print(f"-- again, beside {count} busy processes", flush=True)
@@ -110,7 +129,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(case.name for case in chosen_cases(options.names)))
         return 0
     if not chosen_cases(options.names):
-        print(f"no row starts with {' or '.join(options.names)}; python -m benchmarks --list shows them", file=sys.stderr)
+        print(
+            f"no row starts with {' or '.join(options.names)}; python -m benchmarks --list shows them", file=sys.stderr
+        )
         return 2
     frameworks = tuple(options.frameworks.split(","))
     cores = use_cores(options.cores)

@@ -1,4 +1,6 @@
-"""What a program pays before its first result: each figure from fresh processes, in CPU time, so that other load counts little."""
+"""What a program pays before its first result: each figure from fresh processes, in CPU time,
+so that other load counts little.
+"""
 
 import json
 import os
@@ -43,7 +45,9 @@ def once(framework: str, program: str, environment: dict[str, str]) -> float | s
     """CPU milliseconds (for `peak` megabytes) of one fresh process, or why there is no figure."""
     command = [sys.executable, "-m", "benchmarks.fresh", framework, program]
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
+        )
     except subprocess.TimeoutExpired:
         return f"over {TIME_LIMIT:.0f} s"
     if done.returncode:

@@ -1,7 +1,8 @@
-"""Times workloads in several frameworks at once: a process each, short batches in rotating order, medians of per-round ratios.
+"""Times workloads in several frameworks at once: a process each, short batches in rotating order,
+medians of per-round ratios.
 
-What a busy or throttled machine does to one batch it does to its neighbours in time, so ratios within a round are steadier than
-times; the rotation takes away what is left of the order.
+What a busy or throttled machine does to one batch it does to its neighbours in time, so ratios within a round are
+steadier than times; the rotation takes away what is left of the order.
 """
 
 import json
@@ -24,18 +25,27 @@ from benchmarks.workload import Case
 from benchmarks.workloads import ALL
 
 ROOT = Path(__file__).resolve().parent.parent
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TRACEJIT_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "TRACEJIT_NUM_THREADS",
+)
 
 
 @frozen
 class Settings:
-    """frameworks in the order of the columns; rounds of one batch each; seconds a batch should take; cores all may use."""
+    """frameworks in the order of the columns; rounds of one batch each; seconds a batch should take;
+    cores all may use.
+    """
 
     frameworks: tuple[str, ...]
     rounds: int = 9
     batch_seconds: float = 0.03
     cores: int = 2
-    pause_seconds: float = 0.12  # threads of the batch before stop spinning: OpenBLAS's after 100 ms, in which they take a core
+    # threads of the batch before stop spinning: OpenBLAS's after 100 ms, in which they take a core
+    pause_seconds: float = 0.12
     time_limit: float = 240.0  # for building and checking one case
 
 

@@ -1,6 +1,6 @@
 """The CPU run time's costs: loading modules, fork and join (also with busy neighbours), waking, result arrays.
 
-    python -m benchmarks.cpu_runtime
+python -m benchmarks.cpu_runtime
 """
 
 import ctypes
@@ -110,7 +110,10 @@ def jobs(label: str) -> None:
         for threads in (1, pool.thread_count()):
             pool.set_threads(threads)
             pool.ensure_started()
-            row.append(f"{threads} threads {median(lambda t=times, c=chunks: many(t, ctypes.addressof(data), c)) / times * 1e6:9.2f} us")
+            row.append(
+                f"{threads} threads "
+                f"{median(lambda t=times, c=chunks: many(t, ctypes.addressof(data), c)) / times * 1e6:9.2f} us"
+            )
         print(f"{label}: {chunks} chunks of {work:6} additions: {'  '.join(row)}")
     for work in (1000, 20_000, 100_000):
         data[0] = work
@@ -123,7 +126,10 @@ def jobs(label: str) -> None:
                 start = time.perf_counter()
                 many(1, ctypes.addressof(data), 4)
                 seconds.append(time.perf_counter() - start)
-            print(f"{label}: 4 chunks of {work:6} additions after 1 ms idle, {threads} threads: {sorted(seconds)[50] * 1e6:.1f} us")
+            print(
+                f"{label}: 4 chunks of {work:6} additions after 1 ms idle, {threads} threads: "
+                f"{sorted(seconds)[50] * 1e6:.1f} us"
+            )
 
 
 def arrays() -> None:

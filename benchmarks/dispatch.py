@@ -1,4 +1,5 @@
-"""What a warm call costs beside the program: matching, allocation, result. The programs are written by hand and do next to nothing.
+"""What a warm call costs beside the program: matching, allocation,
+result. The programs are written by hand and do next to nothing.
 
 python -m benchmarks.dispatch            beside NumPy, and Numba where it is installed
 python -m benchmarks.dispatch --python   dispatch in Python
@@ -56,7 +57,9 @@ def sum_of(count: int) -> str:
 def spec(signature: e.Signature, program: str, result: e.Result = OUT, **options: Any) -> e.EntrySpec:
     """All arrays of the signature in, one array out."""
     arrays = [place for place, leaf in enumerate(e.leaves(signature)) if isinstance(leaf, e.ArrayGuard)]
-    return e.EntrySpec(signature, [*map(e.DataSlot, arrays), e.OutSlot(0)], [e.OutputSpec("f4", (N,))], result, program, **options)
+    return e.EntrySpec(
+        signature, [*map(e.DataSlot, arrays), e.OutSlot(0)], [e.OutputSpec("f4", (N,))], result, program, **options
+    )
 
 
 @frozen
@@ -95,14 +98,16 @@ def cases() -> list[Case]:
     return [
         Case("x + 1", one, PLUS_ONE, (x[0],), lambda a: a + 1),
         Case("x + 1, symbolic extent", spec(e.Signature([SYMBOLIC]), "plus_one"), PLUS_ONE, (x[0],), lambda a: a + 1),
-        Case("x + 1, GIL released", spec(e.Signature([ARRAY]), "plus_one", release_gil=True), PLUS_ONE, (x[0],), lambda a: a + 1),
-        Case("x + 1, 4 sizes in turn", one, PLUS_ONE, (x[0],), lambda a: a + 1, sizes=4),
+        Case("x + 1, GIL released", spec(e.Signature([ARRAY]), "plus_one", release_gil=True), PLUS_ONE, (x[0],),
+        lambda a: a + 1), Case("x + 1, 4 sizes in turn", one, PLUS_ONE, (x[0],), lambda a: a + 1, sizes=4),
         Case("x + 1, 20 sizes in turn", one, PLUS_ONE, (x[0],), lambda a: a + 1, sizes=20),
-        Case("x, 2.5, 3, 'mode'", spec(scalars, "plus_one"), PLUS_ONE, (x[0], 2.5, 3, "mode"), lambda a, b, c, d: a + 1),
-        Case("10 arrays", spec(e.Signature([ARRAY] * 10), "sum"), ten, tuple(x), numpy_sum),
-        Case("5 keywords", spec(e.Signature([], [(k, ARRAY) for k in keys]), "sum"), five, (), lambda **p: numpy_tree(p), parameters),
+        Case("x, 2.5, 3, 'mode'", spec(scalars, "plus_one"), PLUS_ONE, (x[0], 2.5, 3, "mode"),
+        lambda a, b, c, d: a + 1), Case("10 arrays", spec(e.Signature([ARRAY] * 10), "sum"), ten, tuple(x), numpy_sum),
+        Case("5 keywords", spec(e.Signature([], [(k, ARRAY) for k in keys]), "sum"), five, (),
+        lambda **p: numpy_tree(p), parameters),
         Case("dict of 5 arrays", spec(tree, "sum"), five, (parameters,), numpy_tree),
-        Case("({2 arrays}, [3 arrays])", spec(nested, "sum"), five, (two_and_three,), lambda t: numpy_sum(*t[0].values(), *t[1])),
+        Case("({2 arrays}, [3 arrays])", spec(nested, "sum"), five, (two_and_three,),
+        lambda t: numpy_sum(*t[0].values(), *t[1])),
         Case("dict in, (array, {array}) out", spec(tree, "sum", pair), five, (parameters,), numpy_tree),
     ]  # fmt: skip
 
@@ -144,7 +149,9 @@ def numba_cases() -> dict[str, Callable[..., Any]]:
 
 
 def nanoseconds(function: Callable[..., Any], case: Case, rounds: int = 60) -> float:
-    """A call's time in the best of many rounds, with the loop around it (some 10 ns). Medians would time the neighbours as well."""
+    """A call's time in the best of many rounds, with the loop around it (some 10 ns). Medians would time the neighbours
+    as well.
+    """
     return min(batch(function, case, 4_000) for _ in range(rounds)) * 1e9
 
 

@@ -1,11 +1,12 @@
-"""Derives the polynomial coefficients of `tracejit.ir.math`: weighted minimax fits with coefficients rounded one by one.
+"""Derives the polynomial coefficients of `tracejit.ir.math`: weighted minimax fits with coefficients rounded one by
+one.
 
     python benchmarks/fit_math.py                 every fit: its name, error in bits, coefficients
     python benchmarks/fit_math.py exp_f64 erf     those whose name starts so
 
-A fit minimises max |weight(x) * (f(x) - sum c[i] u(x)**i)| over [low, high] by the exchange algorithm on a dense Chebyshev
-grid (Remez 1934), then rounds c[0] to the target precision, fits the others again with c[0] held, and so on: the
-later coefficients absorb the rounding of the earlier ones.  Arithmetic by mpmath with 60 digits.
+A fit minimises max |weight(x) * (f(x) - sum c[i] u(x)**i)| over [low, high] by the exchange algorithm on a dense
+Chebyshev grid (Remez 1934), then rounds c[0] to the target precision, fits the others again with c[0] held, and so on:
+the later coefficients absorb the rounding of the earlier ones.  Arithmetic by mpmath with 60 digits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Function = Callable[[mp.mpf], mp.mpf]
 
 @frozen
 class Fit:
-    """One approximation: `f` by a polynomial of `terms` coefficients in `u` over [low, high], error weighted by `weight`."""
+    """One approximation: `f` by a polynomial of `terms` coefficients in `u` over [low, high],
+    error weighted by `weight`.
+    """
 
     name: str
     f: Function
@@ -43,7 +46,10 @@ def round_to(value: mp.mpf, bits: int) -> mp.mpf:
 
 def chebyshev_grid(fit: Fit) -> list[mp.mpf]:
     low, high = mp.mpf(fit.low), mp.mpf(fit.high)
-    return [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * fit.grid)) for k in reversed(range(fit.grid))]
+    return [
+        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * fit.grid))
+        for k in reversed(range(fit.grid))
+    ]
 
 
 def extremes(error: list[mp.mpf], count: int) -> list[int]:
@@ -137,12 +143,22 @@ def _exp_fits() -> list[Fit]:
         ),
     ]
     fits += [
-        Fit(f"exp2_f{w}: 2^r = 1 + r q(r)", _tail(lambda r: mp.mpf(2) ** r, 1), -0.5002, 0.5002, n, b, lambda r: r * mp.mpf(2) ** -r)
+        Fit(
+            f"exp2_f{w}: 2^r = 1 + r q(r)",
+            _tail(lambda r: mp.mpf(2) ** r, 1),
+            -0.5002,
+            0.5002,
+            n,
+            b,
+            lambda r: r * mp.mpf(2) ** -r,
+        )
         for w, n, b in ((32, 6, 24), (64, 11, 53))
     ]
     expm1 = _tail(mp.exp, 2)
     fits += [
-        Fit(f"expm1_f{w}: expm1(r) = r + r^2 q(r)", expm1, -wide, wide, n, b, lambda r: abs(r) / (1 + r / 2 + r * r / 6))
+        Fit(
+            f"expm1_f{w}: expm1(r) = r + r^2 q(r)", expm1, -wide, wide, n, b, lambda r: abs(r) / (1 + r / 2 + r * r / 6)
+        )
         for w, n, b in ((32, 5, 24), (64, 11, 53))
     ]
     return fits
@@ -184,7 +200,17 @@ def _erf_fits() -> list[Fit]:
                 lambda z: 1 / (1 + ratio(z)),
             )
         )
-        fits.append(Fit(f"erf_f{w}_far: erfc(x) = exp(p(x))", exponent, small * 0.9995, far, m, b, lambda x: mp.erfc(x) / mp.erf(x)))
+        fits.append(
+            Fit(
+                f"erf_f{w}_far: erfc(x) = exp(p(x))",
+                exponent,
+                small * 0.9995,
+                far,
+                m,
+                b,
+                lambda x: mp.erfc(x) / mp.erf(x),
+            )
+        )
     return fits
 
 
@@ -224,7 +250,15 @@ def _tanh_fits() -> list[Fit]:
         return (mp.tanh(x) / x - 1) / z if x > 1e-8 else -mp.mpf(1) / 3 + 2 * z / 15 - 17 * z * z / 315
 
     return [
-        Fit(f"tanh_f{w}: tanh(x) = x + x z p(z), z = x^2, |x| < 0.625", ratio, 0, mp.mpf("0.391"), n, b, lambda z: z / (1 + z * ratio(z)))
+        Fit(
+            f"tanh_f{w}: tanh(x) = x + x z p(z), z = x^2, |x| < 0.625",
+            ratio,
+            0,
+            mp.mpf("0.391"),
+            n,
+            b,
+            lambda z: z / (1 + z * ratio(z)),
+        )
         for w, n, b in ((32, 5, 24), (64, 11, 53))
     ]
 
@@ -257,7 +291,10 @@ def _pow_fits() -> list[Fit]:
             return 2 / mp.log(2) * mp.fsum(z**k / (2 * k + 5) for k in range(12))
         return (mp.log((1 + s) / (1 - s)) / mp.log(2) / s - 2 / mp.log(2) * (1 + z / 3)) / z**2
 
-    return [Fit(f"pow_f{w}: log2", tail, 0, top, n, b, lambda z: z**2 + mp.mpf("1e-12")) for w, n, b in ((32, 3, 24), (64, 7, 53))] + [
+    return [
+        Fit(f"pow_f{w}: log2", tail, 0, top, n, b, lambda z: z**2 + mp.mpf("1e-12"))
+        for w, n, b in ((32, 3, 24), (64, 7, 53))
+    ] + [
         Fit(
             f"pow_exp2_f{w}: 2^r = 1 + r ln2 + r^2 q(r)",
             _tail(lambda r: mp.mpf(2) ** r, 2),
@@ -288,7 +325,15 @@ def _inverse_fits() -> list[Fit]:
         ("atanh", _odd(mp.atanh, mp.mpf(1) / 3), "0.0901", 4, 9),
     )
     return [
-        Fit(f"{name}_f{w}: {name}(x) = x + x z p(z), z = x^2 <= {top}", f, 0, mp.mpf(top), n, b, lambda z, f=f: z / (1 + z * f(z)))
+        Fit(
+            f"{name}_f{w}: {name}(x) = x + x z p(z), z = x^2 <= {top}",
+            f,
+            0,
+            mp.mpf(top),
+            n,
+            b,
+            lambda z, f=f: z / (1 + z * f(z)),
+        )
         for name, f, top, *counts in families
         for w, n, b in zip((32, 64), counts, (24, 53), strict=True)
     ]
@@ -296,7 +341,10 @@ def _inverse_fits() -> list[Fit]:
 
 def _cbrt_fits() -> list[Fit]:
     low, high = mp.sqrt(mp.mpf("0.4999")), mp.sqrt(mp.mpf("2.0001"))
-    return [Fit(f"cbrt_f{w}: first guess", mp.cbrt, low, high, n, b, lambda m: 1 / mp.cbrt(m)) for w, n, b in ((32, 4, 24), (64, 9, 53))]
+    return [
+        Fit(f"cbrt_f{w}: first guess", mp.cbrt, low, high, n, b, lambda m: 1 / mp.cbrt(m))
+        for w, n, b in ((32, 4, 24), (64, 9, 53))
+    ]
 
 
 FITS: list[Callable[[], list[Fit]]] = [

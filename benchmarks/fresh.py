@@ -1,4 +1,5 @@
-"""One figure of one framework, measured in this process, which was started for nothing else. Prints it as the last line.
+"""One figure of one framework, measured in this process, which was started for nothing else. Prints it as the last
+line.
 
 Only what the measured framework loads anyway is imported before the clock starts.
 """
@@ -174,8 +175,15 @@ def numba_straight_line(source: str) -> str:
     head, *lines, last = source.replace("np.abs", "abs").replace("np.minimum", "min").rstrip().splitlines()
     body = ["    " + line for line in lines]
     result = last.removeprefix("    return ")
-    start = ["    out = np.empty_like(left)", "    for i in range(left.size):", "        a = left[i]", "        b = right[i]"]
-    return "\n".join([head.replace("a, b", "left, right"), *start, *body, f"        out[i] = {result}", "    return out", ""])
+    start = [
+        "    out = np.empty_like(left)",
+        "    for i in range(left.size):",
+        "        a = left[i]",
+        "        b = right[i]",
+    ]
+    return "\n".join(
+        [head.replace("a, b", "left, right"), *start, *body, f"        out[i] = {result}", "    return out", ""]
+    )
 
 
 def straight_line(operations: int) -> str:
@@ -216,7 +224,9 @@ def check(got, want) -> None:
 
 
 def first_call(framework: str, source: str, name: str, args: list, plain: str | None = None) -> float:
-    """CPU milliseconds from the decorator to the first result, checked against `plain`, or the same source, run by NumPy."""
+    """CPU milliseconds from the decorator to the first result, checked against `plain`, or the same source,
+    run by NumPy.
+    """
     started = time.process_time()
     function = compile_with(framework, source, name)
     got = wait(function(*args))
@@ -246,7 +256,9 @@ def later_size(framework: str, source: str, which: int) -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process had; `ru_maxrss` counts that of the process which started it too, so Linux is asked elsewhere."""
+    """The most memory this process had; `ru_maxrss` counts that of the process which started it too,
+    so Linux is asked elsewhere.
+    """
     try:
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
@@ -271,7 +283,9 @@ def figure(framework: str, program: str) -> float:
         case "straight_2000" | "straight_10000":
             source = straight_line(int(program.removeprefix("straight_")))
             spelled = numba_straight_line(source) if framework == "numba" else source
-            return first_call(framework, spelled, "straight", [np.linspace(-1, 1, 1000), np.linspace(0, 1, 1000)], source)
+            return first_call(
+                framework, spelled, "straight", [np.linspace(-1, 1, 1000), np.linspace(0, 1, 1000)], source
+            )
         case "second_black_scholes":
             return second_call(framework, priced, "black_scholes", options(10_000), BLACK_SCHOLES)
         case "mlp_gradient":

@@ -21,7 +21,13 @@ def readable(seconds: float) -> str:
 def cell(row: Row, framework: str) -> str:
     ratio = row.ratio(framework)
     if ratio is None:
-        return readable(row.median(framework)) if framework in row.seconds else "failed" if framework in row.failures else "-"
+        return (
+            readable(row.median(framework))
+            if framework in row.seconds
+            else "failed"
+            if framework in row.failures
+            else "-"
+        )
     return f"**{ratio:.2f}**" if framework == row.fastest() else f"{ratio:.2f}"
 
 
@@ -63,7 +69,9 @@ def slowdowns(quiet: Sequence[Row], busy: Sequence[Row], frameworks: Sequence[st
     lines = ["| workload | " + " | ".join(frameworks) + " |", "|---|" + "---|" * len(frameworks)]
     for before, after in zip(quiet, busy, strict=True):
         both = [name in before.seconds and name in after.seconds for name in frameworks]
-        cells = [f"{after.median(n) / before.median(n):.1f}" if ok else "-" for n, ok in zip(frameworks, both, strict=True)]
+        cells = [
+            f"{after.median(n) / before.median(n):.1f}" if ok else "-" for n, ok in zip(frameworks, both, strict=True)
+        ]
         lines.append(f"| {before.case.name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -81,7 +89,9 @@ def processor() -> str:
 def vector_extensions() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     flags = set(cpuinfo.read_text().split()) if cpuinfo.exists() else set[str]()
-    return next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("asimd", "NEON")) if flag in flags), "")
+    return next(
+        (name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("asimd", "NEON")) if flag in flags), ""
+    )
 
 
 def memory_gib() -> int:
@@ -90,7 +100,12 @@ def memory_gib() -> int:
 
 def machine(cores: int, versions: Mapping[str, str]) -> str:
     """One paragraph that names what the figures hold for."""
-    parts = [f"{cores} cores of {processor()}", vector_extensions(), f"{memory_gib()} GiB", platform.platform(terse=True)]
+    parts = [
+        f"{cores} cores of {processor()}",
+        vector_extensions(),
+        f"{memory_gib()} GiB",
+        platform.platform(terse=True),
+    ]
     packages = [f"{name} {version}" for name, version in versions.items()]
     packages += [f"llvmlite {importlib.metadata.version('llvmlite')}"]
     made = datetime.date.today().isoformat()

@@ -1,11 +1,12 @@
 """Measures the accuracy and the speed of every elementary function and writes the table of docs/numerics.md.
 
-    python -m benchmarks.ulp                    every function: f32 at every 257th bit pattern, f64 at 1.6 million points (2 minutes)
-    python -m benchmarks.ulp exp log            some functions, printed only
+    python -m benchmarks.ulp                    every function: f32 at every 257th bit pattern, f64 at 1.6 million
+    points (2 minutes) python -m benchmarks.ulp exp log            some functions, printed only
     python -m benchmarks.ulp --exhaustive       f32 at all 2**32 bit patterns (about an hour)
 
-Errors are |result - exact| in units in the last place of the exact result, which comes from float64 (f32), from the 64-bit significands
-of x87 long doubles (f64), or from mpmath where that has no such function.  Times are for 4096 elements in cache, one core.
+Errors are |result - exact| in units in the last place of the exact result, which comes from float64 (f32), from the
+64-bit significands of x87 long doubles (f64), or from mpmath where that has no such function.  Times are for 4096
+elements in cache, one core.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ NUMPY_NAMES = {
     "atanh": "arctanh",
     "atan2": "arctan2",
 }
-TIMED_RANGE = {"exp": (-50, 50), "exp2": (-50, 50), "acosh": (1, 50), "pow": (0.5, 8)} | dict.fromkeys(("asin", "acos", "atanh"), (-1, 1))
+TIMED_RANGE = {"exp": (-50, 50), "exp2": (-50, 50), "acosh": (1, 50), "pow": (0.5, 8)} | dict.fromkeys(
+    ("asin", "acos", "atanh"), (-1, 1)
+)
 TIMED_RANGE |= dict.fromkeys(("log", "log2", "log10", "log1p"), (0.1, 100))
 CHUNK = 1 << 22
 
@@ -59,7 +62,9 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Units in the last place between `got` and the wider `want`; infinite where NaN, an infinity or a zero's sign is wrong."""
+    """Units in the last place between `got` and the wider `want`;
+    infinite where NaN, an infinity or a zero's sign is wrong.
+    """
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype)
@@ -93,7 +98,8 @@ def exact_f64(name: str) -> tuple[Callable[..., Any], int]:
         exact = getattr(mpmath, name)
         with mpmath.workprec(120):
             return np.array(
-                [long_double(exact(*map(mpmath.mpf, row))) for row in zip(*(a.tolist() for a in args), strict=True)], np.longdouble
+                [long_double(exact(*map(mpmath.mpf, row))) for row in zip(*(a.tolist() for a in args), strict=True)],
+                np.longdouble,
             )
 
     return run, 50
@@ -166,7 +172,10 @@ def measure(name: str, dtype: str, stride: int) -> Measured:
 
 
 def table(rows: list[Measured]) -> str:
-    lines = ["| function | f32 ulp | at | f64 ulp | at | f32 ns | NumPy | f64 ns | NumPy |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| function | f32 ulp | at | f64 ulp | at | f32 ns | NumPy | f64 ns | NumPy |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     by_name: dict[str, dict[str, Measured]] = {}
     for row in rows:
         by_name.setdefault(row.name, {})[row.dtype] = row
@@ -191,7 +200,10 @@ def main() -> None:
         for dtype in ("f32", "f64"):
             row = measure(name, dtype, 1 if options.exhaustive else 257)
             rows.append(row)
-            print(f"{name:6} {dtype}  {row.worst:.3f} ulp at {row.at} of {row.points} points, {row.nanoseconds:.2f} ns", flush=True)
+            print(
+                f"{name:6} {dtype}  {row.worst:.3f} ulp at {row.at} of {row.points} points, {row.nanoseconds:.2f} ns",
+                flush=True,
+            )
     if options.names:
         return
     start, end = "<!-- table: python -m benchmarks.ulp -->", "<!-- end of table -->"

@@ -20,7 +20,9 @@ from tracejit.ir.scalar import BITS, is_float, is_signed, numpy_dtype
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
-INTRINSICS = {"abs": "fabs"} | {name: name for name in ("fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign")}
+INTRINSICS = {"abs": "fabs"} | {
+    name: name for name in ("fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign")
+}
 FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
 INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "irem": "srem"}
 FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -78,7 +80,9 @@ class VectorBuilder:
         if name in FLOAT_COMPARE:
             sign = "" if name in ("eq", "ne") else "s" if is_signed(last) else "u"
             predicate = FLOAT_COMPARE[name] if is_float(last) else sign + name
-            return self.emit(f"{'fcmp' if is_float(last) else 'icmp'} {predicate} {kind} {names[0]}, {names[1]}", "bool")
+            return self.emit(
+                f"{'fcmp' if is_float(last) else 'icmp'} {predicate} {kind} {names[0]}, {names[1]}", "bool"
+            )
         if name == "select":
             return self.emit(f"select {self.vector('bool')} {names[0]}, {kind} {names[1]}, {kind} {names[2]}", last)
         if name == "bitcast":
@@ -90,7 +94,9 @@ class VectorBuilder:
         if name in SHIFTS:
             return self.shift(name, args)
         if name == "not":
-            return self.emit(f"xor {kind} {names[0]}, splat ({scalar_type(last)} {'true' if last == 'bool' else -1})", last)
+            return self.emit(
+                f"xor {kind} {names[0]}, splat ({scalar_type(last)} {'true' if last == 'bool' else -1})", last
+            )
         if is_float(last) and name in INTRINSICS:
             return self.intrinsic(INTRINSICS[name], args)
         if is_float(last):
@@ -112,7 +118,9 @@ class VectorBuilder:
         limit = self.const(bits, args[0].dtype).text
         inside = self.emit(f"icmp ult {kind} {args[1].text}, {limit}", "bool")
         moved = self.emit(f"{SHIFTS[name]} {kind} {args[0].text}, {args[1].text}", args[0].dtype)
-        return self.emit(f"select {self.vector('bool')} {inside.text}, {kind} {moved.text}, {kind} zeroinitializer", args[0].dtype)
+        return self.emit(
+            f"select {self.vector('bool')} {inside.text}, {kind} {moved.text}, {kind} zeroinitializer", args[0].dtype
+        )
 
     def convert(self, x: Lane, dtype: str) -> Lane:
         source, target = is_float(x.dtype), is_float(dtype)
@@ -125,7 +133,13 @@ class VectorBuilder:
         elif BITS[dtype] == BITS[x.dtype]:
             word = "bitcast"
         else:
-            word = "trunc" if BITS[dtype] < BITS[x.dtype] else "sext" if is_signed(x.dtype) and x.dtype != "bool" else "zext"
+            word = (
+                "trunc"
+                if BITS[dtype] < BITS[x.dtype]
+                else "sext"
+                if is_signed(x.dtype) and x.dtype != "bool"
+                else "zext"
+            )
         return self.emit(f"{word} {self.vector(x.dtype)} {x.text} to {self.vector(dtype)}", dtype)
 
     def rare(self, condition: Lane, then: Callable[[], Lane], otherwise: Lane) -> Lane:
@@ -139,7 +153,10 @@ class VectorBuilder:
         chosen = self.op("select", condition, then(), otherwise)
         self.lines.append(f"  br label %join{tag}\njoin{tag}:")
         inner, self.block = self.block, f"join{tag}"
-        return self.emit(f"phi {self.vector(otherwise.dtype)} [ {chosen.text}, %{inner} ], [ {otherwise.text}, %{start} ]", otherwise.dtype)
+        return self.emit(
+            f"phi {self.vector(otherwise.dtype)} [ {chosen.text}, %{inner} ], [ {otherwise.text}, %{start} ]",
+            otherwise.dtype,
+        )
 
 
 def module_text(name: str, dtype: str, arity: int, width: int) -> tuple[str, int]:
@@ -148,15 +165,20 @@ def module_text(name: str, dtype: str, arity: int, width: int) -> tuple[str, int
     kind, size = b.vector(dtype), BITS[dtype] // 8
     pointers = ["%out", *(f"%in{k}" for k in range(arity))]
     for k in range(arity):
-        b.lines.append(f"  %p{k} = getelementptr {scalar_type(dtype)}, ptr %in{k}, i64 %i\n  %x{k} = load {kind}, ptr %p{k}, align {size}")
+        b.lines.append(
+            f"  %p{k} = getelementptr {scalar_type(dtype)}, ptr %in{k}, i64 %i\n  %x{k} = load {kind}, ptr %p{k}, "
+            f"align {size}"
+        )
     result = expand(name, b, *(Lane(f"%x{k}", dtype) for k in range(arity)))
     body = "\n".join(b.lines)
     return (
         f"define void @kernel({', '.join(f'ptr noalias {p}' for p in pointers)}, i64 %n) {{\n"
         f"entry:\n  br label %head\nhead:\n  %i = phi i64 [ 0, %entry ], [ %next, %{b.block} ]\n"
         f"  br label %loop\nloop:\n{body}\n"
-        f"  %po = getelementptr {scalar_type(dtype)}, ptr %out, i64 %i\n  store {kind} {result.text}, ptr %po, align {size}\n"
-        f"  %next = add i64 %i, {width}\n  %more = icmp ult i64 %next, %n\n  br i1 %more, label %head, label %exit\nexit:\n  ret void\n}}\n"
+        f"  %po = getelementptr {scalar_type(dtype)}, ptr %out, i64 %i\n  store {kind} {result.text}, ptr %po, align "
+        f"{size}\n"
+        f"  %next = add i64 %i, {width}\n  %more = icmp ult i64 %next, %n\n  br i1 %more, label %head, label "
+        "%exit\nexit:\n  ret void\n}\n"
         + "\n".join(sorted(b.declared))
         + '\n!0 = !{!"branch_weights", i32 1, i32 2000}\n'
     ), b.operations
@@ -188,7 +210,9 @@ class VectorFunction:
         return out[:size].reshape(shape)
 
 
-def compile_function(name: str, dtype: str, arity: int = 1, width: int | None = None, cpu: str | None = None) -> VectorFunction:
+def compile_function(
+    name: str, dtype: str, arity: int = 1, width: int | None = None, cpu: str | None = None
+) -> VectorFunction:
     """The expansion of `name` compiled for this machine, 512-bit vectors where it has them, else 256."""
     features = llvm.get_host_cpu_features()
     if width is None:
@@ -203,4 +227,6 @@ def compile_function(name: str, dtype: str, arity: int = 1, width: int | None = 
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)
-    return VectorFunction(arity, numpy_dtype(dtype), width, operations, assembly, prototype(engine.get_function_address("kernel")), engine)
+    return VectorFunction(
+        arity, numpy_dtype(dtype), width, operations, assembly, prototype(engine.get_function_address("kernel")), engine
+    )

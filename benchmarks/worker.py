@@ -1,4 +1,6 @@
-"""One framework in a process of its own: builds, checks and times what the controller asks for, one JSON line each way."""
+"""One framework in a process of its own: builds, checks and times what the controller asks for,
+one JSON line each way.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -58,7 +60,9 @@ def calibrated(timer: timeit.Timer, batch_seconds: float) -> int:
         calls *= 3
 
 
-def prepare(framework: str, workload: Workload, case: Case, reference: str, batch_seconds: float) -> tuple[Prepared | None, dict[str, Any]]:
+def prepare(
+    framework: str, workload: Workload, case: Case, reference: str, batch_seconds: float
+) -> tuple[Prepared | None, dict[str, Any]]:
     """Build, run and check one case. Without a right result there is no timer."""
     inputs = workload.inputs(case)
     if framework == "jax" and not workload.peers_take_numpy:
@@ -80,7 +84,11 @@ def prepare(framework: str, workload: Workload, case: Case, reference: str, batc
     calls = calibrated(timer, batch_seconds)
     error_after = workload.error(case, wait(function(*inputs)), want)
     if not error_after <= 1:
-        return None, {"ok": False, "message": f"wrong result after repeated calls: error {error_after:.3g} of what is allowed", **first}
+        return None, {
+            "ok": False,
+            "message": f"wrong result after repeated calls: error {error_after:.3g} of what is allowed",
+            **first,
+        }
     return Prepared(timer, calls), {"ok": True, "error": error, "calls": calls, **first}
 
 
@@ -130,7 +138,9 @@ def serve(framework: str, requests: Any, answers: Any) -> None:
                     prepared = None
                     workload = ALL[request["workload"]]
                     case = next(case for case in workload.cases if case.name == request["case"])
-                    prepared, message = prepare(framework, workload, case, request["reference"], request["batch_seconds"])
+                    prepared, message = prepare(
+                        framework, workload, case, request["reference"], request["batch_seconds"]
+                    )
                     answer(**message)
                 case "batch" if prepared:
                     answer(ok=True, seconds=prepared.timer.timeit(prepared.calls) / prepared.calls)

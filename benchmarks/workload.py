@@ -1,4 +1,6 @@
-"""What is measured: a function in plain NumPy, its inputs at several sizes, and how each framework's user would write it."""
+"""What is measured: a function in plain NumPy, its inputs at several sizes,
+and how each framework's user would write it.
+"""
 
 import types
 from collections.abc import Callable, Mapping
@@ -30,11 +32,13 @@ class Workload:
     """A function with its inputs and its spellings.
 
     arguments: (generator, size, dtype) -> the positional arguments.
-    numpy: the function in plain NumPy. With inputs widened to float64 it is the reference too, unless `reference` is given.
-    spell: framework -> a function that imports it and returns the callable; runs in that framework's process only.
-        `jax` and `tracejit` need none where the NumPy function serves: it is jitted, for JAX with `np` read as `jax.numpy`.
-    tolerance: dtype -> largest error over the largest reference value. For integer results: the fraction allowed to differ.
-    peers_take_numpy: JAX gets NumPy arrays instead of its own (to time the crossing).
+    numpy: the function in plain NumPy. With inputs widened to float64 it is the reference too, unless `reference` is
+    given. spell: framework -> a function that imports it and returns the callable; runs in that framework's process
+    only.
+        `jax` and `tracejit` need none where the NumPy function serves: it is jitted, for JAX with `np` read as
+        `jax.numpy`.
+    tolerance: dtype -> largest error over the largest reference value. For integer results: the fraction allowed to
+    differ. peers_take_numpy: JAX gets NumPy arrays instead of its own (to time the crossing).
     """
 
     name: str
@@ -80,7 +84,9 @@ class Workload:
         return leaves((self.reference or self.numpy)(*wide))
 
     def error(self, case: Case, got: Tree, want: list[np.ndarray]) -> float:
-        """Error of the worst result over its tolerance: above 1 the timing does not count. NaN where NaN is not expected is infinite."""
+        """Error of the worst result over its tolerance: above 1 the timing does not count. NaN
+        where NaN is not expected is infinite.
+        """
         arrays = leaves(got)
         if [np.shape(a) for a in arrays] != [w.shape for w in want]:
             return float("inf")
@@ -92,7 +98,11 @@ class Workload:
 def reading(function: Callable[..., Tree], **names: object) -> Callable[..., Tree]:
     """`function` with some of its global names standing for others, as if written with another import line."""
     scope = {**function.__globals__, **names}
-    inner = {name: reading(value, **names) for name, value in scope.items() if is_sibling(value, function) and value is not function}
+    inner = {
+        name: reading(value, **names)
+        for name, value in scope.items()
+        if is_sibling(value, function) and value is not function
+    }
     scope.update(inner)
     return types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
 

@@ -1,4 +1,5 @@
-"""The main job on real input: value a portfolio of options, then develop a photograph, in plain NumPy and compiled by tracejit.
+"""The main job on real input: value a portfolio of options, then develop a photograph,
+in plain NumPy and compiled by tracejit.
 
     python examples/demo.py                    # both parts, pictures in out/
     python examples/demo.py --part portfolio --options 100000
@@ -95,7 +96,8 @@ class Comparison:
 
     def __str__(self) -> str:
         return (
-            f"{self.name:34} {self.numpy_seconds * 1e3:9.2f} {self.seconds * 1e3:9.2f} {self.numpy_seconds / self.seconds:7.1f}x"
+            f"{self.name:34} {self.numpy_seconds * 1e3:9.2f} {self.seconds * 1e3:9.2f} "
+            f"{self.numpy_seconds / self.seconds:7.1f}x"
             f" {self.first_seconds * 1e3:9.0f}   {self.error:.1e}{'' if self.correct else '   WRONG'}"
         )
 
@@ -110,7 +112,9 @@ def best_seconds(work: Callable[[], object], at_least: float = 0.3) -> float:
     return min(times)
 
 
-def compare(name: str, function: Callable[..., np.ndarray], *args: np.ndarray | float, tolerance: float) -> tuple[np.ndarray, Comparison]:
+def compare(
+    name: str, function: Callable[..., np.ndarray], *args: np.ndarray | float, tolerance: float
+) -> tuple[np.ndarray, Comparison]:
     """The compiled result of `function(*args)`, and how it compares with NumPy's."""
     compiled = tj.jit(function)
     start = time.perf_counter()
@@ -146,7 +150,9 @@ def portfolio(options: int) -> list[Comparison]:
     value, total = compare("value of the whole book", portfolio_value, *book, tolerance=1e-11)
     print(f"    the book is worth {float(value):,.2f}")
     spot, volatility = np.meshgrid(np.linspace(50, 150, 400), np.linspace(0.05, 0.6, 300))
-    surface, drawn = compare("price surface 300 x 400", call_prices, spot, 100.0, 1.0, 0.03, volatility, tolerance=1e-12)
+    surface, drawn = compare(
+        "price surface 300 x 400", call_prices, spot, 100.0, 1.0, 0.03, volatility, tolerance=1e-12
+    )
     draw_surface(spot, volatility, surface)
     return [prices, total, drawn]
 

@@ -1,8 +1,10 @@
-"""Train a small network on scikit-learn's handwritten digits: the loss in plain NumPy, its gradient by `tj.grad`, the step compiled.
+"""Train a small network on scikit-learn's handwritten digits: the loss in plain NumPy, its gradient by `tj.grad`,
+the step compiled.
 
     python examples/digits.py
 
-Checks the gradient against finite differences and the accuracy on digits it has not seen; exits with 1 if either is off.
+Checks the gradient against finite differences and the accuracy on digits it has not seen; exits with 1 if either is
+off.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""What every test runs under: verification after every pass, no deadline for property tests, and a record of the backends that ran."""
+"""What every test runs under: verification after every pass, no deadline for property tests,
+and a record of the backends that ran."""
 
 import json
 import os
@@ -25,9 +26,11 @@ hypothesis.settings.load_profile("tracejit")
 
 @pytest.fixture
 def record_backend(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Call with the name of a backend whose code this test executes: the run's matrix counts the test's outcome under it.
+    """Call with the name of a backend whose code this test executes:
+    the run's matrix counts the test's outcome under it.
 
-    Devices that this machine lacks skip the test, and the matrix shows it; `.ci/backends_ran.py` says which must have run."""
+    Devices that this machine lacks skip the test, and the matrix shows it; `.ci/backends_ran.py` says which must have
+    run."""
 
     def record(name: str) -> None:
         record_property("backend", name)
@@ -57,7 +60,9 @@ class BackendMatrix:
             BACKENDS_REPORT.write_text(json.dumps(self.counts, indent=2, sort_keys=True) + "\n")
         terminalreporter.section("backends")
         for name, counts in sorted(self.counts.items()):
-            terminalreporter.line(f"{name:12} " + ", ".join(f"{counts[k]} {k}" for k in ("passed", "failed", "skipped")))
+            terminalreporter.line(
+                f"{name:12} " + ", ".join(f"{counts[k]} {k}" for k in ("passed", "failed", "skipped"))
+            )
 
 
 def pytest_configure(config: pytest.Config) -> None:

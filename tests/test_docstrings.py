@@ -11,13 +11,20 @@ import pytest
 
 import tracejit as tj
 
-MODULES = ["tracejit", *(m.name for m in pkgutil.walk_packages(tj.__path__, "tracejit.") if not m.name.endswith("__main__"))]
+MODULES = [
+    "tracejit",
+    *(m.name for m in pkgutil.walk_packages(tj.__path__, "tracejit.") if not m.name.endswith("__main__")),
+]
 USERS = {"tracejit": tj, "tracejit.tree_util": tj.tree_util}
 CONTROL_FLOW = ("cond", "fori_loop", "map", "scan", "switch", "while_loop")
 
 
 def callables(module: Any) -> list[str]:
-    found = (name for name in module.__all__ if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name)))
+    found = (
+        name
+        for name in module.__all__
+        if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name))
+    )
     return sorted(found)
 
 

@@ -29,7 +29,8 @@ def test_demo_fails_on_a_wrong_result(tmp_path: Path):
     broken.write_text(
         "import runpy, sys, tracejit as tj\n"
         "tj.jit = lambda f: lambda *args: f(*args) * 1.000001\n"
-        f"sys.argv = ['demo.py', '--part', 'portfolio', '--options', '1000']\nrunpy.run_path({str(DEMO)!r}, run_name='__main__')\n"
+        f"sys.argv = ['demo.py', '--part', 'portfolio', '--options', '1000']\nrunpy.run_path({str(DEMO)!r}, "
+        "run_name='__main__')\n"
     )
     done = subprocess.run([sys.executable, str(broken)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -1,4 +1,5 @@
-"""The features that the documents promise, each used end to end as a user would: through `tracejit` and what `lower` shows."""
+"""The features that the documents promise, each used end to end as a user would:
+through `tracejit` and what `lower` shows."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +54,8 @@ def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None
     return request.param
 
 
-# -- what backends can do ----------------------------------------------------------------------------------------------------------------
+# -- what backends can do
+# ----------------------------------------------------------------------------------------------------------------
 def test_each_backend_says_how_it_executes_and_does_so(backend: str):
     found = get_backend(backend)
     here = backend == "cpu"
@@ -64,13 +66,16 @@ def test_each_backend_says_how_it_executes_and_does_so(backend: str):
     f = tj.jit(softmax, backend=backend)
     np.testing.assert_allclose(f(x), softmax(x), rtol=1e-13)
     code = f.lower(x).text("code")
-    sign = {"cpu": "define i32 @program(ptr %slots)", "opencl": "__kernel void kernel_", "reference": "kernel "}[backend]
+    sign = {"cpu": "define i32 @program(ptr %slots)", "opencl": "__kernel void kernel_", "reference": "kernel "}[
+        backend
+    ]
     assert sign in code
     if backend == "reference":  # the kernels themselves are what runs
         assert code == f.lower(x).text("scheduled")
 
 
-# -- the intrinsic registry --------------------------------------------------------------------------------------------------------------
+# -- the intrinsic registry
+# --------------------------------------------------------------------------------------------------------------
 SPELLINGS: dict[str, Any] = {
     "cpu": "twice = fadd {type} {0}, {0}\ncall nnan {type} @llvm.sqrt.{suffix}({type} {twice})",
     "opencl": "sqrt({0} + {0})",
@@ -109,29 +114,41 @@ def test_the_generated_code_holds_the_user_s_spelling(spelled: Callable[..., Non
     f = tj.jit(lambda x: np.exp(x))
     assert "@llvm.fabs.v" in f.lower(np.ones(100, "f4")).text("code")
     assert "@llvm.fabs" not in f.lower(np.ones(100)).text("code")  # registered for f32 only
-    np.testing.assert_array_equal(tj.jit(lambda x, y: x + y)(np.full(9, 5.0), np.full(9, 3.0)), np.full(9, 2.0))  # arithmetic too
+    # arithmetic too
+    np.testing.assert_array_equal(tj.jit(lambda x, y: x + y)(np.full(9, 5.0), np.full(9, 3.0)), np.full(9, 2.0))
 
 
 def test_a_new_scalar_operation_runs_everywhere_by_its_expansion(backend: str):
     tj.register_scalar_op(
-        "logistic_of_square", lambda x: 1 / (1 + np.exp(-x * x)), expansion=lambda x: 1.0 / ((-(x * x)).op("exp") + 1.0), cost=20
+        "logistic_of_square",
+        lambda x: 1 / (1 + np.exp(-x * x)),
+        expansion=lambda x: 1.0 / ((-(x * x)).op("exp") + 1.0),
+        cost=20,
     )
-    rule = tj.register_lowering("tanh", backend=backend)(lambda p, b, x: b.map(x.shape, lambda i: b.op("logistic_of_square", x[i])))
+    rule = tj.register_lowering("tanh", backend=backend)(
+        lambda p, b, x: b.map(x.shape, lambda i: b.op("logistic_of_square", x[i]))
+    )
     try:
         for dtype in ("f2", "f4", "f8"):
             x = normal(257, dtype=dtype)
             want = 1 / (1 + np.exp(-(x.astype("f8") ** 2)))
-            np.testing.assert_allclose(tj.jit(lambda x: np.tanh(x), backend=backend)(x), want, rtol=8 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(
+                tj.jit(lambda x: np.tanh(x), backend=backend)(x), want, rtol=8 * np.finfo(dtype).eps
+            )
     finally:
         unregister_lowering(rule)
         unregister_scalar_op("logistic_of_square")
 
 
-def test_a_new_scalar_operation_without_expansion_needs_a_spelling(spelled: Callable[..., None], record_backend: Callable[[str], None]):
+def test_a_new_scalar_operation_without_expansion_needs_a_spelling(
+    spelled: Callable[..., None], record_backend: Callable[[str], None]
+):
     record_backend("opencl")
     tj.register_scalar_op("mean_of_two", lambda x, y: (x + y) / 2, arity=2)
     rules = [
-        tj.register_lowering("add", backend=b)(lambda p, b, x, y: b.map(x.shape, lambda i: b.op("mean_of_two", x[i], y[i])))
+        tj.register_lowering("add", backend=b)(
+            lambda p, b, x, y: b.map(x.shape, lambda i: b.op("mean_of_two", x[i], y[i]))
+        )
         for b in BACKENDS
     ]
     x, y = normal(100), normal(100, seed=4)
@@ -141,15 +158,23 @@ def test_a_new_scalar_operation_without_expansion_needs_a_spelling(spelled: Call
 
     try:
         np.testing.assert_array_equal(mean("reference"), (x + y) / 2)  # by its definition
-        with pytest.raises(UnsupportedError, match=r"mean_of_two .* tj\.register_intrinsic\('mean_of_two', \.\.\., backend='cpu'") as cpu:
+        with pytest.raises(
+            UnsupportedError, match=r"mean_of_two .* tj\.register_intrinsic\('mean_of_two', \.\.\., backend='cpu'"
+        ) as cpu:
             mean("cpu")
-        with pytest.raises(UnsupportedError, match=r"mean_of_two of f64 has no expansion .* tj\.register_intrinsic does") as opencl:
+        with pytest.raises(
+            UnsupportedError, match=r"mean_of_two of f64 has no expansion .* tj\.register_intrinsic does"
+        ) as opencl:
             mean("opencl")
         assert None not in (cpu.value.location, opencl.value.location)
         spelled("mean_of_two", "sum = fadd {type} {0}, {1}\nfmul {type} {sum}, {half}", backend="cpu")
         with pytest.raises(UserError, match="names 'half', which there is not"):
             mean("cpu")
-        spelled("mean_of_two", "sum = fadd {type} {0}, {1}\ntwice = fadd {type} {sum}, {sum}\nfsub {type} {sum}, {twice}", backend="cpu")
+        spelled(
+            "mean_of_two",
+            "sum = fadd {type} {0}, {1}\ntwice = fadd {type} {sum}, {sum}\nfsub {type} {sum}, {twice}",
+            backend="cpu",
+        )
         np.testing.assert_array_equal(mean("cpu"), -(x + y))
         spelled("mean_of_two", "({0} + {1}) / 2", backend="opencl")
         np.testing.assert_array_equal(mean("opencl"), (x + y) / 2)
@@ -184,7 +209,7 @@ def test_a_spelling_of_the_wrong_sort_is_refused_by_its_backend(
         tj.jit(lambda x: np.exp(x), backend=backend)(np.ones(3))
 
 
-# -- lowering rules ----------------------------------------------------------------------------------------------------------------------
+# -- lowering rules ----------------------------------------------------------------------------------------------------
 def test_a_lowering_rule_replaces_the_default_of_one_backend(backend: str):
     x, y = normal(6, 5), normal(6, 5, seed=4)
 
@@ -201,7 +226,8 @@ def test_a_lowering_rule_replaces_the_default_of_one_backend(backend: str):
         unregister_lowering(the_other_way)
 
 
-# -- matrix products: register tiles, and BLAS as an alternative -------------------------------------------------------------------------
+# -- matrix products: register tiles, and BLAS as an alternative
+# -------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_blas_is_an_alternative_for_products_of_matrices(dtype: str):
     def layer(x: Any, w: Any, b: Any) -> Any:
@@ -272,7 +298,9 @@ def test_a_user_s_library_function_is_called_by_a_lowering_rule(record_backend: 
 
     seen: list[int] = []
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+    @ctypes.CFUNCTYPE(
+        None, ctypes.c_int64, ctypes.c_double, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)
+    )
     def scale(n: int, factor: float, x: Any, out: Any) -> None:
         seen.append(n)
         for i in range(n):
@@ -281,9 +309,14 @@ def test_a_user_s_library_function_is_called_by_a_lowering_rule(record_backend: 
     library = Environment("mine", lambda symbol: ctypes.cast(scale, ctypes.c_void_p).value or 0)
 
     def rule(p: Any, b: Any, x: Any) -> LibraryCall:
-        return LibraryCall("scale", library, (b.extent(x.shape[0]), Const(3.0, "f64"), Whole("operand", 0), Whole("result", 0)))
+        return LibraryCall(
+            "scale", library, (b.extent(x.shape[0]), Const(3.0, "f64"), Whole("operand", 0), Whole("result", 0))
+        )
 
-    rules = [tj.register_lowering("neg", backend=b, alternative="mine", predicate=lambda p, x: x.ndim == 1)(rule) for b in BACKENDS]
+    rules = [
+        tj.register_lowering("neg", backend=b, alternative="mine", predicate=lambda p, x: x.ndim == 1)(rule)
+        for b in BACKENDS
+    ]
     try:
         f = tj.jit(lambda x: -(x + 1) + 1, alternatives=("mine",))
         for n in (4, 5, 6):
@@ -291,7 +324,9 @@ def test_a_user_s_library_function_is_called_by_a_lowering_rule(record_backend: 
         assert (seen, f.compilations) == ([4, 5, 6], 2)
         np.testing.assert_array_equal(tj.jit(lambda x: -x)(np.ones(3)), -np.ones(3))  # only where asked for
         record_backend("opencl")
-        with pytest.raises(UnsupportedError, match=r"the opencl backend calls no libraries of this process \(mine\.scale\)"):
+        with pytest.raises(
+            UnsupportedError, match=r"the opencl backend calls no libraries of this process \(mine\.scale\)"
+        ):
             tj.jit(lambda x: -x, backend="opencl", alternatives=("mine",))(np.ones(3))
     finally:
         unregister_lowering(rules[0])
@@ -323,8 +358,10 @@ def test_products_run_in_register_tiles():
     np.testing.assert_allclose(f(x, y), np.maximum(x.astype("f8") @ y.astype("f8"), 0), rtol=1e-4, atol=1e-4)
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------------------------
-def test_errors_say_backend_primitive_line_and_the_compiler_s_log(spelled: Callable[..., None], record_backend: Callable[[str], None]):
+# -- errors ------------------------------------------------------------------------------------------------------------
+def test_errors_say_backend_primitive_line_and_the_compiler_s_log(
+    spelled: Callable[..., None], record_backend: Callable[[str], None]
+):
     record_backend("opencl")
     x = np.ones(5, "f4")
     broken = {"cpu": "fadd {type} {0}, undefined_word", "opencl": "undefined_word({0})"}
@@ -368,7 +405,10 @@ def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
 
 def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRACEJIT_DISABLE", "cpu")
-    for name, message in [("cuda", "no backend 'cuda'; registered are opencl, cpu, reference"), ("cpu", "switched off by TRACEJIT")]:
+    for name, message in [
+        ("cuda", "no backend 'cuda'; registered are opencl, cpu, reference"),
+        ("cpu", "switched off by TRACEJIT"),
+    ]:
         with pytest.raises(BackendUnavailable, match=message) as error:
             tj.jit(lambda x: x + 1, backend=name)(np.ones(3))
         assert error.value.backend == name
@@ -379,7 +419,9 @@ def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch:
 def test_an_operation_without_a_spelling_points_to_its_own_line(backend: str, record_backend: Callable[[str], None]):
     record_backend(backend)
     tj.register_scalar_op("unspelled", lambda x: x)
-    rule = tj.register_lowering("tanh", backend=backend)(lambda p, b, x: b.map(x.shape, lambda i: b.op("unspelled", x[i])))
+    rule = tj.register_lowering("tanh", backend=backend)(
+        lambda p, b, x: b.map(x.shape, lambda i: b.op("unspelled", x[i]))
+    )
     try:
         with pytest.raises(UnsupportedError) as error:
             tj.jit(lambda x: np.cos(x) * np.tanh(x), backend=backend)(np.ones(3))
@@ -390,7 +432,7 @@ def test_an_operation_without_a_spelling_points_to_its_own_line(backend: str, re
     assert str(error.value).splitlines()[-1].strip() == "^" * len("np.tanh(x)")
 
 
-# -- effects -----------------------------------------------------------------------------------------------------------------------------
+# -- effects -----------------------------------------------------------------------------------------------------------
 def in_place(target: Any, x: Any, unused: Any) -> Any:
     target[1:-1] += x[1:-1]
     return x * 2
@@ -403,7 +445,9 @@ def test_executables_say_what_they_read_and_write(backend: str):
     assert lowered.effects == Effects(frozenset({"1", "2"}), frozenset({"1"}), frozenset())
     f(*args)
     np.testing.assert_array_equal(args[0], [0, 1, 1, 1, 0])
-    named = tj.jit(lambda *, a, b: a["w"] @ b[0], backend=backend).lower(a={"w": np.ones((3, 3)), "v": args[0]}, b=[np.ones(3)])
+    named = tj.jit(lambda *, a, b: a["w"] @ b[0], backend=backend).lower(
+        a={"w": np.ones((3, 3)), "v": args[0]}, b=[np.ones(3)]
+    )
     assert named.effects.reads == {"'a'['w']", "'b'[0]"}
     assert not named.effects.writes
     captured = np.ones(5)
@@ -411,7 +455,9 @@ def test_executables_say_what_they_read_and_write(backend: str):
 
 
 def test_an_executable_carries_its_program_and_its_effects(backend: str):
-    executable: Any = tj.jit(lambda x, y: np.cumsum(x, axis=0) * 2, backend=backend).lower(normal(9, 4), normal(3)).compile()
+    executable: Any = (
+        tj.jit(lambda x, y: np.cumsum(x, axis=0) * 2, backend=backend).lower(normal(9, 4), normal(3)).compile()
+    )
     assert effects_of(executable.program) == Effects(frozenset({0}), frozenset(), frozenset())
     for step in walk_steps(executable.program.steps):
         reads, writes = step_effects(step)
@@ -453,8 +499,9 @@ def read_only_copy(u: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda u: u * 2 + 1, lambda u: u / (1 + np.exp(-u)), heat, lambda u: (u[::-1] + 0.0) * np.sqrt(np.sum(u * u)), softmax,
-        lambda u: np.cumsum(u, axis=0) + u, lambda u: (u + 1, u * 2), lambda u: np.where(u > 0, u, np.roll(u, 1)),
+        lambda u: u * 2 + 1, lambda u: u / (1 + np.exp(-u)), heat, lambda u: (u[::-1] + 0.0) * np.sqrt(np.sum(u * u)),
+        softmax, lambda u: np.cumsum(u, axis=0) + u, lambda u: (u + 1, u * 2),
+        lambda u: np.where(u > 0, u, np.roll(u, 1)),
     ],
     ids=["map", "silu", "heat", "reversed", "softmax", "scan", "two results", "neighbours"],
 )  # fmt: skip
@@ -539,7 +586,7 @@ def test_donations_that_cannot_be_are_refused():
         tj.jit(lambda x: x + 1, donate_argnums=0)(tj.numpy.ones(3))
 
 
-# -- fusion ------------------------------------------------------------------------------------------------------------------------------
+# -- fusion ------------------------------------------------------------------------------------------------------------
 def test_every_stored_value_has_a_printable_reason(backend: str):
     def f(x: Any, w: Any) -> Any:
         h = np.tanh(x @ w)  # the product's epilogue
@@ -593,7 +640,8 @@ def test_fused_programs_equal_those_whose_every_value_is_stored(backend: str):
     np.testing.assert_allclose(*results, rtol=1e-12)
 
 
-# -- indices and sizes known at run time -------------------------------------------------------------------------------------------------
+# -- indices and sizes known at run time
+# -------------------------------------------------------------------------------------------------
 def test_dynamic_indices_and_trip_counts_never_recompile(backend: str):
     x = normal(40)
     window = tj.jit(lambda x, i: np.sum(tj.lax.dynamic_slice(x, (i,), (7,))), backend=backend)
@@ -619,7 +667,10 @@ def test_new_sizes_never_recompile_after_the_second(backend: str):
         z[1:-1] += y[2:] - y[:-2]
         return np.cumsum(z, axis=0), softmax(y), z[::-1, ::2]
 
-    compiled, gradient = tj.jit(f, backend=backend), tj.jit(tj.grad(lambda x, w: np.sum(f(x, w)[1] ** 2)), backend=backend)
+    compiled, gradient = (
+        tj.jit(f, backend=backend),
+        tj.jit(tj.grad(lambda x, w: np.sum(f(x, w)[1] ** 2)), backend=backend),
+    )
     sizes = np.random.default_rng(8).integers(3, 40, (10, 3))
     for m, k, n in sizes:
         x, w = normal(m, k), normal(k, n)
@@ -630,7 +681,8 @@ def test_new_sizes_never_recompile_after_the_second(backend: str):
     assert gradient.compilations == 2
 
 
-# -- the reference interpreter -----------------------------------------------------------------------------------------------------------
+# -- the reference interpreter
+# -----------------------------------------------------------------------------------------------------------
 def test_the_reference_interpreter_is_one_switch_away(monkeypatch: pytest.MonkeyPatch):
     x = normal(50, 3)
     f = tj.jit(lambda x: np.sum(softmax(x) * x, axis=1))
@@ -639,7 +691,10 @@ def test_the_reference_interpreter_is_one_switch_away(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(f(x), np.sum(softmax(x) * x, axis=1), rtol=1e-13)
 
 
-KERNEL = "kernel f(x: f64[4] C, out: f64[4] C out) { for %i in 0..4 parallel { %j = add %i FROM; %v = load x[%j]; store out[TO] = %v } }"
+KERNEL = (
+    "kernel f(x: f64[4] C, out: f64[4] C out) { for %i in 0..4 parallel { %j = add %i FROM; %v = load x[%j]; "
+    "store out[TO] = %v } }"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Random questions whether something is a view, asked by writing to it, for arguments of every memory order, against NumPy."""
+"""Random questions whether something is a view, asked by writing to it, for arguments of every memory order, against
+NumPy.
+"""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Random programs of loops, branches, copies, views, in-place writes, aliases, helpers and state from outside, against plain Python."""
+"""Random programs of loops, branches, copies, views, in-place writes, aliases, helpers and state from outside,
+against plain Python."""
 
 from collections import Counter
 
@@ -26,8 +27,9 @@ def test_the_programs_do_what_people_do():
     counts = Counter({
         word: sum(word in t for t in texts)
         for word in (
-            "tj.range(", "tj.lax.fori_loop", "tj.lax.while_loop", "tj.lax.cond", " in range(", "def ", "+= ", ".copy()", "out=", "np.where",
-            "smoothed(", ".T", "Box(", "TABLE", "RATE", "STATE", ".ravel()", "[::-1]", ".fill(", "np.add.at", "if ", "bump(",
+            "tj.range(", "tj.lax.fori_loop", "tj.lax.while_loop", "tj.lax.cond", " in range(", "def ", "+= ", ".copy()",
+            "out=", "np.where", "smoothed(", ".T", "Box(", "TABLE", "RATE", "STATE", ".ravel()", "[::-1]", ".fill(",
+            "np.add.at", "if ", "bump(",
         )
     })  # fmt: skip
     assert min(counts.values()) >= 5, counts
@@ -46,7 +48,9 @@ def test_what_differs_is_found_and_made_small():
     preamble = "def seen(a):\n    return a + 1 if not hasattr(tj, 'jit') else a + 2\n"
     loop = Statement("for i in tj.range(3):", lines("y = x.copy()", "x[0] += y[1]", "x[1] = i"))
     result = Statement("return x, t", fixed=True)
-    case = Case(preamble, ["x"], [*lines("z = x * 2", "t = seen(x)", "t[0] = 3"), loop, result], [(["np.arange(4)"], [])] * 2)
+    case = Case(
+        preamble, ["x"], [*lines("z = x * 2", "t = seen(x)", "t[0] = 3"), loop, result], [(["np.arange(4)"], [])] * 2
+    )
     assert verdict(case) == "call 0: result [1]: at (1,): np.int64(3), not np.int64(2) (3 of 4)"
     small, what = reduced(case)
     assert what

@@ -1,4 +1,5 @@
-"""One compiled function called with arguments of many sizes, 0, 1 and equal extents among them, and memory orders, against NumPy."""
+"""One compiled function called with arguments of many sizes, 0, 1 and equal extents among them, and memory orders,
+against NumPy."""
 
 from typing import Any
 

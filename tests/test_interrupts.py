@@ -99,8 +99,9 @@ def rows_of_recurrences(x: Any) -> Any:
 
 
 LOOPS = [
-    scalar_while, scalar_fori, fori_of_a_length_that_is_known_late, python_range, nested_short_in_long, nested_unknown, while_in_while,
-    whole_arrays, whole_arrays_while, mapped_while, mapped_fori, mapped_rows, sums_of_many_pairs, one_large_reduction,
+    scalar_while, scalar_fori, fori_of_a_length_that_is_known_late, python_range, nested_short_in_long, nested_unknown,
+    while_in_while, whole_arrays, whole_arrays_while, mapped_while, mapped_fori, mapped_rows, sums_of_many_pairs,
+    one_large_reduction,
 ]  # fmt: skip
 
 

@@ -22,7 +22,15 @@ LAYERS = {
     **dict.fromkeys(["numpy", "lax", "random", "nn", "scipy", "tree_util", "debug", "testing", "cli"], 8),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
-FIXED_FOLDERS = ["tracejit/tracer", "tracejit/primitives", "tracejit/ir", "tracejit/backends", "tracejit/autotune", "tests", "examples"]
+FIXED_FOLDERS = [
+    "tracejit/tracer",
+    "tracejit/primitives",
+    "tracejit/ir",
+    "tracejit/backends",
+    "tracejit/autotune",
+    "tests",
+    "examples",
+]
 
 
 def module_name(path: Path) -> str:
@@ -65,7 +73,9 @@ def upward_imports(module: str, tree: ast.AST, path: Path) -> list[str]:
     for name, line in inner_imports(path, tree):
         folder = folder_of(name)
         if folder != own and LAYERS.get(folder, 9) >= level:
-            found.append(f"{path.relative_to(ROOT)}:{line} layer {level} ({own}) imports {name}, layer {LAYERS.get(folder, 9)}")
+            found.append(
+                f"{path.relative_to(ROOT)}:{line} layer {level} ({own}) imports {name}, layer {LAYERS.get(folder, 9)}"
+            )
     return found
 
 
@@ -85,7 +95,12 @@ def test_no_module_imports_upward_or_sideways():
 
 @pytest.mark.parametrize(
     "source",
-    ["from tracejit.api import jit", "def f():\n    import tracejit.compiler.lower", "import_module('tracejit.lax')", "import tracejit"],
+    [
+        "from tracejit.api import jit",
+        "def f():\n    import tracejit.compiler.lower",
+        "import_module('tracejit.lax')",
+        "import tracejit",
+    ],
 )
 def test_the_layer_check_sees_an_upward_import(source: str):
     assert upward_imports("tracejit.ir.kernel", ast.parse(source), PACKAGE / "ir" / "kernel.py")
@@ -153,7 +168,8 @@ def test_the_project_file_names_the_package():
 
 
 # docs/architecture.md shows the layout in the first fenced block that starts with "tracejit/": one folder a line,
-# its name first and with a slash, the layer number before it or not, then words among which `*.py` names files of that folder.
+# its name first and with a slash, the layer number before it or not, then words among which `*.py` names files of that
+# folder.
 LAYOUT = re.compile(r"^```\w*\n(tracejit/.*?)^```", re.MULTILINE | re.DOTALL)
 LINE = re.compile(r"^\s*(?:\d\s+)?(?P<folder>[\w/]+)/\s(?P<rest>.*)$")
 
@@ -169,7 +185,12 @@ def test_the_documented_layout_is_the_layout():
     layout = documented_layout()
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert {name for name in layout if "/" not in name} == folders
-    missing = [f"{folder}/{name}" for folder, names in layout.items() for name in names if not (PACKAGE / folder / name).exists()]
+    missing = [
+        f"{folder}/{name}"
+        for folder, names in layout.items()
+        for name in names
+        if not (PACKAGE / folder / name).exists()
+    ]
     assert not missing
 
 

@@ -1,4 +1,5 @@
-"""What errors say: the user's line, what asks for what cannot be had, and something to write instead that is really there."""
+"""What errors say: the user's line, what asks for what cannot be had,
+and something to write instead that is really there."""
 
 import ast
 import builtins
@@ -13,7 +14,14 @@ import scipy.special
 
 import tracejit as tj
 import tracejit.numpy
-from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracejitError, UnsupportedError, UserError
+from tracejit.support.errors import (
+    ConcretizationError,
+    DtypeError,
+    ShapeError,
+    TracejitError,
+    UnsupportedError,
+    UserError,
+)
 from tracejit.tracer.substitutes import REDIRECTED
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS, Tracer
 
@@ -36,7 +44,7 @@ def marked(error: Any) -> str:
     return lines[2][lines[3].index("^") : lines[3].rindex("^") + 1]
 
 
-# -- advice -------------------------------------------------------------------------------------------------------------------------------
+# -- advice ------------------------------------------------------------------------------------------------------------
 def texts() -> Iterator[tuple[str, str]]:
     """(place, text) of every string in the package but docstrings and the keys of dicts."""
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -75,12 +83,23 @@ def test_every_function_that_a_message_names_is_there():
         for name in re.findall(r"(?<![\w.])[xy]\.([A-Za-z_]\w*)\(", text):
             assert name in METHODS or hasattr(Tracer, name), f"{place}: traced arrays have no method {name}"
             checked.add(f"x.{name}")
-    assert {"tj.lax.cond", "tj.range", "tj.lax.while_loop", "tj.vmap", "np.where", "np.any", "np.minimum", "x.astype", "x.copy"} <= checked
+    assert {
+        "tj.lax.cond",
+        "tj.range",
+        "tj.lax.while_loop",
+        "tj.vmap",
+        "np.where",
+        "np.any",
+        "np.minimum",
+        "x.astype",
+        "x.copy",
+    } <= checked
     assert len(checked) > 60
 
 
 def test_methods_that_exist_are_refused_by_no_one():
-    """What an array of NumPy's has and a traced one lacks is refused as an attribute error with advice; `hasattr` tells."""
+    """What an array of NumPy's has and a traced one lacks is refused as an attribute error with advice;
+    `hasattr` tells."""
     missing = [n for n in dir(np.ndarray) if not n.startswith("_") and n not in METHODS and not hasattr(Tracer, n)]
     assert "sort" in missing
     assert "view" not in missing
@@ -96,7 +115,7 @@ def test_methods_that_exist_are_refused_by_no_one():
         tj.jit(lambda x: x.foo)(X)
 
 
-# -- branches -----------------------------------------------------------------------------------------------------------------------------
+# -- branches ----------------------------------------------------------------------------------------------------------
 def branching(x: Any) -> Any:
     if x.sum() > 0:
         return x
@@ -124,8 +143,10 @@ def looping(x: Any) -> Any:
 
 
 BRANCH = (
-    "a branch (`if`) needs the value of a traced array bool[], which is not known while tracing; use np.where(condition, a, b) or a mask "
-    "(x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to run one of two functions; loops are tj.range(n), of n "
+    "a branch (`if`) needs the value of a traced array bool[], which is not known while tracing; use "
+    "np.where(condition, a, b) or a mask "
+    "(x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to run one of two functions; loops are "
+    "tj.range(n), of n "
     "steps, and tj.lax.while_loop(condition, body, state)"
 )
 
@@ -136,7 +157,12 @@ BRANCH = (
         (leaving, "a branch (`if`) that leaves a loop", "use tj.lax.while_loop(condition, body, state)", "x.sum() < 1"),
         (looping, "a `while`", "use tj.lax.while_loop(condition, body, state), or tj.range(n)", "x.sum() < 10"),
         (lambda x: 0 < x[0] < 2, "a chained comparison (a < x < b)", "use (a < x) & (x < b)", "0 < x[0] < 2"),
-        (lambda x: x[0] > 0 and x[1] > 0, "`and`, `or` or `not`", "use &, | and ~ on comparisons in parentheses", "x[0] > 0"),
+        (
+            lambda x: x[0] > 0 and x[1] > 0,
+            "`and`, `or` or `not`",
+            "use &, | and ~ on comparisons in parentheses",
+            "x[0] > 0",
+        ),
         (lambda x: not x[0] > 0, "`and`, `or` or `not`", "np.logical_not", "x[0] > 0"),
         (lambda x: 3.0 in x, "`in`", "use np.any(x == value)", "3.0 in x"),
         (lambda x: x[0] in [1, 2], "`in`", "use np.any(x == value)", "x[0] in [1, 2]"),
@@ -165,8 +191,10 @@ def test_assertions(tmp_path: Path):
     exec(compile(file.read_text(), str(file), "exec"), names)
     error = failure(names["asserting"], X)
     assert str(error) == (
-        "an `assert` needs the value of a traced array bool[], which is not known while tracing; return the condition and check it outside "
-        "of the compiled function\n  at asserting.py:2:12 in asserting\n      assert x[0] > 0, 'positive'\n             ^^^^^^^^"
+        "an `assert` needs the value of a traced array bool[], which is not known while tracing; return the condition "
+        "and check it outside "
+        "of the compiled function\n  at asserting.py:2:12 in asserting\n      assert x[0] > 0, 'positive'\n           "
+        "  ^^^^^^^^"
     )
 
 
@@ -191,7 +219,9 @@ def test_arrays_of_several_elements_have_no_truth_value_in_numpy_either():
     error = failure(function, X)
     assert isinstance(error, ShapeError)
     assert isinstance(error, ValueError)
-    assert error.message.startswith("the truth value of an array of shape (3,) is ambiguous, in NumPy too; use np.any(x) or np.all(x)")
+    assert error.message.startswith(
+        "the truth value of an array of shape (3,) is ambiguous, in NumPy too; use np.any(x) or np.all(x)"
+    )
     with pytest.raises(ValueError, match="ambiguous"):
         function(X)
 
@@ -212,7 +242,8 @@ def test_what_asks_for_an_integer_decides_the_advice(function: Any, start: str, 
     assert marked(error)
 
 
-# -- functions that are not there ---------------------------------------------------------------------------------------------------------
+# -- functions that are not there
+# ---------------------------------------------------------------------------------------------------------
 OUTSIDE = "call it before or after the compiled function"
 
 
@@ -237,7 +268,8 @@ OUTSIDE = "call it before or after the compiled function"
         ),
         (
             lambda x: np.nonzero(x),
-            "np.nonzero gives a result whose shape depends on values, which are not known while tracing; index with the mask itself "
+            "np.nonzero gives a result whose shape depends on values, which are not known while tracing; index with "
+            "the mask itself "
             "(x[mask] = value), or use np.where(mask, x, other)",
         ),
         (lambda x: x.sort(), f"x.sort() is not supported in traced code; {OUTSIDE}"),
@@ -291,7 +323,8 @@ def test_changes_of_what_an_array_is(function: Any, message: str):
     assert failure(function, X).message == message
 
 
-# -- arrays that the trace did not make ---------------------------------------------------------------------------------------------------
+# -- arrays that the trace did not make
+# ---------------------------------------------------------------------------------------------------
 class Makers:
     zeros = staticmethod(np.zeros)
     bare = np.zeros
@@ -330,7 +363,7 @@ def test_arrays_of_unknown_origin_that_are_filled():
         assert marked(error) == line
 
 
-# -- recursion ----------------------------------------------------------------------------------------------------------------------------
+# -- recursion ---------------------------------------------------------------------------------------------------------
 def test_deep_containers_are_not_taken_for_recursion_of_the_function():
     deep: Any = X
     for _ in range(5000):
@@ -349,10 +382,13 @@ def test_deep_containers_are_not_taken_for_recursion_of_the_function():
     def forever(x: Any) -> Any:
         return forever(x + 1)
 
-    assert failure(forever, X).message.startswith("forever called itself, or others each other, until Python's recursion limit")
+    assert failure(forever, X).message.startswith(
+        "forever called itself, or others each other, until Python's recursion limit"
+    )
 
 
-# -- loops over tj.range ------------------------------------------------------------------------------------------------------------------
+# -- loops over tj.range
+# ------------------------------------------------------------------------------------------------------------------
 def triangle(x: Any, loop: Any) -> Any:
     for i in loop(len(x)):
         for j in loop(i, len(x)):
@@ -414,21 +450,27 @@ def test_bounds_that_are_no_integers():
     assert type(error) is DtypeError
     assert error.message == "tj.range counts in integers, not in a traced array f64[]; use x.astype(int)"
     error = failure(lambda x: tj.grad(lambda x: np.sum(sorting(x.copy(), tj.range)))(x), X)
-    assert "has no reverse-mode derivative; use tj.range, tj.lax.fori_loop or tj.lax.scan with a constant count" in error.message
+    assert (
+        "has no reverse-mode derivative; use tj.range, tj.lax.fori_loop or tj.lax.scan with a constant count"
+        in error.message
+    )
 
 
-# -- what a traced array is ---------------------------------------------------------------------------------------------------------------
+# -- what a traced array is
+# ---------------------------------------------------------------------------------------------------------------
 def test_the_type_of_a_traced_array_is_what_it_stands_for():
     def f(x: Any, n: Any) -> Any:
         return (
-            type(x) is np.ndarray, type(x[0]) is np.float64, type(n) is int, type(x.sum()).__name__, type(np.zeros(())) is np.ndarray,
-            builtins.type("A", (), {}).__name__, isinstance(np.zeros(()), np.ndarray),
+            type(x) is np.ndarray, type(x[0]) is np.float64, type(n) is int, type(x.sum()).__name__,
+            type(np.zeros(())) is np.ndarray, builtins.type("A", (), {}).__name__, isinstance(np.zeros(()), np.ndarray),
         )  # fmt: skip
 
     assert tj.jit(f)(X, 3) == f(X, 3)
 
 
-@pytest.mark.parametrize("call", ["np.ldexp(x, -1, dtype='f8')", "np.conj(x, subok=False)", "np.clip(x, 0, 1, foo=2)", "x.sum(foo=2)"])
+@pytest.mark.parametrize(
+    "call", ["np.ldexp(x, -1, dtype='f8')", "np.conj(x, subok=False)", "np.clip(x, 0, 1, foo=2)", "x.sum(foo=2)"]
+)
 def test_arguments_that_a_function_does_not_take(call: str):
     error = failure(eval(f"lambda x: {call}"), np.ones(3))
     assert error.message.startswith("in traced code ")

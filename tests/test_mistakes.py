@@ -1,4 +1,5 @@
-"""Typical mistakes and uses that are not supported, each compared with NumPy: the same answer, or an error that shows the user's line.
+"""Typical mistakes and uses that are not supported, each compared with NumPy:
+the same answer, or an error that shows the user's line.
 
 A case says what must become of it: "same" as NumPy's, "refused" though NumPy answers, "both" raise an error.
 """

@@ -11,16 +11,21 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Loaded at first use only. `numba`, `jax` and `torch` never: they are peers.
 HEAVY = [
-    "llvmlite", "pyopencl", "pycuda", "vulkan", "ml_dtypes", "scipy", "numba", "jax", "torch", "sklearn", "matplotlib", "asyncio", "attr",
+    "llvmlite", "pyopencl", "pycuda", "vulkan", "ml_dtypes", "scipy", "numba", "jax", "torch", "sklearn", "matplotlib",
+    "asyncio", "attr",
 ]  # fmt: skip
 
 
 def python(source: str, environment: dict[str, str] | None = None) -> str:
-    return subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+    return subprocess.run(
+        [sys.executable, "-c", source], check=True, capture_output=True, text=True, cwd=ROOT, env=environment
+    ).stdout
 
 
 def test_import_loads_nothing_heavy():
-    loaded = python("import sys, numpy; before = set(sys.modules); import tracejit; print(*sorted(set(sys.modules) - before))").split()
+    loaded = python(
+        "import sys, numpy; before = set(sys.modules); import tracejit; print(*sorted(set(sys.modules) - before))"
+    ).split()
     assert "tracejit" in loaded
     assert not {name.split(".")[0] for name in loaded} & set(HEAVY)
 
@@ -32,7 +37,8 @@ def test_a_first_call_has_no_class_made_by_attrs():
 
 
 def test_import_costs_little_over_numpy():
-    """A seventeenth of the calls that numpy's own import makes, so about 10 ms beside 80: counted, so that the machine does not matter."""
+    """A seventeenth of the calls that numpy's own import makes, so about 10 ms beside 80:
+    counted, so that the machine does not matter."""
     source = (
         "import sys; calls = [0]; sys.setprofile(lambda *event: calls.append(calls.pop() + 1)); "
         "import numpy; before = calls[0]; import tracejit; sys.setprofile(None); print(before, calls[0] - before)"
@@ -46,7 +52,10 @@ def test_import_starts_no_thread():
 
 
 def test_public_names_exist_and_are_documented():
-    source = "import tracejit as tj\nfor n in tj.__all__:\n    o = getattr(tj, n)\n    print(n if callable(o) and not o.__doc__ else '')"
+    source = (
+        "import tracejit as tj\nfor n in tj.__all__:\n    o = getattr(tj, n)\n    print(n if callable(o) and "
+        "not o.__doc__ else '')"
+    )
     assert python(source).split() == []
 
 

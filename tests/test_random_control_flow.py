@@ -1,4 +1,5 @@
-"""Random programs of nested loops and branches that change arrays in place and index them, compiled and as plain Python."""
+"""Random programs of nested loops and branches that change arrays in place and index them,
+compiled and as plain Python."""
 
 from __future__ import annotations
 
@@ -114,7 +115,21 @@ def change(kind: str, a: int, b: int, k: int, arrays: list[Any], way: Plain, cou
             x[...] = x % 7
 
 
-CHANGES = ["add", "all", "view", "read", "write", "lookup", "lookups", "clipped", "wrapped", "slope", "mapped", "known", "reset"]
+CHANGES = [
+    "add",
+    "all",
+    "view",
+    "read",
+    "write",
+    "lookup",
+    "lookups",
+    "clipped",
+    "wrapped",
+    "slope",
+    "mapped",
+    "known",
+    "reset",
+]
 places = st.integers(0, ARRAYS - 1)
 changes = st.tuples(st.sampled_from(CHANGES), places, places, st.integers(0, 7))
 statements = st.recursive(
@@ -122,7 +137,9 @@ statements = st.recursive(
     lambda inner: st.lists(
         st.one_of(
             changes,
-            st.tuples(st.just("loop"), st.sampled_from(["range", "range", "fori", "while", "scan"]), st.integers(0, 3), inner),
+            st.tuples(
+                st.just("loop"), st.sampled_from(["range", "range", "fori", "while", "scan"]), st.integers(0, 3), inner
+            ),
             st.tuples(st.just("branch"), places, st.integers(-1, 3), inner, inner),
         ),
         min_size=1,

@@ -1,12 +1,14 @@
-"""Random products: every spelling, dtype, layout and tile, with what computes operands and follows, over sequences of sizes, against NumPy.
+"""Random products: every spelling, dtype, layout and tile, with what computes operands and follows,
+over sequences of sizes, against NumPy.
 
-Operands are small integers, whatever their dtype, so that every sum is exact and every tile gives NumPy's result to the bit; only what
-follows with rounding (tanh, gradients) is compared within a few units.  A case is its seed: `case(7).run()` repeats one, and
+Operands are small integers, whatever their dtype, so that every sum is exact and every tile gives NumPy's result to the
+bit; only what follows with rounding (tanh, gradients) is compared within a few units.  A case is its seed:
+`case(7).run()` repeats one, and
 
     python tests/test_random_products.py 10000 [first seed]
 
-runs that many and prints how many calls they made.  The tile of each kernel is one of the tuner's space for vectors of 128, 256 or
-512 bits, or any legal one; memory that nothing has written is NaN (see conftest.py).
+runs that many and prints how many calls they made.  The tile of each kernel is one of the tuner's space for vectors of
+128, 256 or 512 bits, or any legal one; memory that nothing has written is NaN (see conftest.py).
 """
 
 import os
@@ -28,7 +30,8 @@ WORK = 400_000  # multiply-adds of a call at most
 EXTENTS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 100, 129, 257)
 DTYPES = ("f8", "f8", "f4", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "u4", "u8", "?")
 
-# How a product is written: the axes of both operands by letters, the expression, and what NumPy says for it where that has no such thing.
+# How a product is written: the axes of both operands by letters, the expression, and what NumPy says for it where that
+# has no such thing.
 SPELLINGS: dict[str, tuple[Any, ...]] = {
     "a @ b": ("mk", "kn", lambda a, b: a @ b),
     "dot": ("mk", "kn", np.dot),
@@ -57,16 +60,20 @@ SPELLINGS: dict[str, tuple[Any, ...]] = {
     "batched rows": ("bk", "bkn", lambda a, b: (a[:, None, :] @ b)[:, 0]),
     "batched columns": ("bmk", "bk", lambda a, b: (a @ b[:, :, None])[..., 0]),
     "vmap of M @ v": ("bmk", "bk", lambda a, b: tj.vmap(np.matmul)(a, b), lambda a, b: np.einsum("bmk,bk->bm", a, b)),
-    "vmap of v @ M": ("k", "bkn", lambda a, b: tj.vmap(np.matmul, in_axes=(None, 0))(a, b), lambda a, b: np.einsum("k,bkn->bn", a, b)),
-    "gradient by W": ("mk", "k", lambda a, b: tj.grad(lambda w: np.sum(np.tanh(w @ b)))(a), lambda a, b: np.outer(slope(a @ b), b)),
-    "gradient by v": ("mk", "k", lambda a, b: tj.grad(lambda v: np.sum(np.tanh(a @ v)))(b), lambda a, b: slope(a @ b) @ a),
-    "gradient by M": ("mk", "kn", lambda a, b: tj.grad(lambda m: np.sum(np.tanh(a @ m)))(b), lambda a, b: a.T @ slope(a @ b)),
-    **{
+    "vmap of v @ M": ("k", "bkn", lambda a, b: tj.vmap(np.matmul, in_axes=(None, 0))(a, b),
+    lambda a, b: np.einsum("k,bkn->bn", a, b)),
+    "gradient by W": ("mk", "k", lambda a, b: tj.grad(lambda w: np.sum(np.tanh(w @ b)))(a),
+    lambda a, b: np.outer(slope(a @ b), b)),
+    "gradient by v": ("mk", "k", lambda a, b: tj.grad(lambda v: np.sum(np.tanh(a @ v)))(b),
+    lambda a, b: slope(a @ b) @ a),
+    "gradient by M": ("mk", "kn", lambda a, b: tj.grad(lambda m: np.sum(np.tanh(a @ m)))(b),
+    lambda a, b: a.T @ slope(a @ b)), **{
         f"einsum {text}": (*text.split("->")[0].split(","), lambda a, b, text=text: np.einsum(text, a, b))
         for text in (
-            "mk,kn->mn", "mk,nk->mn", "km,kn->nm", "k,kn->n", "mk,k->m", "mk,mk->m", "mk,mk->", "m,n->mn", "m,n->nm", "bmk,bkn->bmn",
-            "bmk,bnk->bnm", "bk,bkn->bn", "mbk,kn->mbn", "mkb,kn->mbn", "mjk,jkn->mn", "mjk,kjn->mn", "mj,jkn->mkn", "bcmk,bcnk->bcmn",
-            "bmk,bnk->mn", "mk,kn->n", "bmk,k->bm", "bk,bk->b", "mk,nk->", "kmj,kjn->mn",
+            "mk,kn->mn", "mk,nk->mn", "km,kn->nm", "k,kn->n", "mk,k->m", "mk,mk->m", "mk,mk->", "m,n->mn", "m,n->nm",
+            "bmk,bkn->bmn", "bmk,bnk->bnm", "bk,bkn->bn", "mbk,kn->mbn", "mkb,kn->mbn", "mjk,jkn->mn", "mjk,kjn->mn",
+            "mj,jkn->mkn", "bcmk,bcnk->bcmn", "bmk,bnk->mn", "mk,kn->n", "bmk,k->bm", "bk,bk->b", "mk,nk->",
+            "kmj,kjn->mn",
         )
     },
 }  # fmt: skip
@@ -175,15 +182,16 @@ def any_tile(rng: np.random.Generator) -> Tile:
     pick = lambda *options: options[rng.integers(len(options))]  # noqa: E731
     width = pick(1, 2, 4, 8, 16)
     return Tile(
-        int(rng.integers(1, 7)), width * int(rng.integers(1, 4)) if width > 1 else int(rng.integers(1, 6)), width, pick(1, 2, 5, 8, 16, 64),
-        pick(1, 4, 8, 32, 512), pick(1, 8, 16, 64, 512), pick("none", "lhs", "rhs", "both"), pick("none", "tasks", "batch", "depth"),
-        pick(1, 2, 16), pick("none", "lhs", "rhs", "lhs+rhs"),
+        int(rng.integers(1, 7)), width * int(rng.integers(1, 4)) if width > 1 else int(rng.integers(1, 6)), width,
+        pick(1, 2, 5, 8, 16, 64), pick(1, 4, 8, 32, 512), pick(1, 8, 16, 64, 512), pick("none", "lhs", "rhs", "both"),
+        pick("none", "tasks", "batch", "depth"), pick(1, 2, 16), pick("none", "lhs", "rhs", "lhs+rhs"),
     )  # fmt: skip
 
 
 @contextmanager
 def tiles_by(rng: np.random.Generator) -> Any:
-    """Every product gets a tile of the tuner's space for some width of vectors, or any other; now and then its default."""
+    """Every product gets a tile of the tuner's space for some width of vectors, or any other;
+    now and then its default."""
     usual = pipeline.choose
 
     def choose(kernel: Any, target: Any) -> Any:
@@ -236,7 +244,9 @@ class Case:
             one = int(self.rng.choice(EXTENTS))
             same = self.rng.random() < 0.15
             found = {c: one if same else int(self.rng.choice(EXTENTS[:16] if c in "bcj" else EXTENTS)) for c in letters}
-            if np.prod([max(n, 1) for n in found.values()]) <= most and (0 not in found.values() or self.rng.random() < 0.3):
+            if np.prod([max(n, 1) for n in found.values()]) <= most and (
+                0 not in found.values() or self.rng.random() < 0.3
+            ):
                 return found
 
     def function(self, a: Any, b: Any, c: Any) -> Any:
@@ -255,7 +265,9 @@ class Case:
             self.layouts = [LAYOUTS[self.rng.integers(len(LAYOUTS))] for _ in range(2)]
         a, b = SPELLINGS[self.spelling][:2]
         shapes = [tuple(extents[letter] for letter in text) for text in (a, b)]
-        operands = [laid_out(self.rng, s, d, layout) for s, d, layout in zip(shapes, self.dtypes, self.layouts, strict=True)]
+        operands = [
+            laid_out(self.rng, s, d, layout) for s, d, layout in zip(shapes, self.dtypes, self.layouts, strict=True)
+        ]
         return [*operands, filled(self.rng, (max([*EXTENTS, *extents.values()]) ** 2,), np.dtype("i4"))]
 
     def run(self) -> int:
@@ -276,15 +288,27 @@ class Case:
         assert result.dtype == expected.dtype, f"{what}: {result.dtype}, not {expected.dtype}"
         assert np.shape(result) == np.shape(expected), f"{what}: {np.shape(result)}, not {np.shape(expected)}"
         if self.rounded:
-            np.testing.assert_allclose(result, expected, rtol=1e-5 if expected.dtype == np.float32 else 1e-12, atol=1e-5, err_msg=what)
+            np.testing.assert_allclose(
+                result, expected, rtol=1e-5 if expected.dtype == np.float32 else 1e-12, atol=1e-5, err_msg=what
+            )
         elif self.after in ROUNDED:
             np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12, err_msg=what)
         else:
             np.testing.assert_array_equal(result, expected, err_msg=what)
 
     def __repr__(self) -> str:
-        steps = [self.spelling, *(f"{n} {x}" for n, x in zip("ab", self.before, strict=True) if x), *([self.after] if self.after else [])]
-        how = [str(self.dtypes[0]), str(self.dtypes[1]), *self.layouts, self.backend, *(["dynamic"] if self.dynamic else [])]
+        steps = [
+            self.spelling,
+            *(f"{n} {x}" for n, x in zip("ab", self.before, strict=True) if x),
+            *([self.after] if self.after else []),
+        ]
+        how = [
+            str(self.dtypes[0]),
+            str(self.dtypes[1]),
+            *self.layouts,
+            self.backend,
+            *(["dynamic"] if self.dynamic else []),
+        ]
         return f"{', '.join(steps)} ({' '.join(how)})"
 
 

@@ -1,8 +1,9 @@
-"""Random NumPy programs over random shapes, dtypes and strides: the compiled function does what NumPy does, on every backend.
+"""Random NumPy programs over random shapes, dtypes and strides:
+the compiled function does what NumPy does, on every backend.
 
-A program is a list of steps over a growing list of arrays.  Values that are computed without rounding (integers, and small integers
-held as floats) must agree exactly, and only those are compared, ranked or rounded; others agree within the rounding of the largest
-value on the way.
+A program is a list of steps over a growing list of arrays.  Values that are computed without rounding (integers, and
+small integers held as floats) must agree exactly, and only those are compared, ranked or rounded; others agree within
+the rounding of the largest value on the way.
 """
 
 import os
@@ -16,8 +17,9 @@ import tracejit as tj
 
 EXAMPLES = int(os.environ.get("TRACEJIT_RANDOM_PROGRAMS", "40"))
 SHAPES: list[list[tuple[int, ...]]] = [
-    [(7,), (7,), ()], [(3, 5), (5,), (3, 1)], [(4, 4), (4, 4), (1, 4)], [(2, 3, 4), (4,), (3, 4)], [(1,), (6,), ()], [(0, 3), (3,), (1, 3)],
-    [(17,), (1,), (17,)], [(9, 2), (2,), (9, 2)], [(33,), (33,), (33,)], [(2, 1, 5), (3, 1), (5,)],
+    [(7,), (7,), ()], [(3, 5), (5,), (3, 1)], [(4, 4), (4, 4), (1, 4)], [(2, 3, 4), (4,), (3, 4)], [(1,), (6,), ()],
+    [(0, 3), (3,), (1, 3)], [(17,), (1,), (17,)], [(9, 2), (2,), (9, 2)], [(33,), (33,), (33,)],
+    [(2, 1, 5), (3, 1), (5,)],
 ]  # fmt: skip
 DTYPES = ["f8", "f4", "i4", "i8", "u1", "?", "i2"]
 LAYOUTS = ["C", "F", "reversed", "every other", "offset"]
@@ -247,8 +249,13 @@ def repeated(run: Run, x: Value, y: Value, z: Value, k: int, number: Any) -> Non
     """A while loop whose end depends on the values."""
     a = number_like(x.array)
     if x.exact:
-        b, n = tj.lax.while_loop(lambda c: c[1] < np.minimum(a.sum(), 5), lambda c: (np.minimum(c[0] + 1, 90).astype(a.dtype), c[1] + 1), (a, 0))  # noqa: E501
-        run.push(b * 1, True)  # a loop that does not run gives back what it was given, which NumPy would then change in place
+        b, n = tj.lax.while_loop(
+            lambda c: c[1] < np.minimum(a.sum(), 5),
+            lambda c: (np.minimum(c[0] + 1, 90).astype(a.dtype), c[1] + 1),
+            (a, 0),
+        )
+        # a loop that does not run gives back what it was given, which NumPy would then change in place
+        run.push(b * 1, True)
         run.push(n + np.int64(0), True)
 
 
@@ -303,9 +310,10 @@ STEPS: dict[str, Callable[..., None]] = {
     "flip": folded(lambda a, axis: np.flip(a, axis=axis)),
     "diff": folded(lambda a, axis: np.diff(number_like(a), axis=axis)),
     "new axis": unary(lambda a: a[..., None]),
-    "where": where, "slice": sliced, "update": update, "update view": update_view, "shift in place": shifted_in_place, "mask": masked,
-    "gather": gathered, "range loop": looped, "loop over rows": loop_over_rows, "fori_loop": carried, "while_loop": repeated, "cond": chosen, "scan": scanned,  # noqa: E501
-    "join": joined, "reshape": reshaped, "transpose": transposed, "product": product,
+    "where": where, "slice": sliced, "update": update, "update view": update_view, "shift in place": shifted_in_place,
+    "mask": masked, "gather": gathered, "range loop": looped, "loop over rows": loop_over_rows, "fori_loop": carried,
+    "while_loop": repeated, "cond": chosen, "scan": scanned, "join": joined, "reshape": reshaped,
+    "transpose": transposed, "product": product,
 }  # fmt: skip
 
 
@@ -339,7 +347,10 @@ def laid_out(values: np.ndarray, layout: str) -> np.ndarray:
 def programs(draw: st.DrawFn) -> tuple[list[np.ndarray], list[tuple[str, int, int, int, float]], bool]:
     shapes = draw(st.sampled_from(SHAPES))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    arrays = [laid_out(rng.integers(0, 6, shape).astype(draw(st.sampled_from(DTYPES))), draw(st.sampled_from(LAYOUTS))) for shape in shapes]
+    arrays = [
+        laid_out(rng.integers(0, 6, shape).astype(draw(st.sampled_from(DTYPES))), draw(st.sampled_from(LAYOUTS)))
+        for shape in shapes
+    ]
     places = st.integers(0, 40)
     steps = draw(
         st.lists(
@@ -368,7 +379,9 @@ def program(
     return run
 
 
-def check(case: tuple[list[np.ndarray], list[tuple[str, int, int, int, float]], bool], backend: str, **options: Any) -> None:
+def check(
+    case: tuple[list[np.ndarray], list[tuple[str, int, int, int, float]], bool], backend: str, **options: Any
+) -> None:
     _, steps, in_place = case
     compare(tj.jit(program(steps, in_place, lambda a: None, []), backend=backend, redirect=False, **options), case)
 
@@ -444,16 +457,29 @@ def growing(draw: st.DrawFn) -> tuple[list[list[np.ndarray]], list[tuple[str, in
     """A program and its arguments at several sizes: the symbol is an extent of all, of some, or broadcast."""
     _, steps, in_place = draw(programs())
     shapes: Callable[[int], list[tuple[int, ...]]] = draw(
-        st.sampled_from([
-            lambda n: [(n,), (n,), ()], lambda n: [(n, 3), (3,), (n, 1)], lambda n: [(2, n), (n,), (2, 1)], lambda n: [(n, n), (n,), (n, n)],  # noqa: E501
-            lambda n: [(n, n + 1), (n + 1,), (n, 1)], lambda n: [(n,), (1,), (n,)],
-        ])
+        st.sampled_from(
+            [
+                lambda n: [(n,), (n,), ()],
+                lambda n: [(n, 3), (3,), (n, 1)],
+                lambda n: [(2, n), (n,), (2, 1)],
+                lambda n: [(n, n), (n,), (n, n)],
+                lambda n: [(n, n + 1), (n + 1,), (n, 1)],
+                lambda n: [(n,), (1,), (n,)],
+            ]
+        )
     )
     dtypes = [draw(st.sampled_from(DTYPES)) for _ in range(3)]
     layouts = [draw(st.sampled_from(LAYOUTS)) for _ in range(3)]
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    sizes = draw(st.permutations([*[draw(st.integers(5, 20)) for _ in range(3)], draw(st.integers(2, 4)), 1, 0, draw(st.integers(30, 70))]))
-    calls = [[laid_out(rng.integers(0, 6, s).astype(d), y) for s, d, y in zip(shapes(n), dtypes, layouts, strict=True)] for n in sizes]
+    sizes = draw(
+        st.permutations(
+            [*[draw(st.integers(5, 20)) for _ in range(3)], draw(st.integers(2, 4)), 1, 0, draw(st.integers(30, 70))]
+        )
+    )
+    calls = [
+        [laid_out(rng.integers(0, 6, s).astype(d), y) for s, d, y in zip(shapes(n), dtypes, layouts, strict=True)]
+        for n in sizes
+    ]
     return calls, steps, in_place
 
 

@@ -1,7 +1,8 @@
-"""Programs as users write them, run by tracejit and by plain Python on NumPy: results, arguments, outer state and dtypes are the same.
+"""Programs as users write them, run by tracejit and by plain Python on NumPy:
+results, arguments, outer state and dtypes are the same.
 
-Each program does all that a user's would: it makes its arrays, calls its compiled functions at several sizes (0, 1 and 2 among them), uses
-results as arguments, changes objects between calls, and returns everything there is to see.
+Each program does all that a user's would: it makes its arrays, calls its compiled functions at several sizes (0, 1 and
+2 among them), uses results as arguments, changes objects between calls, and returns everything there is to see.
 """
 # ruff: noqa: B007, B905, E731, RUF059
 
@@ -21,7 +22,8 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], float]] = {}
 
 
 def program(rtol: float = 0.0) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Registers a function of tracejit, or of what stands for it; `rtol` where the plain program takes differences for derivatives."""
+    """Registers a function of tracejit, or of what stands for it;
+    `rtol` where the plain program takes differences for derivatives."""
 
     def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         PROGRAMS[function.__name__] = function, rtol
@@ -345,7 +347,12 @@ def adaptive_rk(tj: Any) -> Any:
             k2 = f(t + h, y + h * k1)
             err = np.abs(h * (k2 - k1) / 2).max() + 1e-15
             ok = err <= tol
-            return np.where(ok, t + h, t), np.where(ok, y + h * (k1 + k2) / 2, y), h * np.clip(0.9 * np.sqrt(tol / err), 0.2, 2.0), acc + ok
+            return (
+                np.where(ok, t + h, t),
+                np.where(ok, y + h * (k1 + k2) / 2, y),
+                h * np.clip(0.9 * np.sqrt(tol / err), 0.2, 2.0),
+                acc + ok,
+            )
 
         t, y, h, acc = tj.lax.while_loop(cond, body, (0.0, y, 0.1, 0))
         return y, acc
@@ -367,7 +374,11 @@ def leapfrog_nbody(tj: Any) -> Any:
     out = []
     for n in (1, 2, 3, 8):
         for dt in ("f8", "f4"):
-            p, v, m = R(n).normal(size=(n, 3)).astype(dt), R(1).normal(size=(n, 3)).astype(dt), R(2).uniform(size=n).astype(dt)
+            p, v, m = (
+                R(n).normal(size=(n, 3)).astype(dt),
+                R(1).normal(size=(n, 3)).astype(dt),
+                R(2).uniform(size=n).astype(dt),
+            )
             e = [step(p, v, m, 0.01) for _ in range(4)]
             out.append((e, p, v, m))
     return out
@@ -745,14 +756,26 @@ def longstaff_schwartz_masks(tj: Any) -> Any:
             cf[go] = ex[go]
         return cf.mean() * disc, cf
 
-    return [ls(100 * np.exp(np.cumsum(R(n).normal(size=(n, m)) * 0.1, 1)), 100.0, 0.99) for n, m in ((8, 3), (50, 5), (1, 2), (8, 1))]
+    return [
+        ls(100 * np.exp(np.cumsum(R(n).normal(size=(n, m)) * 0.1, 1)), 100.0, 0.99)
+        for n, m in ((8, 3), (50, 5), (1, 2), (8, 1))
+    ]
 
 
 @program()
 def life_conv_slices(tj: Any) -> Any:
     @tj.jit
     def step(Z):
-        N = Z[0:-2, 0:-2] + Z[0:-2, 1:-1] + Z[0:-2, 2:] + Z[1:-1, 0:-2] + Z[1:-1, 2:] + Z[2:, 0:-2] + Z[2:, 1:-1] + Z[2:, 2:]
+        N = (
+            Z[0:-2, 0:-2]
+            + Z[0:-2, 1:-1]
+            + Z[0:-2, 2:]
+            + Z[1:-1, 0:-2]
+            + Z[1:-1, 2:]
+            + Z[2:, 0:-2]
+            + Z[2:, 1:-1]
+            + Z[2:, 2:]
+        )
         birth = (N == 3) & (Z[1:-1, 1:-1] == 0)
         survive = ((N == 2) | (N == 3)) & (Z[1:-1, 1:-1] == 1)
         Z[...] = 0
@@ -848,7 +871,9 @@ def edit_distance(tj: Any) -> Any:
         D[0, :] = np.arange(n + 1)
         for i in tj.range(1, m + 1):
             for j in tj.range(1, n + 1):
-                D[i, j] = np.minimum(np.minimum(D[i - 1, j] + 1, D[i, j - 1] + 1), D[i - 1, j - 1] + (a[i - 1] != b[j - 1]))
+                D[i, j] = np.minimum(
+                    np.minimum(D[i - 1, j] + 1, D[i, j - 1] + 1), D[i - 1, j - 1] + (a[i - 1] != b[j - 1])
+                )
         return D[m, n], D
 
     @tj.jit
@@ -867,7 +892,14 @@ def edit_distance(tj: Any) -> Any:
 
     e = lambda s: np.frombuffer(s.encode(), dtype=np.uint8)
     out = []
-    for a, b in (("kitten", "sitting"), ("", "abc"), ("a", "a"), ("abcdef", "azced"), ("", ""), ("intention", "execution")):
+    for a, b in (
+        ("kitten", "sitting"),
+        ("", "abc"),
+        ("a", "a"),
+        ("abcdef", "azced"),
+        ("", ""),
+        ("intention", "execution"),
+    ):
         out.append((edit(e(a), e(b)), edit_rows(e(a), e(b))))
     return out
 
@@ -1242,9 +1274,9 @@ def grad_through_rows_views(tj: Any) -> Any:
         A.T[0] *= A[:, 1]
         return np.tanh(A).sum() * A[0, 0]
 
-    return [tj.jit(tj.grad(f, argnums=(0, 1)))(R(n).normal(size=(n, 3)), R(1).normal(size=3)) for n in (1, 2, 4)], tj.grad(f)(
-        np.ones((2, 3)), np.ones(3)
-    )
+    return [
+        tj.jit(tj.grad(f, argnums=(0, 1)))(R(n).normal(size=(n, 3)), R(1).normal(size=3)) for n in (1, 2, 4)
+    ], tj.grad(f)(np.ones((2, 3)), np.ones(3))
 
 
 @program()
@@ -1257,7 +1289,9 @@ def vmap_programs(tj: Any) -> Any:
         return x, x.sum(), x.argmax()
 
     def while_(n):
-        return tj.lax.while_loop(lambda c: c[0] > 1, lambda c: (np.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
+        return tj.lax.while_loop(
+            lambda c: c[0] > 1, lambda c: (np.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0)
+        )[1]
 
     def thomas(a, b):
         y = np.zeros_like(b)
@@ -1303,7 +1337,9 @@ def vmap_nested_mutation_and_outer(tj: Any) -> Any:
         return t @ x
 
     g = tj.jit(tj.vmap(tj.vmap(f, in_axes=(0, None)), in_axes=(None, 0)))
-    return g(R(1).normal(size=(2, 3)), R(2).normal(size=(4, 3))), tj.vmap(f, in_axes=(0, 1))(np.ones((2, 3)), np.ones((3, 2)))
+    return g(R(1).normal(size=(2, 3)), R(2).normal(size=(4, 3))), tj.vmap(f, in_axes=(0, 1))(
+        np.ones((2, 3)), np.ones((3, 2))
+    )
 
 
 @program()
@@ -1563,7 +1599,8 @@ def percolation_unionfind(tj: Any) -> Any:
     return out
 
 
-# -- plain Python in place of tracejit ----------------------------------------------------------------------------------------------------
+# -- plain Python in place of tracejit
+# ----------------------------------------------------------------------------------------------------
 def own(tree: Any) -> Any:
     """A tree with arrays of its own: results of tracejit are new arrays."""
     return mapped(lambda x: x.copy() if isinstance(x, np.ndarray) else x, tree)
@@ -1618,7 +1655,11 @@ class Plain:
             axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
             count = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
             calls = [
-                own(function(*[x if axis is None else np.moveaxis(x, axis, 0)[k] for x, axis in zip(args, axes, strict=True)]))
+                own(
+                    function(
+                        *[x if axis is None else np.moveaxis(x, axis, 0)[k] for x, axis in zip(args, axes, strict=True)]
+                    )
+                )
                 for k in builtins.range(count)
             ]
             return mapped(lambda *each: np.stack(each), *calls)
@@ -1660,9 +1701,17 @@ def differences(expected: Any, found: Any, rtol: float, where: str = "") -> list
     if isinstance(expected, (list, tuple)):
         if type(expected) is not type(found) or len(expected) != len(found):
             return [f"{where}: {expected} and {found}"]
-        return [d for k, (x, y) in enumerate(zip(expected, found, strict=True)) for d in differences(x, y, rtol, f"{where}[{k}]")]
+        return [
+            d
+            for k, (x, y) in enumerate(zip(expected, found, strict=True))
+            for d in differences(x, y, rtol, f"{where}[{k}]")
+        ]
     if expected is None or isinstance(expected, str):
-        return [] if expected is found or (type(found) is str and expected == found) else [f"{where}: {expected!r} and {found!r}"]
+        return (
+            []
+            if expected is found or (type(found) is str and expected == found)
+            else [f"{where}: {expected!r} and {found!r}"]
+        )
     x, y = np.asarray(expected), np.asarray(found)
     if x.shape != y.shape or (x.dtype != y.dtype and type(expected) not in (bool, int, float)):
         return [f"{where}: {x.dtype} of {x.shape} and {y.dtype} of {y.shape}"]
@@ -1676,7 +1725,8 @@ def differences(expected: Any, found: Any, rtol: float, where: str = "") -> list
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.filterwarnings("ignore:.*was compiled", "ignore::RuntimeWarning")  # programs call one function with much that is new
+# programs call one function with much that is new
+@pytest.mark.filterwarnings("ignore:.*was compiled", "ignore::RuntimeWarning")
 def test_programs_compute_what_plain_python_computes(name: str) -> None:
     function, rtol = PROGRAMS[name]
     assert differences(function(Plain), function(tracejit), rtol) == []
@@ -1687,13 +1737,13 @@ def halves(x):
 
 
 OF_HALVES = [
-    "y[x > 0] *= 2; return y", "y[x > 0] = x[x > 0]; return y", "x[y > 0] = y[y > 0]; return x", "x[y > 0] = -0.25; return x",
-    "y += x; y[:] = x * 2; return y - x", "y[1:] = x[:-1]; return np.where(y > x, y, x)", "y[x > 0] = y[y > 0].sum(); return y",
-    "np.copyto(y, x, where=x > 0); np.putmask(x, y > 0, 3.0); return x + y",
+    "y[x > 0] *= 2; return y", "y[x > 0] = x[x > 0]; return y", "x[y > 0] = y[y > 0]; return x",
+    "x[y > 0] = -0.25; return x", "y += x; y[:] = x * 2; return y - x", "y[1:] = x[:-1]; return np.where(y > x, y, x)",
+    "y[x > 0] = y[y > 0].sum(); return y", "np.copyto(y, x, where=x > 0); np.putmask(x, y > 0, 3.0); return x + y",
     "z = np.zeros_like(x); z[...] = y; z += halves(y); return z @ x",
-    "y = np.hstack([x[: x.size // 2], x[x.size // 2 :]]); y[x > 0] += 1; x[:] = y; return x", "x[:] = halves(x); return x * y",
-    "return tj.lax.fori_loop(0, 3, lambda i, s: halves(s) + x * 0.1, y)", "return tj.lax.cond(x.sum() > 0, lambda: y, lambda: x)",
-    "return tj.vmap(lambda a, b: a * b)(halves(x), x)",
+    "y = np.hstack([x[: x.size // 2], x[x.size // 2 :]]); y[x > 0] += 1; x[:] = y; return x",
+    "x[:] = halves(x); return x * y", "return tj.lax.fori_loop(0, 3, lambda i, s: halves(s) + x * 0.1, y)",
+    "return tj.lax.cond(x.sum() > 0, lambda: y, lambda: x)", "return tj.vmap(lambda a, b: a * b)(halves(x), x)",
 ]  # fmt: skip
 
 

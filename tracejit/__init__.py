@@ -1,6 +1,7 @@
 """tracejit: plain NumPy functions, traced, transformed and compiled for the device at hand.
 
-`import tracejit` loads little: a public name is imported when it is first used, the compiler when the first function is traced.
+`import tracejit` loads little: a public name is imported when it is first used, the compiler when the first function is
+traced.
 """
 
 from importlib import import_module
@@ -31,11 +32,12 @@ __all__ = [
 ]  # fmt: skip
 
 _HOME = {
-    "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff", "jacfwd": "api.autodiff",
-    "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff", "linearize": "api.autodiff", "list_backends": "backends.registry",
-    "range": "api.control", "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
-    "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff", "vjp": "api.autodiff",
-    "vmap": "api.vmap",
+    "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff",
+    "jacfwd": "api.autodiff", "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff",
+    "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.control",
+    "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
+    "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff",
+    "vjp": "api.autodiff", "vmap": "api.vmap",
 }  # fmt: skip
 
 # NumPy's names fill the tables that traced arrays look operators and functions up in.

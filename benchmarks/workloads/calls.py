@@ -65,7 +65,15 @@ def parameters(rng, n, dtype):
 
 WORKLOADS = [
     Workload("call_x_plus_1", TEN, vectors(1), x_plus_1, {"numba": numba_x_plus_1}, dtypes=("f4",)),
-    Workload("call_x_plus_1_from_numpy", TEN, vectors(1), x_plus_1, {"numba": numba_x_plus_1}, dtypes=("f4",), peers_take_numpy=True),
+    Workload(
+        "call_x_plus_1_from_numpy",
+        TEN,
+        vectors(1),
+        x_plus_1,
+        {"numba": numba_x_plus_1},
+        dtypes=("f4",),
+        peers_take_numpy=True,
+    ),
     Workload("call_10_arguments", TEN, vectors(10), ten_arguments, {"numba": numba_ten_arguments}, dtypes=("f4",)),
     Workload("call_dict", TEN, parameters, descend, {"numba": numba_descend}, dtypes=("f4",)),
 ]

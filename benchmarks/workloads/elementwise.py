@@ -144,7 +144,11 @@ SIZES = {"1e4": 10_000, "1e5": 100_000, "1e7": 10_000_000}
 WORKLOADS = [
     Workload("black_scholes", SIZES, options, black_scholes, {"numba": numba_black_scholes}),
     Workload(
-        "black_scholes_erf", SIZES, options, black_scholes_erf, {"numba": numba_black_scholes_erf, "jax": jax_black_scholes_erf}
+        "black_scholes_erf",
+        SIZES,
+        options,
+        black_scholes_erf,
+        {"numba": numba_black_scholes_erf, "jax": jax_black_scholes_erf},
     ),
     Workload(
         "transcendental_mix",

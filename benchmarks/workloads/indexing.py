@@ -59,5 +59,12 @@ MILLION = {"1e6": 1_000_000}
 
 WORKLOADS = [
     Workload("gather", MILLION, places, gather, {"numba": numba_gather}, ("f4",)),
-    Workload("scatter_add", MILLION, places_and_values, scatter_add, {"numba": numba_scatter_add, "jax": jax_scatter_add}, ("f4",)),
+    Workload(
+        "scatter_add",
+        MILLION,
+        places_and_values,
+        scatter_add,
+        {"numba": numba_scatter_add, "jax": jax_scatter_add},
+        ("f4",),
+    ),
 ]

@@ -127,7 +127,8 @@ WORKLOADS = [
         plane,
         mandelbrot,
         {"numba": numba_mandelbrot, "jax": jax_mandelbrot, "tracejit": tracejit_mandelbrot},
-        tolerance={"f4": 0.02, "f8": 0.002},  # fractions of pixels: points at the edge of the set, where rounding decides
+        # fractions of pixels: points at the edge of the set, where rounding decides
+        tolerance={"f4": 0.02, "f8": 0.002},
     ),
     Workload(
         "scalar_loop",

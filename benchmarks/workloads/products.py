@@ -102,6 +102,20 @@ def many(rng, size, dtype):
 WORKLOADS = [
     Workload("matmul", {"64": 64, "256": 256, "1024": 1024}, pair, matmul, {"numba": numba_matmul}),
     Workload("matmul_bias_gelu", {"256x512x2048": (256, 512, 2048)}, layer, bias_gelu, {"numba": numba_bias_gelu}),
-    Workload("mlp_gelu", {"32x64x128": (32, 64, 128), "256x512x2048": (256, 512, 2048)}, two_layers, mlp, {"numba": numba_mlp}, ("f4",)),
-    Workload("batched_matmul", {"64x128^3": (64, 128), "512x16^3": (512, 16)}, many, batched, {"numba": numba_batched}, ("f4",)),
+    Workload(
+        "mlp_gelu",
+        {"32x64x128": (32, 64, 128), "256x512x2048": (256, 512, 2048)},
+        two_layers,
+        mlp,
+        {"numba": numba_mlp},
+        ("f4",),
+    ),
+    Workload(
+        "batched_matmul",
+        {"64x128^3": (64, 128), "512x16^3": (512, 16)},
+        many,
+        batched,
+        {"numba": numba_batched},
+        ("f4",),
+    ),
 ]

@@ -33,7 +33,14 @@ def heat_2d_roll(u):
 
 def step_3d(u):
     c = u[1:-1, 1:-1, 1:-1]
-    neighbours = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1] + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
+    neighbours = (
+        u[:-2, 1:-1, 1:-1]
+        + u[2:, 1:-1, 1:-1]
+        + u[1:-1, :-2, 1:-1]
+        + u[1:-1, 2:, 1:-1]
+        + u[1:-1, 1:-1, :-2]
+        + u[1:-1, 1:-1, 2:]
+    )
     u[1:-1, 1:-1, 1:-1] += 0.1 * (neighbours - 6 * c)
     return u
 
@@ -81,7 +88,14 @@ def jax_heat_3d():
 
     def step(_, u):
         c = u[1:-1, 1:-1, 1:-1]
-        around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1] + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
+        around = (
+            u[:-2, 1:-1, 1:-1]
+            + u[2:, 1:-1, 1:-1]
+            + u[1:-1, :-2, 1:-1]
+            + u[1:-1, 2:, 1:-1]
+            + u[1:-1, 1:-1, :-2]
+            + u[1:-1, 1:-1, 2:]
+        )
         return u.at[1:-1, 1:-1, 1:-1].add(0.1 * (around - 6 * c))
 
     return jax.jit(lambda u: jax.lax.fori_loop(0, STEPS_3D, step, u))
@@ -97,7 +111,9 @@ def numba_heat_2d():
         for _ in range(STEPS_2D):
             for i in numba.prange(1, u.shape[0] - 1):
                 for j in range(1, u.shape[1] - 1):
-                    new[i, j] = u[i, j] + rate * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - four * u[i, j])
+                    new[i, j] = u[i, j] + rate * (
+                        u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - four * u[i, j]
+                    )
             u, new = new, u
         return u
 
@@ -118,7 +134,9 @@ def numba_heat_2d_roll():
                 new[i, 0] = u[i, 0] + rate * (u[up, 0] + u[down, 0] + u[i, m - 1] + u[i, 1] - four * u[i, 0])
                 for j in range(1, m - 1):
                     new[i, j] = u[i, j] + rate * (u[up, j] + u[down, j] + u[i, j - 1] + u[i, j + 1] - four * u[i, j])
-                new[i, m - 1] = u[i, m - 1] + rate * (u[up, m - 1] + u[down, m - 1] + u[i, m - 2] + u[i, 0] - four * u[i, m - 1])
+                new[i, m - 1] = u[i, m - 1] + rate * (
+                    u[up, m - 1] + u[down, m - 1] + u[i, m - 2] + u[i, 0] - four * u[i, m - 1]
+                )
             u, new = new, u
         return u
 
@@ -136,7 +154,14 @@ def numba_heat_3d():
             for i in numba.prange(1, u.shape[0] - 1):
                 for j in range(1, u.shape[1] - 1):
                     for k in range(1, u.shape[2] - 1):
-                        around = u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k] + u[i, j + 1, k] + u[i, j, k - 1] + u[i, j, k + 1]
+                        around = (
+                            u[i - 1, j, k]
+                            + u[i + 1, j, k]
+                            + u[i, j - 1, k]
+                            + u[i, j + 1, k]
+                            + u[i, j, k - 1]
+                            + u[i, j, k + 1]
+                        )
                         new[i, j, k] = u[i, j, k] + rate * (around - six * u[i, j, k])
             u, new = new, u
         return u

@@ -29,7 +29,9 @@ def test_has_what_an_array_has(a: tj.Array):
     assert 50.0 not in a
 
 
-@pytest.mark.parametrize("value", [3, 2.5, True, [1, 2], [[1.5], [2]], np.float32(4), np.arange(3, dtype=">i4"), np.ones((2, 0))])
+@pytest.mark.parametrize(
+    "value", [3, 2.5, True, [1, 2], [[1.5], [2]], np.float32(4), np.arange(3, dtype=">i4"), np.ones((2, 0))]
+)
 def test_takes_what_numpy_takes(value: Any):
     made = tj.Array(value)
     want = np.array(value)
@@ -44,7 +46,9 @@ def test_copies_what_it_is_given():
     np.testing.assert_array_equal(a, [0, 0, 0])
 
 
-@pytest.mark.parametrize("value", [np.array(["a"]), np.array([1j]), np.array([None]), np.array(["2020-01-01"], "M8[D]")])
+@pytest.mark.parametrize(
+    "value", [np.array(["a"]), np.array([1j]), np.array([None]), np.array(["2020-01-01"], "M8[D]")]
+)
 def test_refuses_dtypes_without_kernels(value: Any):
     with pytest.raises(DtypeError, match="is not supported; supported are bool"):
         tj.Array(value)
@@ -81,15 +85,15 @@ def test_array_namespace(a: tj.Array):
 @pytest.mark.parametrize(
     "expression",
     [
-        "a + 1", "1 + a", "a - a", "2 - a", "a * 3.0", "a / 2", "1 / (a + 1)", "a // 2", "7 // (a + 1)", "a % 3", "a ** 2",
-        "2 ** a", "-a", "+a", "abs(a)",
-        "a @ a.T", "a == 3", "a != 3", "a < 3", "a <= 3", "a > 3", "a >= 3", "np.ones(4) + a", "a + np.ones(4)", "np.float32(2) * a",
-        "np.sin(a)",
+        "a + 1", "1 + a", "a - a", "2 - a", "a * 3.0", "a / 2", "1 / (a + 1)", "a // 2", "7 // (a + 1)", "a % 3",
+        "a ** 2", "2 ** a", "-a", "+a", "abs(a)",
+        "a @ a.T", "a == 3", "a != 3", "a < 3", "a <= 3", "a > 3", "a >= 3", "np.ones(4) + a", "a + np.ones(4)",
+        "np.float32(2) * a", "np.sin(a)",
         "np.add(a, 1)", "np.add.reduce(a)", "np.concatenate([a, a])", "np.stack([a, a], axis=1)", "np.sum(a, axis=0)",
         "np.where(a > 3, a, 0)",
-        "a.sum()", "a.mean(axis=1)", "a.T", "a.reshape(4, 3)", "a.astype('f4')", "a[0]", "a[1, 2]", "a[:, ::-1]", "a[a > 3]", "a[[0, 2]]",
-        "a[..., None]", "a[np.array([1, 0]), 1]", "np.frexp(a)[0]", "np.linalg.norm(a)", "np.median(a)", "a.max(axis=0)", "a.cumsum()",
-        "divmod(a, 3)[1]",
+        "a.sum()", "a.mean(axis=1)", "a.T", "a.reshape(4, 3)", "a.astype('f4')", "a[0]", "a[1, 2]", "a[:, ::-1]",
+        "a[a > 3]", "a[[0, 2]]", "a[..., None]", "a[np.array([1, 0]), 1]", "np.frexp(a)[0]", "np.linalg.norm(a)",
+        "np.median(a)", "a.max(axis=0)", "a.cumsum()", "divmod(a, 3)[1]",
         "(a > 3) & (a < 7)", "~(a > 3)", "(a > 3) | (a == 0)", "a.copy()", "a.ravel()", "a.argmax()",
     ],
 )  # fmt: skip
@@ -144,7 +148,8 @@ def test_never_changes(a: tj.Array):
     with pytest.raises(WriteError) as error:
         a[0] = 1  # type: ignore[index]
     assert (
-        error.value.message == "a tj.Array never changes; x = x.at[index].set(value) is a changed copy, np.array(x) one that can be written"
+        error.value.message
+        == "a tj.Array never changes; x = x.at[index].set(value) is a changed copy, np.array(x) one that can be written"
     )
     before = a
     a += 1
@@ -217,7 +222,8 @@ def test_pickles_and_copies(value: Any):
         np.testing.assert_array_equal(b, a)
 
 
-# -- results follow inputs ------------------------------------------------------------------------------------------------------------
+# -- results follow inputs
+# ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_jit_returns_arrays_where_an_argument_is_one(backend: str):
     @tj.jit(backend=backend)
@@ -287,7 +293,8 @@ def test_jit_refuses_to_change_an_array():
     with pytest.raises(WriteError) as error:
         f(tj.Array([1.0]))
     assert error.value.message == (
-        "f changes its argument 1 in place, which is a tj.Array and never changes; use x = x.at[i].set(v) and return x, or pass np.array(x)"
+        "f changes its argument 1 in place, which is a tj.Array and never changes; use x = x.at[i].set(v) and return "
+        "x, or pass np.array(x)"
     )
     assert "x[0] = 1" in str(error.value)
 

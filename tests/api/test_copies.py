@@ -1,4 +1,5 @@
-"""A copy is an array of its own wherever it is made: in loops, branches, under transformations, by functions that have nothing to do."""
+"""A copy is an array of its own wherever it is made: in loops, branches, under transformations,
+by functions that have nothing to do."""
 
 import functools
 from collections.abc import Callable
@@ -11,13 +12,15 @@ import tracejit as tj
 from tracejit.support.errors import TracejitError
 
 COPIES = [
-    "b.copy()", "np.copy(b)", "np.array(b)", "np.array(b, copy=True)", "b.astype(b.dtype)", "b.astype(float)", "+b", "np.positive(b)",
-    "b**1", "np.power(b, 1)", "b.conj()", "np.conjugate(b)", "b.flatten()", "np.roll(b, 0)", "np.tile(b, 1)", "np.pad(b, 0)",
-    "np.concatenate([b])", "np.concatenate([b, b[:0]])", "np.append(b, [])", "np.delete(b, [])", "np.repeat(b, 1)", "np.resize(b, 4)",
-    "np.hstack([b])", "np.vstack([b])[0].copy()", "np.stack([b])[0]", "np.nan_to_num(b)", "np.clip(b, None, 1e9)", "np.round(b, 12)",
-    "np.where(True, b, b)", "np.sum(b, axis=())", "np.max(b, axis=())", "np.select([b == b], [b])", "np.fmax(b, b)", "b[[0, 1, 2, 3]]",
-    "b.take([0, 1, 2, 3])", "np.take(b, np.arange(4))", "b + 0", "b * 1", "np.asarray(b, dtype='f8').copy()", "np.ones_like(b) * b",
-    "np.float32(b).astype('f8')", "copy.copy(b)", "copy.deepcopy(b)", "np.add.reduce(b, axis=())", "np.block([b])", "np.atleast_1d(b) + 0",
+    "b.copy()", "np.copy(b)", "np.array(b)", "np.array(b, copy=True)", "b.astype(b.dtype)", "b.astype(float)", "+b",
+    "np.positive(b)", "b**1", "np.power(b, 1)", "b.conj()", "np.conjugate(b)", "b.flatten()", "np.roll(b, 0)",
+    "np.tile(b, 1)", "np.pad(b, 0)", "np.concatenate([b])", "np.concatenate([b, b[:0]])", "np.append(b, [])",
+    "np.delete(b, [])", "np.repeat(b, 1)", "np.resize(b, 4)", "np.hstack([b])", "np.vstack([b])[0].copy()",
+    "np.stack([b])[0]", "np.nan_to_num(b)", "np.clip(b, None, 1e9)", "np.round(b, 12)", "np.where(True, b, b)",
+    "np.sum(b, axis=())", "np.max(b, axis=())", "np.select([b == b], [b])", "np.fmax(b, b)", "b[[0, 1, 2, 3]]",
+    "b.take([0, 1, 2, 3])", "np.take(b, np.arange(4))", "b + 0", "b * 1", "np.asarray(b, dtype='f8').copy()",
+    "np.ones_like(b) * b", "np.float32(b).astype('f8')", "copy.copy(b)", "copy.deepcopy(b)",
+    "np.add.reduce(b, axis=())", "np.block([b])", "np.atleast_1d(b) + 0",
 ]  # fmt: skip
 
 
@@ -96,7 +99,8 @@ def test_copies_in_bodies_of_loops(fori: Callable[..., Any], copying: str):
     np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("copying", [c for c in COPIES if c != "b.conj()"])  # of real arrays NumPy gives the array itself
+# of real arrays NumPy gives the array itself
+@pytest.mark.parametrize("copying", [c for c in COPIES if c != "b.conj()"])
 def test_copies_of_outer_arrays_under_transformations(copying: str):
     captured = np.arange(4.0) ** 2
     scope: dict[str, Any] = {"np": np, "copy": __import__("copy"), "b": captured}
@@ -119,7 +123,8 @@ def test_copies_of_outer_arrays_under_transformations(copying: str):
 def test_copies_in_branches(copying: str):
     scope: dict[str, Any] = {"np": np, "tj": tj, "copy": __import__("copy")}
     exec(
-        f"def f(b, cond):\n    def yes(x):\n        c = {copying}\n        c += 1\n        b[0] = 7\n        return c + x\n"
+        f"def f(b, cond):\n    def yes(x):\n        c = {copying}\n        c += 1\n        b[0] = 7\n        return c "
+        "+ x\n"
         "    r = cond(b[1] > 0, yes, lambda x: x * b, b * 1)\n    return r, b",
         scope,
     )
@@ -139,9 +144,11 @@ def test_copies_in_branches(copying: str):
 @pytest.mark.parametrize(
     "branch",
     [
-        lambda x, body: tj.lax.cond(True, body, lambda x: x, x), lambda x, body: tj.lax.cond(x[0] >= 0, body, lambda x: x, x),
-        lambda x, body: tj.lax.switch(0, [body, body], x), lambda x, body: tj.lax.fori_loop(0, 1, lambda i, x: body(x), x),
-        lambda x, body: tj.lax.while_loop(lambda x: x[1] < 5, body, x), lambda x, body: tj.lax.scan(lambda c, y: (body(c), y), x, x)[0],
+        lambda x, body: tj.lax.cond(True, body, lambda x: x, x),
+        lambda x, body: tj.lax.cond(x[0] >= 0, body, lambda x: x, x), lambda x, body: tj.lax.switch(0, [body, body], x),
+        lambda x, body: tj.lax.fori_loop(0, 1, lambda i, x: body(x), x),
+        lambda x, body: tj.lax.while_loop(lambda x: x[1] < 5, body, x),
+        lambda x, body: tj.lax.scan(lambda c, y: (body(c), y), x, x)[0],
     ],
 )  # fmt: skip
 def test_bodies_work_on_arrays_of_their_own_eager_and_compiled(branch: Callable[..., Any], compiled: bool):
@@ -207,7 +214,12 @@ def test_results_of_transformations_and_of_inner_functions_are_arrays_of_their_o
     same = tj.jit(lambda x: x)
 
     def f(x: Any) -> Any:
-        for g in (same, tj.vmap(lambda r: r), lambda x: tj.vjp(lambda x: x, x)[0], lambda x: tj.jvp(lambda x: x, (x,), (x,))[0]):
+        for g in (
+            same,
+            tj.vmap(lambda r: r),
+            lambda x: tj.vjp(lambda x: x, x)[0],
+            lambda x: tj.jvp(lambda x: x, (x,), (x,))[0],
+        ):
             y = g(x)
             y[0] = 9
         return x + 0
@@ -222,7 +234,12 @@ def test_results_of_transformations_and_of_inner_functions_are_arrays_of_their_o
 
 def test_names_for_results_of_lax_are_not_names_for_operands():
     def f(x: Any) -> Any:
-        for y in (tj.lax.reshape(x, (3,)), tj.lax.broadcast_in_dim(x, (3,), (0,)), tj.lax.slice(x, (0,), (3,)), tj.lax.rev(x, ())):
+        for y in (
+            tj.lax.reshape(x, (3,)),
+            tj.lax.broadcast_in_dim(x, (3,), (0,)),
+            tj.lax.slice(x, (0,), (3,)),
+            tj.lax.rev(x, ()),
+        ):
             y[0] = 9
         return x + 0
 
@@ -342,13 +359,14 @@ def test_one_array_as_two_arguments_leaves_no_program_for_others():
 
 
 RANK_0 = [
-    "s.sum()", "s.max()", "s.min()", "s.prod()", "s.mean()", "s.any()*1.", "s[...]", "s[()]", "a[0]", "a[0,...]", "a[...,0]",
-    "np.squeeze(a[:1])", "a[:1].reshape(())", "np.roll(s,1)", "np.tensordot(a,a,1)", "np.sum(s)", "s+1",
-    "np.where(s>0,s,s)", "np.asarray(s)", "np.array(s)", "s.copy()", "np.isin(s,a)*1.", "np.broadcast_to(s,()).copy()", "np.full((),2.)",
-    "s.astype(float)", "np.real(s)", "s.T", "s.flat[0]", "np.float64(s)", "np.dot(s,s)", "np.clip(s,0,1)", "s.clip(0,1)", "np.round(s)",
-    "s.round()", "np.diagonal(a[:1,None])[0]", "a.max()", "np.atleast_1d(s)[0]", "np.ravel(s)[0]", "np.nan_to_num(s)", "np.positive(s)",
-    "np.transpose(s)", "np.squeeze(s)", "np.flip(s)", "np.expand_dims(s,0)[0]", "a.reshape(3,1)[0,0]", "a[1:][0]", "a.take(0)",
-    "np.take(a,0)", "a.ravel()[0]", "s.squeeze()", "s.reshape(())", "s.view()",
+    "s.sum()", "s.max()", "s.min()", "s.prod()", "s.mean()", "s.any()*1.", "s[...]", "s[()]", "a[0]", "a[0,...]",
+    "a[...,0]", "np.squeeze(a[:1])", "a[:1].reshape(())", "np.roll(s,1)", "np.tensordot(a,a,1)", "np.sum(s)", "s+1",
+    "np.where(s>0,s,s)", "np.asarray(s)", "np.array(s)", "s.copy()", "np.isin(s,a)*1.", "np.broadcast_to(s,()).copy()",
+    "np.full((),2.)", "s.astype(float)", "np.real(s)", "s.T", "s.flat[0]", "np.float64(s)", "np.dot(s,s)",
+    "np.clip(s,0,1)", "s.clip(0,1)", "np.round(s)", "s.round()", "np.diagonal(a[:1,None])[0]", "a.max()",
+    "np.atleast_1d(s)[0]", "np.ravel(s)[0]", "np.nan_to_num(s)", "np.positive(s)", "np.transpose(s)", "np.squeeze(s)",
+    "np.flip(s)", "np.expand_dims(s,0)[0]", "a.reshape(3,1)[0,0]", "a[1:][0]", "a.take(0)", "np.take(a,0)",
+    "a.ravel()[0]", "s.squeeze()", "s.reshape(())", "s.view()",
 ]  # fmt: skip
 
 
@@ -366,17 +384,18 @@ def test_what_is_a_number_and_what_an_array_of_rank_0(form: str):
 
 
 OF_SCALARS = [
-    "x[...,0]**2", "x[0]**2", "x[0,...]**2", "x[:1].reshape(())**2", "np.squeeze(x[:1])**2", "(x[...,0]==True)**2", "(y[...,0]>1)**2",
-    "s**2", "s[()]**2", "s[...]**2", "(s|s)**2", "isinstance(x[...,0],np.ndarray)", "isinstance(x[0],np.ndarray)",
-    "isinstance(x[0],np.bool_)", "isinstance(y[...,1],np.floating)", "isinstance(z[()],np.ndarray)", "isinstance(z[...],np.ndarray)",
-    "np.isscalar(y[0])", "np.isscalar(y[...,0])", "np.isscalar(z)", "type(y[0]).__name__", "type(y[...,0]).__name__",
-    "round(float(y[0]),1)",
+    "x[...,0]**2", "x[0]**2", "x[0,...]**2", "x[:1].reshape(())**2", "np.squeeze(x[:1])**2", "(x[...,0]==True)**2",
+    "(y[...,0]>1)**2", "s**2", "s[()]**2", "s[...]**2", "(s|s)**2", "isinstance(x[...,0],np.ndarray)",
+    "isinstance(x[0],np.ndarray)", "isinstance(x[0],np.bool_)", "isinstance(y[...,1],np.floating)",
+    "isinstance(z[()],np.ndarray)", "isinstance(z[...],np.ndarray)", "np.isscalar(y[0])", "np.isscalar(y[...,0])",
+    "np.isscalar(z)", "type(y[0]).__name__", "type(y[...,0]).__name__", "round(float(y[0]),1)",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("form", OF_SCALARS)
 def test_what_is_a_scalar_to_numpy(form: str):
-    """A view of one element is an array of rank 0, an element is a scalar: their squares of bools differ, and their types."""
+    """A view of one element is an array of rank 0, an element is a scalar:
+    their squares of bools differ, and their types."""
     f = eval(f"lambda x, s, y, z: {form}", {"np": np})
     arguments = np.array([True, False]), np.array(True), np.array([1.5, 2.5]), np.array(2.5)
     found, want = tj.jit(f)(*arguments), f(*arguments)
@@ -408,16 +427,21 @@ def test_a_view_that_a_loop_reads_first_after_a_write():
 
 
 PLACES = [
-    "np.array(1)", "j", "(np.array(1), slice(None))", "(j, slice(1, None))", "(slice(None), j)", "np.asarray(j)", "np.asarray(n)",
-    "(Ellipsis, j)", "(j, Ellipsis)", "(j, 0)", "n", "np.argmax(x[0]) - 2", "j.reshape(())", "j[()]", "j + 0", "(None, j)", "k[0]",
-    "k[..., 0]", "np.int64(1)", "j.copy()", "(j, j)", "(j, [0, 1])",
+    "np.array(1)", "j", "(np.array(1), slice(None))", "(j, slice(1, None))", "(slice(None), j)", "np.asarray(j)",
+    "np.asarray(n)", "(Ellipsis, j)", "(j, Ellipsis)", "(j, 0)", "n", "np.argmax(x[0]) - 2", "j.reshape(())", "j[()]",
+    "j + 0", "(None, j)", "k[0]", "k[..., 0]", "np.int64(1)", "j.copy()", "(j, j)", "(j, [0, 1])",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_index_that_is_an_array_of_rank_0_copies(place: str):
     """An integer, or a NumPy scalar, gives a view; an array of rank 0 a copy."""
-    for statements in ("w = x[I]; w *= 2; return x", "w = x[I]; x += 100; return w", "x[I] *= 2; return x", "x[I] = 5; return x"):
+    for statements in (
+        "w = x[I]; w *= 2; return x",
+        "w = x[I]; x += 100; return w",
+        "x[I] *= 2; return x",
+        "x[I] = 5; return x",
+    ):
         names: dict[str, Any] = {"np": np}
         exec(f"def f(x, j, n, k):\n    I = {place}\n    {statements}", names)
         results: list[Any] = []
@@ -429,8 +453,8 @@ def test_an_index_that_is_an_array_of_rank_0_copies(place: str):
 
 
 EXTREMA = [
-    "max(x[0], x[1])", "min(x[0], x[1])", "max(x)", "max([x[0], 3.0])", "min(max(x[0], 0), 5)", "functools.reduce(max, [x[0], x[1]])",
-    "max(n, 1)", "max(x.max(), x.min())",
+    "max(x[0], x[1])", "min(x[0], x[1])", "max(x)", "max([x[0], 3.0])", "min(max(x[0], 0), 5)",
+    "functools.reduce(max, [x[0], x[1]])", "max(n, 1)", "max(x.max(), x.min())",
     "x.reshape(x.shape, copy=True)", "np.reshape(x, (3,), copy=True)", "x[::-1].reshape(3, copy=True)",
     "np.array(x, copy=None)", "np.asarray(x, copy=False)",
 ]  # fmt: skip
@@ -447,7 +471,9 @@ def test_numbers_of_max_and_copies_of_reshape(form: str):
         np.testing.assert_array_equal(traced, plain)
 
 
-@pytest.mark.parametrize("form", ["np.array(x, 'f4', copy=False)", "np.asarray(x, 'i2', copy=False)", "np.array([x], copy=False)"])
+@pytest.mark.parametrize(
+    "form", ["np.array(x, 'f4', copy=False)", "np.asarray(x, 'i2', copy=False)", "np.array([x], copy=False)"]
+)
 def test_copies_that_are_forbidden(form: str):
     f = eval(f"lambda x: {form}")
     for g in (f, tj.jit(f)):

@@ -1,4 +1,5 @@
-"""The keys of a dict stay in the order in which they were inserted, inside of traced functions and in what they return."""
+"""The keys of a dict stay in the order in which they were inserted,
+inside of traced functions and in what they return."""
 
 from __future__ import annotations
 
@@ -132,7 +133,9 @@ def test_loops_and_branches_match_by_key():
         np.testing.assert_array_equal(rows["p"], [0, 1])
         np.testing.assert_array_equal(branch["a"], A + 1 if n > 1 else A - 1)
         np.testing.assert_array_equal(branch["z"], A if n > 1 else -A)
-    with pytest.raises(TracerError, match=r"cond: the branches return different structures \(\{'z': \*\} and \{'y': \*\}\)"):
+    with pytest.raises(
+        TracerError, match=r"cond: the branches return different structures \(\{'z': \*\} and \{'y': \*\}\)"
+    ):
         tj.jit(lambda x: tj.lax.cond(x[0] > 0, lambda: {"z": x}, lambda: {"y": x}))(A)
 
 
@@ -148,7 +151,11 @@ def test_vmap_keeps_the_order():
 @pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
 def test_ordered_and_default_dicts(backend: str, record_backend: Any):
     def f(d: Any) -> Any:
-        return type(d)(d, k=weighted(d)) if isinstance(d, OrderedDict) else {**d, "k": weighted(d), "new": d.default_factory is list}
+        return (
+            type(d)(d, k=weighted(d))
+            if isinstance(d, OrderedDict)
+            else {**d, "k": weighted(d), "new": d.default_factory is list}
+        )
 
     jitted = tj.jit(f, backend=backend)
     for _ in range(2):
@@ -176,7 +183,13 @@ CAPTURED = np.array([3, 1])
 
 @pytest.mark.parametrize(
     "form",
-    ["{int(k): a[k] for k in I}", "{k: a for k in I}", "{float(I[0]): a}", "{(int(I[0]), 'x'): a}", "[{int(I[1]): {int(I[0]): a}}]"],
+    [
+        "{int(k): a[k] for k in I}",
+        "{k: a for k in I}",
+        "{float(I[0]): a}",
+        "{(int(I[0]), 'x'): a}",
+        "[{int(I[1]): {int(I[0]): a}}]",
+    ],
 )
 def test_numbers_of_captured_arrays_are_keys_of_results(form: str):
     names = {"np": np, "I": CAPTURED.copy()}

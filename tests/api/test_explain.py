@@ -31,8 +31,8 @@ def test_each_version_says_why_it_was_compiled():
         return x * k * SCALE
 
     for args in (
-        (np.ones(3),), (np.ones(4),), (np.ones(5),), (np.ones(5, np.float32),), (np.ones((2, 3)),), (np.ones(8)[::2],), (np.float64(2),),
-        (tj.numpy.ones(7),), (np.ones(3), 2), (np.ones(3), 2.0),
+        (np.ones(3),), (np.ones(4),), (np.ones(5),), (np.ones(5, np.float32),), (np.ones((2, 3)),), (np.ones(8)[::2],),
+        (np.float64(2),), (tj.numpy.ones(7),), (np.ones(3), 2), (np.ones(3), 2.0),
     ):  # fmt: skip
         f(*args)
     reasons = [lines[1] for lines in paragraphs(f)]
@@ -47,7 +47,9 @@ def test_each_version_says_why_it_was_compiled():
         "compiled because the arguments have another structure",
         "compiled because argument 2 is of type float, not of type int",
     ]
-    assert f.explain().startswith("version 0: f64[3]\n  compiled for the first call\n  1 kernel for 2 equations on cpu\n")
+    assert f.explain().startswith(
+        "version 0: f64[3]\n  compiled for the first call\n  1 kernel for 2 equations on cpu\n"
+    )
     f.clear_cache()
     f(np.ones(3))
     assert paragraphs(f)[0][1] == "compiled for the first call after clear_cache()"
@@ -71,7 +73,9 @@ def test_aliases_are_a_reason():
     x = np.ones(3)
     f(x, x)
     assert x[0] == 4
-    assert [lines[1] for lines in paragraphs(f)][1] == "compiled because an array that the function changes is given twice"
+    assert [lines[1] for lines in paragraphs(f)][
+        1
+    ] == "compiled because an array that the function changes is given twice"
 
 
 def test_values_that_were_asked_for_have_their_line():
@@ -173,7 +177,8 @@ def test_many_dtypes_warn_once():
         for dtype in (np.int8, np.int16, np.uint8, np.uint16, np.uint32):
             f(np.ones(3, dtype), 1.0)
     assert [str(w.message) for w in seen] == [
-        "f was compiled for 4 combinations of dtypes of arguments of the same ranks: argument 1 was float64, float32, int64, int32; "
+        "f was compiled for 4 combinations of dtypes of arguments of the same ranks: argument 1 was float64, float32, "
+        "int64, int32; "
         "argument 2 was float, int; convert them to one dtype (x.astype(dtype)) unless all are meant"
     ]
     assert seen[0].filename == __file__

@@ -1,4 +1,5 @@
-"""What `jit` is as an object and in a process: decorating, threads, forks, pickles, Ctrl-C, its cache, and write-back into arguments."""
+"""What `jit` is as an object and in a process: decorating, threads, forks, pickles, Ctrl-C, its cache,
+and write-back into arguments."""
 
 import functools
 import gc
@@ -29,7 +30,7 @@ from tracejit.support.errors import ConcretizationError, ShapeError, TracejitErr
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-# -- decorating -----------------------------------------------------------------------------------------------------------------------
+# -- decorating --------------------------------------------------------------------------------------------------------
 def test_with_and_without_parentheses():
     @tj.jit
     def f(x: Any) -> Any:
@@ -138,7 +139,12 @@ def test_every_kind_of_parameter():
 
     x = np.arange(3.0)
     for _ in range(2):
-        for args, kwargs in (((x, 1), {}), ((x, x), {"c": 2.0}), ((x, 1, 2.0, x), {"c": x, "long": 1.0, "k": x}), ((1,), {"b": x})):
+        for args, kwargs in (
+            ((x, 1), {}),
+            ((x, x), {"c": 2.0}),
+            ((x, 1, 2.0, x), {"c": x, "long": 1.0, "k": x}),
+            ((1,), {"b": x}),
+        ):
             np.testing.assert_allclose(f(*args, **kwargs), plain(*args, **kwargs))
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
         f(x)
@@ -163,7 +169,7 @@ def test_refuses_what_is_no_function(wrong: Any, message: str):
     assert str(error.value) == message
 
 
-# -- processes ------------------------------------------------------------------------------------------------------------------------
+# -- processes ---------------------------------------------------------------------------------------------------------
 def test_pickles_by_value():
     y = np.array([1.0, 2.0])
 
@@ -191,7 +197,9 @@ def _unpickled(payload: bytes, n: int) -> float:
 def python(source: str, timeout: float = 120) -> str:
     """Run a program that must end by itself; its output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -244,7 +252,8 @@ print(os.waitpid(pid, 0)[1], f.compilations)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("inner", ["1", "tj.jit(lambda y: y * k)(x)"])
 def test_a_fork_waits_for_no_thread_that_waits_for_it(inner: str):
-    """Threads that compile all the time, each in need of LLVM, and of new functions, while it holds its own function."""
+    """Threads that compile all the time, each in need of LLVM, and of new functions,
+    while it holds its own function."""
     out = python(
         f"""
 import os, threading, time, numpy as np, tracejit as tj
@@ -275,7 +284,7 @@ print(codes, longest < 9)  # a lock that is not to be had is given up after ten 
     assert out == "[0, 0, 0, 0, 0] True"
 
 
-# -- threads --------------------------------------------------------------------------------------------------------------------------
+# -- threads -----------------------------------------------------------------------------------------------------------
 def test_threads_that_call_one_function_compile_it_once():
     @tj.jit
     def f(x: Any) -> Any:
@@ -324,14 +333,16 @@ def test_threads_that_compile_for_different_arguments_do_not_disturb_each_other(
     assert f.compilations <= 16
 
 
-# -- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 def interrupted(call: Callable[[], Any]) -> float:
     """Seconds from Ctrl-C until the call stopped.
 
-    Without the garbage collector, whose callbacks (hypothesis has one) would swallow it; and sent again after two seconds."""
+    Without the garbage collector, whose callbacks (hypothesis has one) would swallow it; and sent again after two
+    seconds."""
     sent: list[float] = []
     gc.disable()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started with the signal ignored
+    # a shell's background jobs are started with the signal ignored
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     stopped = threading.Event()
 
     def send() -> None:
@@ -397,7 +408,8 @@ def test_ctrl_c_while_tracing_leaves_no_trace_behind():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_is_not_lost_in_the_garbage_collector():
-    """Functions that were dropped are collected while others are traced: no callback of ours may swallow the signal there."""
+    """Functions that were dropped are collected while others are traced:
+    no callback of ours may swallow the signal there."""
     program = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -425,7 +437,8 @@ for n in range(25):
     try:
         timer.start()
         f(np.zeros(2))
-        if not any("_get_module_lock" in where for where in lost):  # an import's own callback: Python drops what is raised there
+        # what is raised in an import's own callback is dropped by Python
+        if not any("_get_module_lock" in where for where in lost):
             sys.exit("Ctrl-C was lost")
         lost.clear()
     except KeyboardInterrupt:
@@ -437,7 +450,8 @@ print("stopped every time")
     assert done.stdout == "stopped every time\n", done.stdout
 
 
-# -- exceptions and nesting ---------------------------------------------------------------------------------------------------------------
+# -- exceptions and nesting
+# ---------------------------------------------------------------------------------------------------------------
 def test_an_exception_while_tracing_leaves_the_function_usable():
     fail = [True]
 
@@ -551,7 +565,8 @@ def test_recursion_without_end():
     with pytest.raises(UserError) as error:
         f(np.ones(3))
     assert error.value.message == (
-        "f called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end on Python "
+        "f called itself, or others each other, until Python's recursion limit while it was traced: the recursion has "
+        "to end on Python "
         "values such as shapes; where it ends on the values of arrays use tj.lax.while_loop"
     )
     np.testing.assert_array_equal(tj.jit(lambda x: x + 1)(np.ones(1)), [2])
@@ -566,7 +581,7 @@ def test_recursion_on_the_value_of_an_array_names_the_branch():
         f(np.ones(3))
 
 
-# -- the cache ------------------------------------------------------------------------------------------------------------------------
+# -- the cache ---------------------------------------------------------------------------------------------------------
 def test_one_size_after_another_compiles_twice():
     @tj.jit
     def f(x: Any) -> Any:
@@ -616,7 +631,12 @@ def test_halves_and_remainders_of_an_extent_compile_once_for_all_sizes(function:
 
 
 @pytest.mark.parametrize(
-    "function", [lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :], lambda x: x[::2] - x[1::2], lambda x: x.reshape(-1, 2).sum(axis=1)]
+    "function",
+    [
+        lambda x: x[: x.shape[0] // 2] + x[x.shape[0] // 2 :],
+        lambda x: x[::2] - x[1::2],
+        lambda x: x.reshape(-1, 2).sum(axis=1),
+    ],
 )
 def test_halves_that_are_equal_for_even_extents_only_are_refused_for_odd_ones(function: Any):
     f = tj.jit(function)
@@ -711,7 +731,8 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_versions_that_left_the_dispatcher_come_back():
-    """The dispatcher holds 64 entries, the cache 128 versions: a call of one that only the cache has makes its entry anew."""
+    """The dispatcher holds 64 entries, the cache 128 versions: a call of one
+    that only the cache has makes its entry anew."""
 
     @tj.jit(dynamic_shapes=False)
     def f(x: Any) -> Any:
@@ -770,7 +791,7 @@ def test_many_values_of_a_static_argument_warn():
     assert "specialised on the value of argument 2" in f.explain()
 
 
-# -- write-back -------------------------------------------------------------------------------------------------------------------------
+# -- write-back --------------------------------------------------------------------------------------------------------
 def shift(x: Any) -> Any:
     x[1:] += x[:-1] * 2
     return x.sum()
@@ -862,7 +883,8 @@ def test_read_only_arguments_fail_before_anything_runs():
         with pytest.raises(WriteError) as error:
             f(x, y)
         assert error.value.message == (
-            "the function changes argument 2 of f in place, but that array is read-only; pass a copy (x.copy()), or have the function work "
+            "the function changes argument 2 of f in place, but that array is read-only; pass a copy (x.copy()), or "
+            "have the function work "
             "on a copy and return it"
         )
         assert isinstance(error.value, ValueError)
@@ -921,7 +943,8 @@ def test_overlap_in_part_is_refused_where_the_order_matters():
         with pytest.raises(WriteError) as error:
             f(x[:-1], x[1:])
         assert error.value.message == (
-            "argument 1 of both and argument 2 of both overlap in memory, and the function changes one before it is done with the other; "
+            "argument 1 of both and argument 2 of both overlap in memory, and the function changes one before it is "
+            "done with the other; "
             "pass a copy of one of them (x.copy())"
         )
         np.testing.assert_array_equal(x, np.arange(5.0))
@@ -973,7 +996,10 @@ def test_writeback_false_refuses():
     np.testing.assert_array_equal(f(np.zeros(2)), [1, 0])
     with pytest.raises(WriteError) as error:
         g(np.zeros(2))
-    assert error.value.message == "g changes its argument 1 in place, which writeback=False refuses; copy it first (x = x.copy())"
+    assert (
+        error.value.message
+        == "g changes its argument 1 in place, which writeback=False refuses; copy it first (x = x.copy())"
+    )
     assert "x[0] = 1" in str(error.value)
 
 
@@ -1008,7 +1034,11 @@ def test_errors_are_of_one_tree():
 def test_results_that_are_python_numbers_in_python_are_python_numbers(backend: str):
     @tj.jit(backend=backend)
     def step(x: Any, t: Any) -> Any:
-        return x * 0.5 + t, {"next": t + 1, "half": t / 2, "late": t > 3, "same": t, "float": float(x.sum())}, np.sum(x) * t
+        return (
+            x * 0.5 + t,
+            {"next": t + 1, "half": t / 2, "late": t > 3, "same": t, "float": float(x.sum())},
+            np.sum(x) * t,
+        )
 
     x, t = np.ones(3, np.float32), 0
     for k in range(6):  # the first call, compiled for its sizes; then the native entry

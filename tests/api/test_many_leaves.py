@@ -62,7 +62,11 @@ def test_many_leaves_mean_what_they_mean_in_numpy(name):
     for _ in range(2):
         mine, theirs = make(500), make(500)
         found, expected = f(mine), function(theirs)
-        for a, b in zip(found if isinstance(found, list) else [found], expected if isinstance(expected, list) else [expected], strict=True):
+        for a, b in zip(
+            found if isinstance(found, list) else [found],
+            expected if isinstance(expected, list) else [expected],
+            strict=True,
+        ):
             np.testing.assert_allclose(a, b)
         if name == "arrays changed in place":
             np.testing.assert_array_equal(mine, theirs)
@@ -87,7 +91,9 @@ def test_one_array_given_twice_among_many_that_are_changed():
 def test_too_many_are_refused_with_advice():
     f = tj.jit(lambda t: t[0])
     assert f(floats(MOST_LEAVES)) == 0.0
-    with pytest.raises(UserError, match=r"contain 100,000 arrays, numbers and other values, more than the 2,048 .*np.array\(x\)"):
+    with pytest.raises(
+        UserError, match=r"contain 100,000 arrays, numbers and other values, more than the 2,048 .*np.array\(x\)"
+    ):
         f(floats(100_000))
     with pytest.raises(UserError, match=r"returned 3,000 arrays and numbers, more than the 2,048 .*np.stack"):
         tj.jit(lambda x: [x + k for k in range(3000)])(np.ones(2))

@@ -1,4 +1,5 @@
-"""Python numbers carried by tj.lax loops and branches stay Python numbers until they meet an array, as in a plain loop."""
+"""Python numbers carried by tj.lax loops and branches stay Python numbers until they meet an array,
+as in a plain loop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +77,8 @@ def alike(got: Any, want: Any) -> None:
 def test_numbers_are_what_they_are_in_plain_loops(dtype: str, number: int):
     program = PROGRAMS[number]
     x = np.array([1, 2, 3], dtype)
-    if dtype[0] == "i" and number == 16:  # a number that is an integer in one branch is a float if it is one in the other
+    # a number that is an integer in one branch is a float if it is one in the other
+    if dtype[0] == "i" and number == 16:
         assert tj.jit(lambda x: program(tj.lax, x))(x).dtype == np.float64
         return
     if dtype[0] == "i" and number == 6:  # an array of integers would become one of floats on the way

@@ -1,4 +1,5 @@
-"""Loops over tj.range whose bodies keep things in Python: names, attributes, dicts, classes, caches. Python's answer, or a refusal."""
+"""Loops over tj.range whose bodies keep things in Python: names, attributes, dicts, classes, caches. Python's answer,
+or a refusal."""
 
 import functools
 import io
@@ -227,9 +228,10 @@ def other_variable_in_each_branch(x):
 
 CARRIED = [
     window_made_by_numpy, window_of_a_lax_loop, least_recently_used, text_stream, random_numbers, queue_of_numbers,
-    attribute_of_an_exception, one_branch, other_variable_in_each_branch, previous, previous_or_none, two_back, by_an_inner_loop,
-    class_that_counts, class_that_its_objects_count, memo_of_what_changes, default_that_changes, cached_function,
-    cached_function_of_limited_size, cached_property, new_attribute, name_without_value, name_among_locals,
+    attribute_of_an_exception, one_branch, other_variable_in_each_branch, previous, previous_or_none, two_back,
+    by_an_inner_loop, class_that_counts, class_that_its_objects_count, memo_of_what_changes, default_that_changes,
+    cached_function, cached_function_of_limited_size, cached_property, new_attribute, name_without_value,
+    name_among_locals,
 ]  # fmt: skip
 
 
@@ -307,10 +309,14 @@ def test_what_no_iteration_finds_of_the_one_before_may_be_kept_anywhere(function
 
 
 STATEMENTS = """
-a = i; b = a; a, b = b, i; t = x[i]; x[i] += t; x[i] += a; x[i] += x[a]; y[i] = x[b]; d['k'] = x[i]; d['k'] = i; x[i] += d.get('k', 0)
-d.setdefault('m', x[0] + 1); x[i] += d['m']; x[i] += d.setdefault('m', x[0] + 1); y[i] += d.setdefault('w', w.sum()); o.z = x[i]
-x[i] += getattr(o, 'z', 1); o.n += 1; y[i] += o.n; K.n += 1; y[i] += K.n; x[i] += total(1); y[i] += weight(2); bump(); y[i] += count()
-for j in tj.range(2): a = i; for j in tj.range(2): d['q'] = j + x[i]; y[i] += d['q']; s = [x[i], i]; y[i] += s[0] * s[1]; x[i] *= 0.5
+a = i; b = a; a, b = b, i; t = x[i]; x[i] += t; x[i] += a; x[i] += x[a]; y[i] = x[b]; d['k'] = x[i]
+d['k'] = i; x[i] += d.get('k', 0)
+d.setdefault('m', x[0] + 1); x[i] += d['m']; x[i] += d.setdefault('m', x[0] + 1); y[i] += d.setdefault('w', w.sum())
+o.z = x[i]
+x[i] += getattr(o, 'z', 1); o.n += 1; y[i] += o.n; K.n += 1; y[i] += K.n; x[i] += total(1)
+y[i] += weight(2); bump(); y[i] += count()
+for j in tj.range(2): a = i; for j in tj.range(2): d['q'] = j + x[i]; y[i] += d['q']; s = [x[i], i]
+y[i] += s[0] * s[1]; x[i] *= 0.5
 for j in tj.range(i): y[i] += x[j]; memo[0] = w.sum() + 1; y[i] += memo[0]; l.append(i); y[i] += len(l); x[i] += b
 o.s = w * 2; y[i] += o.s[0]
 """  # a statement with a loop in it takes the next one into its body half of the time
@@ -353,7 +359,11 @@ def program(seed: int) -> str:
         nested = lines and lines[-1].strip().startswith("for ") and lines[-1].rstrip().endswith(":")
         if statement.startswith("for ") and not nested and rng.random() < 0.5:
             head, _, inner = statement.partition(": ")
-            lines += [f"        {head}:", f"            {inner}", f"            {rng.choice([s for s in statements if s[:4] != 'for '])}"]
+            lines += [
+                f"        {head}:",
+                f"            {inner}",
+                f"            {rng.choice([s for s in statements if s[:4] != 'for '])}",
+            ]
         else:
             lines.append(f"        {statement}")
     return HEAD + "\n".join(lines) + "\n    return x, y\n"
@@ -377,7 +387,8 @@ def test_random_bodies(part: int):
                 break
             try:
                 got = jitted(mine, w)
-            except (TracejitError, NameError, AttributeError):  # the latter where the body of an inner loop comes before what binds a name
+            # the latter where the body of an inner loop comes before what binds a name
+            except (TracejitError, NameError, AttributeError):
                 break
             answered += 1
             for g, v in zip(got, want, strict=True):

@@ -1,4 +1,5 @@
-"""Shapes are Python integers to a function, whatever it does with them: keys, text, types, what it stores; at the first size and later."""
+"""Shapes are Python integers to a function, whatever it does with them: keys, text, types, what it stores;
+at the first size and later."""
 
 from __future__ import annotations
 
@@ -26,14 +27,17 @@ class Held:
 
 
 FORMS: list[Callable[[Any], Any]] = [
-    lambda x: x * TABLE.get(x.shape, -1), lambda x: x * (1 if x.shape in {(2,), (3,)} else 0), lambda x: x * BY_SIZE.get(x.shape[0], -1),
-    lambda x: x * {((2,), "f"): 3.0}.get((x.shape, x.dtype.kind), 1.0), lambda x: x * (hash(x.shape) == hash((3,))),
-    lambda x: x * (10 if isinstance(x.shape[0], int) else -1), lambda x: x * (10 if isinstance(x.size, (int, float)) else -1),
-    lambda x: x * (10 if type(x.size) is int else -1), lambda x: x * all(isinstance(s, int) for s in x.shape),
+    lambda x: x * TABLE.get(x.shape, -1), lambda x: x * (1 if x.shape in {(2,), (3,)} else 0),
+    lambda x: x * BY_SIZE.get(x.shape[0], -1), lambda x: x * {((2,), "f"): 3.0}.get((x.shape, x.dtype.kind), 1.0),
+    lambda x: x * (hash(x.shape) == hash((3,))), lambda x: x * (10 if isinstance(x.shape[0], int) else -1),
+    lambda x: x * (10 if isinstance(x.size, (int, float)) else -1), lambda x: x * (10 if type(x.size) is int else -1),
+    lambda x: x * all(isinstance(s, int) for s in x.shape),
     lambda x: x * (isinstance(x.shape[0] + 1, int) + isinstance(x.nbytes, int)), lambda x: type(x.size).__name__,
-    lambda x: str(x.shape), lambda x: "%s" % (x.shape,), lambda x: f"{x.shape}", lambda x: f"{x.size:>5}", lambda x: repr(x.size),  # noqa: UP031
-    lambda x: "{} {:03d}".format(x.shape, x.size), lambda x: "x".join(map(str, x.shape)), lambda x: str(Held(x.shape[0])),  # noqa: UP032
-    lambda x: x * x.size.bit_length(), lambda x: {str(x.size): x}, lambda x: x * len({x.size, 3}), lambda x: x * sum(map(int, str(x.size))),
+    lambda x: str(x.shape), lambda x: "%s" % (x.shape,), lambda x: f"{x.shape}", lambda x: f"{x.size:>5}",  # noqa: UP031
+    lambda x: repr(x.size), lambda x: "{} {:03d}".format(x.shape, x.size),  # noqa: UP032
+    lambda x: "x".join(map(str, x.shape)), lambda x: str(Held(x.shape[0])),
+    lambda x: x * x.size.bit_length(), lambda x: {str(x.size): x}, lambda x: x * len({x.size, 3}),
+    lambda x: x * sum(map(int, str(x.size))),
 ]  # fmt: skip
 
 
@@ -103,8 +107,9 @@ def test_json_is_right_at_every_size():
 
 
 WANT_NUMBERS = [
-    "a * np.fft.fftfreq(n + 1)[:n]", "np.diff(a, n // 3)", "a + sum(itertools.islice(itertools.count(), n))", "a * math.ldexp(1.0, n % 5)",
-    "a * float(fractions.Fraction(1, n + 1))", "a + len(json.dumps([n]))", "a + struct.unpack('i', struct.pack('i', n))[0]",
+    "a * np.fft.fftfreq(n + 1)[:n]", "np.diff(a, n // 3)", "a + sum(itertools.islice(itertools.count(), n))",
+    "a * math.ldexp(1.0, n % 5)", "a * float(fractions.Fraction(1, n + 1))", "a + len(json.dumps([n]))",
+    "a + struct.unpack('i', struct.pack('i', n))[0]",
 ]  # fmt: skip
 
 
@@ -154,7 +159,8 @@ def kind_of(n: Any) -> str:
 
 @pytest.mark.parametrize(
     "form",
-    ["n.__class__ is int", "sum(d for d in a.shape if d.__class__ is int)", "{int: 'i'}.get(n.__class__, '?')", "n.__class__.__name__",
+    ["n.__class__ is int", "sum(d for d in a.shape if d.__class__ is int)", "{int: 'i'}.get(n.__class__, '?')",
+    "n.__class__.__name__",
      "kind_of(n)", "a.size.__class__(3.5) + a.sum()"],
 )  # fmt: skip
 def test_the_class_of_an_extent_is_that_of_an_integer(form: str):

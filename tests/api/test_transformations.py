@@ -1,4 +1,5 @@
-"""vmap, jvp, vjp, grad, linearize and Jacobians: random programs against finite differences and loops, nested; and their edges."""
+"""vmap, jvp, vjp, grad, linearize and Jacobians: random programs against finite differences and loops, nested;
+and their edges."""
 
 from collections import namedtuple
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import tracejit as tj
 from tracejit.support.errors import TracejitError, UnsupportedError, UserError
 
-# -- random programs ------------------------------------------------------------------------------------------------------------------
+# -- random programs ---------------------------------------------------------------------------------------------------
 UNARY: dict[str, Callable[[Any], Any]] = {
     "sin": np.sin,
     "tanh": np.tanh,
@@ -25,7 +26,10 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "power": lambda x: (np.abs(x) + 0.5) ** 1.5,
     "reciprocal": lambda x: 1.0 / (2.0 + np.cos(x)),
     "center": lambda x: x - np.mean(x, axis=-1, keepdims=True),
-    "softmax": lambda x: np.exp(x - x.max(axis=-1, keepdims=True)) / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True),
+    "softmax": lambda x: (
+        np.exp(x - x.max(axis=-1, keepdims=True))
+        / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)
+    ),
     "cumsum": lambda x: np.cumsum(x, axis=0),
     "reverse": lambda x: x[::-1],
     "shift": lambda x: np.concatenate([x[1:], x[:1]]),
@@ -84,7 +88,8 @@ class RandomProgram:
 
 PLACES = st.integers(0, 20)
 STEPS = st.one_of(
-    st.tuples(st.sampled_from(sorted(UNARY)), st.tuples(PLACES)), st.tuples(st.sampled_from(sorted(BINARY)), st.tuples(PLACES, PLACES))
+    st.tuples(st.sampled_from(sorted(UNARY)), st.tuples(PLACES)),
+    st.tuples(st.sampled_from(sorted(BINARY)), st.tuples(PLACES, PLACES)),
 )
 PROGRAMS = st.lists(STEPS, min_size=1, max_size=7).map(lambda steps: RandomProgram(tuple(steps)))
 SHAPES = st.sampled_from([(3,), (5,), (2, 3), (3, 2), (4, 4)])
@@ -102,7 +107,9 @@ def difference(f: Callable[..., Any], x: Any, t: Any, h: float = 1e-6) -> Any:
 
 
 def check(got: Any, want: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * max(1.0, float(np.max(np.abs(want), initial=0.0))))
+    np.testing.assert_allclose(
+        got, want, rtol=tolerance, atol=tolerance * max(1.0, float(np.max(np.abs(want), initial=0.0)))
+    )
 
 
 @settings(max_examples=60)
@@ -161,7 +168,9 @@ def test_vmap_and_grad_commute(program: RandomProgram, shape: tuple[int, ...], s
 
 @settings(max_examples=12)
 @given(PROGRAMS, st.sampled_from([(3,), (2, 2)]), SEEDS)
-def test_hessians_are_symmetric_and_agree_with_finite_differences(program: RandomProgram, shape: tuple[int, ...], seed: int):
+def test_hessians_are_symmetric_and_agree_with_finite_differences(
+    program: RandomProgram, shape: tuple[int, ...], seed: int
+):
     x, t = point(shape, seed), point(shape, seed + 1)
     hessian = tj.hessian(program)(x)
     n = x.size
@@ -184,7 +193,7 @@ def test_jacobians_by_both_modes_agree(program: RandomProgram, shape: tuple[int,
     check(tj.jit(tj.jacrev(program.array))(x), forward, 1e-11)
 
 
-# -- nesting ----------------------------------------------------------------------------------------------------------------------------
+# -- nesting -----------------------------------------------------------------------------------------------------------
 def test_derivatives_of_two_levels_do_not_mix():
     assert tj.grad(lambda x: x * tj.grad(lambda y: x + y)(1.0))(1.0) == 1.0
     assert tj.grad(lambda x: x * tj.grad(lambda y: x * y * y)(3.0))(2.0) == 24.0
@@ -228,7 +237,14 @@ def test_a_jitted_function_serves_calls_and_transformations_alike():
 def test_transformations_of_jitted_functions_are_compiled():
     f = tj.jit(lambda x: np.sum(np.exp(x) * x))
     x = np.array([0.1, 0.2])
-    for transformed in (tj.grad(f), tj.value_and_grad(f), tj.vmap(tj.vmap(f)), tj.hessian(f), tj.jacrev(tj.grad(f)), tj.grad(tj.vmap(f))):
+    for transformed in (
+        tj.grad(f),
+        tj.value_and_grad(f),
+        tj.vmap(tj.vmap(f)),
+        tj.hessian(f),
+        tj.jacrev(tj.grad(f)),
+        tj.grad(tj.vmap(f)),
+    ):
         assert type(transformed) is type(f)
     slope = tj.grad(f)
     np.testing.assert_allclose(slope(x), np.exp(x) * (1 + x), rtol=1e-14)
@@ -242,8 +258,8 @@ def test_tj_arrays_give_tj_arrays():
     f = lambda x: np.sum(np.sin(x) * x)  # noqa: E731
     ones = np.ones(3)
     results = [
-        tj.grad(f)(x), tj.vmap(np.sin)(x), tj.jacrev(np.sin)(x), tj.jacfwd(np.sin)(x), tj.hessian(f)(x), tj.vjp(np.sin, x)[1](ones)[0],
-        *tj.jvp(np.sin, (x,), (ones,)), tj.linearize(np.sin, x)[1](ones),
+        tj.grad(f)(x), tj.vmap(np.sin)(x), tj.jacrev(np.sin)(x), tj.jacfwd(np.sin)(x), tj.hessian(f)(x),
+        tj.vjp(np.sin, x)[1](ones)[0], *tj.jvp(np.sin, (x,), (ones,)), tj.linearize(np.sin, x)[1](ones),
         tj.grad(lambda a, b: np.sum(a * b))(ones, x), *tj.value_and_grad(f)(x),
     ]  # fmt: skip
     assert {type(r) for r in results} == {tj.Array}
@@ -316,7 +332,7 @@ def test_captured_values_are_not_confused_when_memory_is_reused():
     check(np.sum(second(x) * t), difference(lambda y: np.sum(tj.grad(f)(y) ** 2), x, t), 1e-5)
 
 
-# -- special points ---------------------------------------------------------------------------------------------------------------------
+# -- special points ----------------------------------------------------------------------------------------------------
 def test_powers_at_zero():
     x = np.array([0.0, 0.0, 2.0])
     y = np.array([0.0, 2.0, 0.0])
@@ -356,7 +372,8 @@ def test_saturated_functions_keep_their_small_derivatives():
     np.testing.assert_allclose(tj.grad(np.arcsin)(x), 1 / np.sqrt((1 - x) * (1 + x)), rtol=1e-14)
 
 
-# -- Python in the function ---------------------------------------------------------------------------------------------------------------
+# -- Python in the function
+# ---------------------------------------------------------------------------------------------------------------
 def test_branches_on_values_are_taken_where_values_are_known():
     def f(x: Any) -> Any:
         total = 0.0
@@ -376,7 +393,8 @@ def test_a_number_made_of_a_differentiated_value_is_refused():
     with pytest.raises(TypeError, match="would drop its derivative"):
         tj.grad(lambda x: x * x.__float__())(2.0)
     assert tj.grad(lambda x: x * np.floor(x).__float__())(2.5) == 2.0
-    assert tj.grad(lambda x: x * float(x))(2.0) == 4.0  # what stands for float() in a traced function keeps the derivative
+    # what stands for float() in a traced function keeps the derivative
+    assert tj.grad(lambda x: x * float(x))(2.0) == 4.0
 
 
 def test_arrays_made_inside_are_filled_in_place():
@@ -406,7 +424,8 @@ def test_rank_0_results_are_values_not_cells():
 
 
 def test_python_numbers_stay_python_numbers_in_operators():
-    """As in NumPy: what Python makes of Python numbers gives way to an array's dtype, what NumPy's functions make of them does not."""
+    """As in NumPy: what Python makes of Python numbers gives way to an array's dtype,
+    what NumPy's functions make of them does not."""
     x = np.ones(3, np.float32)
 
     def step(x: Any, rate: Any, n: Any) -> Any:
@@ -434,7 +453,8 @@ def test_changing_an_argument_is_refused_by_name(name: str):
     with pytest.raises(TypeError) as error:
         getattr(tj, name)(changes)(x)
     assert str(error.value).splitlines()[0] == (
-        f"{name}: argument 1 is changed in place, which has no meaning under {name}; copy it first (x = x.copy()) and return the new value"
+        f"{name}: argument 1 is changed in place, which has no meaning under {name}; copy it first (x = x.copy()) and "
+        "return the new value"
     )
     assert "x[0] = 1.0" in str(error.value)
     np.testing.assert_array_equal(x, 1.0)
@@ -459,12 +479,18 @@ def test_a_copy_may_be_changed():
     np.testing.assert_array_equal(tj.grad(f)(np.array([1.0, 2.0])), [24.0, 6.0])
 
 
-# -- arguments and results ----------------------------------------------------------------------------------------------------------------
+# -- arguments and results
+# ----------------------------------------------------------------------------------------------------------------
 Pair = namedtuple("Pair", "left right")
 
 
 def test_pytrees_in_and_out():
-    params = {"w": np.array([1.0, 2.0]), "b": (3.0, [np.float32(2.0)]), "p": Pair(np.ones(2, np.float32), 1.0), "none": None}
+    params = {
+        "w": np.array([1.0, 2.0]),
+        "b": (3.0, [np.float32(2.0)]),
+        "p": Pair(np.ones(2, np.float32), 1.0),
+        "none": None,
+    }
 
     def f(p: Any) -> Any:
         return np.sum(p["w"]) * p["b"][0] + p["b"][1][0] ** 2 * p["p"].right + np.sum(p["p"].left)
@@ -475,7 +501,11 @@ def test_pytrees_in_and_out():
     np.testing.assert_array_equal(slope["w"], [3.0, 3.0])
     assert (slope["b"][0], slope["b"][1][0], slope["p"].right) == (3.0, 4.0, 4.0)
     np.testing.assert_array_equal(slope["p"].left, np.ones(2, np.float32))
-    assert [np.asarray(v).dtype for v in (slope["w"], slope["b"][1][0], slope["p"].left)] == [np.float64, np.float32, np.float32]
+    assert [np.asarray(v).dtype for v in (slope["w"], slope["b"][1][0], slope["p"].left)] == [
+        np.float64,
+        np.float32,
+        np.float32,
+    ]
 
 
 def test_argnums_choose_arguments():
@@ -585,16 +615,20 @@ def test_jacobians_of_pytrees():
     np.testing.assert_array_equal(blocks["b"]["a"], 2 * p["a"])
 
 
-# -- vmap's axes ---------------------------------------------------------------------------------------------------------------------------
+# -- vmap's axes -------------------------------------------------------------------------------------------------------
 def test_in_axes_are_prefixes_of_the_arguments():
     w, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
     f = lambda p, scale: p["w"] * scale + p["b"]  # noqa: E731
     want = np.stack([w[:, k] * 2.0 + b[k] for k in range(3)])
     np.testing.assert_array_equal(tj.vmap(f, in_axes=({"w": 1, "b": 0}, None))({"w": w, "b": b}, 2.0), want)
-    np.testing.assert_array_equal(tj.vmap(f, in_axes=({"w": -1, "b": 0}, None), out_axes=1)({"w": w, "b": b}, 2.0), want.T)
+    np.testing.assert_array_equal(
+        tj.vmap(f, in_axes=({"w": -1, "b": 0}, None), out_axes=1)({"w": w, "b": b}, 2.0), want.T
+    )
     np.testing.assert_array_equal(tj.vmap(lambda xs: xs[0] - xs[1], in_axes=([0, None],))([b, 1.0]), b - 1)
     np.testing.assert_array_equal(tj.vmap(lambda x, *, y: x + y)(b, y=b), 2 * b)
-    np.testing.assert_array_equal(tj.vmap(lambda x, how: x * (2 if how == "twice" else 1), in_axes=(0, None))(b, "twice"), 2 * b)
+    np.testing.assert_array_equal(
+        tj.vmap(lambda x, how: x * (2 if how == "twice" else 1), in_axes=(0, None))(b, "twice"), 2 * b
+    )
 
 
 def test_out_axes_place_the_mapped_axis():
@@ -607,7 +641,7 @@ def test_out_axes_place_the_mapped_axis():
     np.testing.assert_array_equal(tj.vmap(lambda r: r, out_axes=-1)(x), x.T)
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 X = np.array([1.0, 2.0, 3.0])
 ERRORS = [
     ("integer", lambda: tj.grad(np.sum)(np.arange(3)), TypeError,
@@ -616,15 +650,19 @@ ERRORS = [
     ("Python integer", lambda: tj.grad(lambda x: x * x)(3), TypeError,
      "grad: argument 1 is the number 3, and derivatives are taken with respect to floating-point "
      "numbers; pass 3.0, or choose other arguments with argnums="),
-    ("complex", lambda: tj.grad(lambda x: x)(1j), TypeError, "grad: argument 1 is complex; complex numbers are not supported yet"),
-    ("complex array", lambda: tj.grad(np.sum)(np.ones(2, complex)), TypeError,
-     "grad: argument 1: dtype complex128 is not supported; supported are bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64"),
-    ("array result", lambda: tj.grad(square)(X), ValueError,
-     "grad wants a function whose result is one real number; square returned f64[3]; reduce it (result.sum()), or use tj.jacrev or tj.vjp"),
+    ("complex", lambda: tj.grad(lambda x: x)(1j), TypeError,
+    "grad: argument 1 is complex; complex numbers are not supported yet"),
+     ("complex array", lambda: tj.grad(np.sum)(np.ones(2, complex)), TypeError,
+    "grad: argument 1: dtype complex128 is not supported; supported are bool, i8, i16, i32, i64, u8, u16, u32, u64, "
+    "f16, f32, f64"), ("array result", lambda: tj.grad(square)(X), ValueError,
+     "grad wants a function whose result is one real number; square returned f64[3]; reduce it (result.sum()), or use "
+     "tj.jacrev or tj.vjp"),
     ("integer result", lambda: tj.grad(count)(X), TypeError,
-     "grad wants a function whose result is one real number; count returned i64[], which has no derivative; compute in floating point"),
+     "grad wants a function whose result is one real number; count returned i64[], which has no derivative; compute "
+     "in floating point"),
     ("two results", lambda: tj.grad(both)(X), TypeError,
-     "grad wants a function whose result is one real number; both returned a tuple; pass has_aux=True if the second is extra output"),
+     "grad wants a function whose result is one real number; both returned a tuple; pass has_aux=True if the second "
+     "is extra output"),
     ("no array", lambda: tj.grad(word)(X), TypeError,
      "grad: word returned str; results are arrays, numbers, or containers of them (return other "
      "things with has_aux=True where the transformation takes it)"),
@@ -632,33 +670,40 @@ ERRORS = [
      "grad: with has_aux=True square returns a pair (result, aux), not Tracer"),
     ("string argument", lambda: tj.grad(square)("x"), TypeError, "grad: argument 1 is a str, not an array or a number"),
     ("argnums", lambda: tj.grad(square, argnums=1)(X), UserError, "grad: argnums 1 with 1 positional arguments"),
-    ("argnums twice", lambda: tj.grad(square, argnums=(0, 0))(X), UserError, "grad: argnums (0, 0) names an argument twice"),
+    ("argnums twice", lambda: tj.grad(square, argnums=(0, 0))(X), UserError,
+    "grad: argnums (0, 0) names an argument twice"),
     ("no function", lambda: tj.grad(3), UserError, "tj.grad wants a function, not int"),
     ("tangent shape", lambda: tj.jvp(square, (X,), (X[:2],)), ValueError,
      "jvp: the tangent of argument 1 has shape (2,); the value has (3,)"),
     ("tangent dtype", lambda: tj.jvp(square, (X,), (X.astype("f4"),)), TypeError,
      "jvp: the tangent of argument 1 is f32; the value is f64"),
     ("tangent tree", lambda: tj.jvp(square, (X,), ((X,),)), TypeError, "jvp: primals and tangents differ in structure"),
-    ("primals", lambda: tj.jvp(square, X, X), TypeError, "jvp: primals is a ndarray; it is a tuple with one entry for each argument"),
-    ("cotangent shape", lambda: tj.vjp(square, X)[1](1.0), ValueError, "vjp: the cotangent of the result has shape (); the value has (3,)"),
-    ("cotangent tree", lambda: tj.vjp(square, X)[1]((X,)), TypeError, "vjp: the cotangent differs in structure from the result"),
+    ("primals", lambda: tj.jvp(square, X, X), TypeError,
+    "jvp: primals is a ndarray; it is a tuple with one entry for each argument"),
+    ("cotangent shape", lambda: tj.vjp(square, X)[1](1.0), ValueError,
+    "vjp: the cotangent of the result has shape (); the value has (3,)"),
+    ("cotangent tree", lambda: tj.vjp(square, X)[1]((X,)), TypeError,
+    "vjp: the cotangent differs in structure from the result"),
     ("jacobian", lambda: tj.jacfwd(count)(X), TypeError, "jacfwd: count returned i64[], which has no derivative"),
     ("no axis", lambda: tj.vmap(square)(1.0), ValueError,
      "vmap: argument 1 is a number, which has no axis to map over; use None in in_axes for it"),
-    ("axis", lambda: tj.vmap(square, in_axes=2)(X), ValueError, "vmap: argument 1 has shape (3,) and no axis 2 to map over"),
-    ("extents", lambda: tj.vmap(lambda a, b: a)(X, {"b": X[:2]}), ValueError,
-     "vmap: mapped axes differ in extent: axis 0 of argument 1 has 3, axis 0 of argument 2['b'] has 2"),
-    ("nothing mapped", lambda: tj.vmap(square, in_axes=None)(X), ValueError,
-     "vmap needs at least one argument with a mapped axis, or axis_size="),
-    ("in_axes", lambda: tj.vmap(square, in_axes="a"), UserError,
-     "vmap: in_axes is 'a'; it is an integer, None, or a tuple with an entry for each argument"),
-    ("in_axes count", lambda: tj.vmap(square, in_axes=(0, 1))(X), UserError, "vmap: in_axes has 2 entries for 1 positional arguments"),
-    ("in_axes tree", lambda: tj.vmap(square, in_axes=((0, 0),))(X), UserError,
-     "vmap: in_axes (0, 0) does not fit the structure of the arguments"),
-    ("out_axes", lambda: tj.vmap(square, out_axes=1)(X), ValueError, "vmap: out_axes 1 is not an axis of a result of rank 1"),
-    ("out_axes None", lambda: tj.vmap(square, out_axes=None)(X), ValueError,
-     "vmap: out_axes is None for a result that varies over the mapped axis; give the axis it goes to"),
-    ("vmap result", lambda: tj.vmap(word)(X), TypeError,
+    ("axis", lambda: tj.vmap(square, in_axes=2)(X), ValueError,
+    "vmap: argument 1 has shape (3,) and no axis 2 to map over"),
+     ("extents", lambda: tj.vmap(lambda a, b: a)(X, {"b": X[:2]}), ValueError,
+    "vmap: mapped axes differ in extent: axis 0 of argument 1 has 3, axis 0 of argument 2['b'] has 2"),
+     ("nothing mapped", lambda: tj.vmap(square, in_axes=None)(X), ValueError,
+    "vmap needs at least one argument with a mapped axis, or axis_size="),
+     ("in_axes", lambda: tj.vmap(square, in_axes="a"), UserError,
+    "vmap: in_axes is 'a'; it is an integer, None, or a tuple with an entry for each argument"),
+    ("in_axes count", lambda: tj.vmap(square, in_axes=(0, 1))(X), UserError,
+    "vmap: in_axes has 2 entries for 1 positional arguments"),
+     ("in_axes tree", lambda: tj.vmap(square, in_axes=((0, 0),))(X), UserError,
+    "vmap: in_axes (0, 0) does not fit the structure of the arguments"),
+    ("out_axes", lambda: tj.vmap(square, out_axes=1)(X), ValueError,
+    "vmap: out_axes 1 is not an axis of a result of rank 1"),
+     ("out_axes None", lambda: tj.vmap(square, out_axes=None)(X), ValueError,
+    "vmap: out_axes is None for a result that varies over the mapped axis; give the axis it goes to"),
+     ("vmap result", lambda: tj.vmap(word)(X), TypeError,
      "vmap: word returned str; results are arrays, numbers, or containers of them (return other "
      "things with has_aux=True where the transformation takes it)"),
 ]  # fmt: skip
@@ -696,7 +741,9 @@ def test_values_that_outlive_their_trace_are_refused():
         kept.append(x)
         return np.sum(x)
 
-    with pytest.raises(UnsupportedError, match="is stored outside of the traced function, in 'kept' of an enclosing function, a list"):
+    with pytest.raises(
+        UnsupportedError, match="is stored outside of the traced function, in 'kept' of an enclosing function, a list"
+    ):
         tj.grad(keep)(X)
     assert not kept
 
@@ -707,7 +754,11 @@ def test_values_that_outlive_their_trace_are_refused():
     keeper = keeping()
     next(keeper)
     tj.grad(lambda x: keeper.send(x) or np.sum(x))(X)
-    for use in (lambda: np.sin(kept[0]), lambda: tj.grad(lambda y: np.sum(y * kept[0]))(X), lambda: tj.jit(lambda y: y * kept[0])(X)):
+    for use in (
+        lambda: np.sin(kept[0]),
+        lambda: tj.grad(lambda y: np.sum(y * kept[0]))(X),
+        lambda: tj.jit(lambda y: y * kept[0])(X),
+    ):
         with pytest.raises(TypeError, match="trace"):
             use()
     with pytest.raises(TypeError, match="after the function that was traced had returned"):
@@ -715,7 +766,8 @@ def test_values_that_outlive_their_trace_are_refused():
 
 
 def test_what_vmap_does_not_map_can_still_be_looked_into():
-    """Without jit its elements are known: masks, functions that NumPy computes, lists; arrays of no numbers are the function's own."""
+    """Without jit its elements are known: masks, functions that NumPy computes, lists;
+    arrays of no numbers are the function's own."""
     x = np.arange(6.0).reshape(2, 3)
     mask, words = np.array([True, False, True]), np.array(["a", "b"])
     np.testing.assert_array_equal(tj.vmap(lambda row, m: row[m], in_axes=(0, None))(x, mask), x[:, mask])
@@ -732,12 +784,14 @@ def test_what_vmap_does_not_map_can_still_be_looked_into():
 
 TIES = {
     "logaddexp": (lambda x: np.logaddexp(x, -x), lambda x: np.tanh(x), lambda x: 1 / np.cosh(x) ** 2, (0.0, 0.5, -2.0)),
-    "logaddexp 0": (lambda x: np.logaddexp(0, x), lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (2 + 2 * np.cosh(x)), (0.0, 1.0, -1.0)),
-    "logaddexp2": (
-        lambda x: np.logaddexp2(x, 0), lambda x: 1 / (1 + 2.0**-x), lambda x: np.log(2) * 2.0**x / (1 + 2.0**x) ** 2, (0.0, 1.0, -1.0),
+    "logaddexp 0": (lambda x: np.logaddexp(0, x), lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (2 + 2 * np.cosh(x)),
+    (0.0, 1.0, -1.0)), "logaddexp2": (
+        lambda x: np.logaddexp2(x, 0), lambda x: 1 / (1 + 2.0**-x), lambda x: np.log(2) * 2.0**x / (1 + 2.0**x) ** 2,
+        (0.0, 1.0, -1.0),
     ),
-    "hypot 0": (lambda x: np.hypot(x, 1.0), lambda x: x / np.sqrt(1 + x * x), lambda x: (1 + x * x) ** -1.5, (0.0, 1.0, -1.0, 3.0)),
-    "sinc": (np.sinc, lambda x: -(np.pi**2) * x / 3, lambda x: -(np.pi**2) / 3, (0.0, 1e-9, -1e-7)),
+    "hypot 0": (lambda x: np.hypot(x, 1.0), lambda x: x / np.sqrt(1 + x * x), lambda x: (1 + x * x) ** -1.5,
+    (0.0, 1.0, -1.0, 3.0)), "sinc": (np.sinc, lambda x: -(np.pi**2) * x / 3, lambda x: -(np.pi**2) / 3, (0.0, 1e-9,
+    -1e-7)),
 }  # fmt: skip
 
 
@@ -771,7 +825,11 @@ def test_arguments_that_are_not_differentiated_are_arrays_like_others():
         return (c * b).sum()
 
     a, b = np.arange(1.0, 4.0), np.ones(3)
-    for grad in (tj.grad(f, argnums=1), tj.jit(tj.grad(f, argnums=1)), lambda a, b: tj.grad(f, argnums=(0, 1))(a, b)[1]):
+    for grad in (
+        tj.grad(f, argnums=1),
+        tj.jit(tj.grad(f, argnums=1)),
+        lambda a, b: tj.grad(f, argnums=(0, 1))(a, b)[1],
+    ):
         assert grad(a, b).tolist() == [8, 3, 1]
     assert a.tolist() == [1, 2, 3]
     assert tj.grad(lambda x, y: x.sum() if y[0] > 0 else (2 * x).sum())(b, a).tolist() == [1, 1, 1]
@@ -789,10 +847,11 @@ def test_arguments_that_are_not_differentiated_are_arrays_like_others():
 def test_gradients_at_the_smallest_extents(n: int):
     x = np.arange(1.0, n + 1) / 3
     forms: list[Callable[[Any], Any]] = [
-        np.prod, np.nanprod, np.sum, lambda x: np.maximum.accumulate(x).sum(), lambda x: np.diff(np.pad(x, 1)).prod(), lambda x: x @ x,
-        lambda x: np.prod(x.reshape(-1, 1), axis=0).sum(), lambda x: np.cumprod(x).sum(), lambda x: np.cumsum(x).prod(),
-        lambda x: np.max(x, initial=0.1), lambda x: (x[:, None] @ x[None]).sum(), lambda x: np.pad(x, 1).prod(), np.trapezoid,
-        lambda x: np.repeat(x, 2).prod(), lambda x: np.outer(x, x).sum(), lambda x: np.roll(x, 1).prod(),
+        np.prod, np.nanprod, np.sum, lambda x: np.maximum.accumulate(x).sum(), lambda x: np.diff(np.pad(x, 1)).prod(),
+        lambda x: x @ x, lambda x: np.prod(x.reshape(-1, 1), axis=0).sum(), lambda x: np.cumprod(x).sum(),
+        lambda x: np.cumsum(x).prod(), lambda x: np.max(x, initial=0.1), lambda x: (x[:, None] @ x[None]).sum(),
+        lambda x: np.pad(x, 1).prod(), np.trapezoid, lambda x: np.repeat(x, 2).prod(), lambda x: np.outer(x, x).sum(),
+        lambda x: np.roll(x, 1).prod(),
     ]  # fmt: skip
     for f in forms:
         numeric = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(n)]
@@ -803,10 +862,11 @@ def test_gradients_at_the_smallest_extents(n: int):
 
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "part": lambda x: x[1:4, :2], "reversed": lambda x: x[::-1, 1:][:3, :2], "more axes": lambda x: x[None, 1:4, :2][0],
-    "T": lambda x: x.T[:3, 1:3], "reshape": lambda x: x.reshape(6, 2)[2:5], "ravel": lambda x: x.ravel()[3:9].reshape(3, 2),
-    "swapped": lambda x: np.swapaxes(x, 0, 1)[:3, 1:3], "row": lambda x: x[2][:2], "element": lambda x: x[1, 1],
-    "of rank 0": lambda x: x[1, 1, ...], "broadcast": lambda x: np.broadcast_to(x[0, :2], (3, 2)),
-    "diagonal": lambda x: np.diagonal(x)[:2], "flip": lambda x: np.flip(x)[:3, :2], "split": lambda x: np.split(x, 2)[1][:1, :2],
+    "T": lambda x: x.T[:3, 1:3], "reshape": lambda x: x.reshape(6, 2)[2:5],
+    "ravel": lambda x: x.ravel()[3:9].reshape(3, 2), "swapped": lambda x: np.swapaxes(x, 0, 1)[:3, 1:3],
+    "row": lambda x: x[2][:2], "element": lambda x: x[1, 1], "of rank 0": lambda x: x[1, 1, ...],
+    "broadcast": lambda x: np.broadcast_to(x[0, :2], (3, 2)), "diagonal": lambda x: np.diagonal(x)[:2],
+    "flip": lambda x: np.flip(x)[:3, :2], "split": lambda x: np.split(x, 2)[1][:1, :2],
 }  # fmt: skip
 OF_VIEWS: dict[str, Callable[[Any, Any], Any]] = {
     "times": lambda q, v: (q * v).sum(), "by": lambda q, v: (v / (q * q + 2)).sum(),
@@ -849,17 +909,22 @@ def _of_a_part(g: Callable[[Any, Any], Any], view: Callable[[Any], Any], x: Any,
     return bigger
 
 
-@pytest.mark.parametrize("place", [_here, _closed_over_after_a_write, _in_a_loop, _of_an_outer_view_in_a_loop, _of_a_part])
+@pytest.mark.parametrize(
+    "place", [_here, _closed_over_after_a_write, _in_a_loop, _of_an_outer_view_in_a_loop, _of_a_part]
+)
 @pytest.mark.parametrize("name", OF_VIEWS)
 def test_derivatives_take_views_of_arrays_around(place: Any, name: str):
     f = OF_VIEWS[name]
     kinds: list[Callable[[Any, Any], Any]] = [
         lambda q, v: tj.grad(lambda q: f(q, v))(q), lambda q, v: tj.grad(f)(q, v),
-        lambda q, v: tj.linearize(lambda q: f(q, v), q)[1](q + 1) + 0 * q, lambda q, v: tj.jit(lambda q: tj.grad(lambda q: f(q, v))(q))(q),
+        lambda q, v: tj.linearize(lambda q: f(q, v), q)[1](q + 1) + 0 * q,
+        lambda q, v: tj.jit(lambda q: tj.grad(lambda q: f(q, v))(q))(q),
     ]  # fmt: skip
 
     def numeric(q: Any, v: Any) -> Any:
-        return np.array([[(f(q + 1e-6 * e, v) - f(q - 1e-6 * e, v)) / 2e-6 for e in row] for row in np.eye(6).reshape(3, 2, 3, 2)])
+        return np.array(
+            [[(f(q + 1e-6 * e, v) - f(q - 1e-6 * e, v)) / 2e-6 for e in row] for row in np.eye(6).reshape(3, 2, 3, 2)]
+        )
 
     def along(q: Any, v: Any) -> Any:
         return (numeric(q, v) * (q + 1)).sum() + 0 * q
@@ -894,7 +959,8 @@ def test_a_pullback_keeps_the_values_that_the_views_had():
     lambda h, x: tj.value_and_grad(lambda a: ((a**2).sum(), [h()]), has_aux=True)(x)[0][1][0],
     lambda h, x: tj.jvp(lambda a: h(), (x,), (x,))[0],
     lambda h, x: tj.linearize(lambda a: h(), x)[0], lambda h, x: tj.jacfwd(lambda a: (a * 2, h()), has_aux=True)(x)[1],
-    lambda h, x: tj.jacrev(lambda a: (a * 2, h()), has_aux=True)(x)[1], lambda h, x: tj.vmap(lambda a: (a, h()))(x)[1][0],
+    lambda h, x: tj.jacrev(lambda a: (a * 2, h()), has_aux=True)(x)[1],
+    lambda h, x: tj.vmap(lambda a: (a, h()))(x)[1][0],
 ])  # fmt: skip
 @pytest.mark.parametrize("how", [lambda y: y, lambda y: y.copy(), lambda y: y[:], lambda y: y.T])
 def test_results_of_transformations_share_no_memory_with_arrays_from_outside(how: Any, derive: Any, jitted: bool):

@@ -1,4 +1,5 @@
-"""Loops and branches under grad, vmap, jit and each other: against finite differences, loops over elements, and the eager run."""
+"""Loops and branches under grad, vmap, jit and each other: against finite differences, loops over elements,
+and the eager run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -176,7 +177,8 @@ def test_integer_carries_and_captured_values():
 
 
 def test_what_python_would_carry_from_one_iteration_to_the_next_is_refused():
-    """The body is traced once: numbers that count and names that change places would be those of the first iteration in all."""
+    """The body is traced once: numbers that count and names that change places would be those
+    of the first iteration in all."""
 
     def counter(x: Any) -> Any:
         k, total = 0, np.zeros(1)
@@ -263,7 +265,8 @@ def test_branches_change_arrays_in_different_orders():
         np.testing.assert_array_equal([x, y], [[1, 9], [2, 9]] if first else [[4, 7], [3, 9]])
 
 
-# -- arrays that several levels change and read -----------------------------------------------------------------------------------------
+# -- arrays that several levels change and read
+# -----------------------------------------------------------------------------------------
 def inner_loop(n: int) -> Any:
     k, total = np.zeros(1), np.zeros(1)
     for _ in tj.range(n):
@@ -363,7 +366,8 @@ def test_a_captured_array_that_shapes_a_body_under_a_transformation_is_watched()
         SIZES[:] = 0, 1
 
 
-# -- carries that no iteration changes ---------------------------------------------------------------------------------------------------
+# -- carries that no iteration changes
+# ---------------------------------------------------------------------------------------------------
 def test_a_carry_that_is_handed_on_is_no_carry():
     """Copying it in every iteration would cost as much as the array is large."""
 
@@ -404,7 +408,9 @@ def test_loops_that_hand_on_some_or_all_carries(jit: bool):
     np.testing.assert_array_equal(fixed, y)
     np.testing.assert_array_equal(rows, np.outer(x, y))
     grown, limit, step = run(
-        lambda x, y: tj.lax.while_loop(lambda c: c[0].sum() < c[1], lambda c: (c[0] + c[2], c[1], c[2]), (x, 20.0, np.ones(3)))
+        lambda x, y: tj.lax.while_loop(
+            lambda c: c[0].sum() < c[1], lambda c: (c[0] + c[2], c[1], c[2]), (x, 20.0, np.ones(3))
+        )
     )(x, y)
     np.testing.assert_array_equal(grown, x + 6)
     assert limit == 20.0

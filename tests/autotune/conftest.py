@@ -28,7 +28,9 @@ class Clock:
     def cost(self, schedule: Schedule) -> float:
         at_once = 1
         for d in schedule.directives:
-            at_once *= d.rows * d.columns if isinstance(d, Tile) else (d.width * d.factor if isinstance(d, Vector) else 1)
+            at_once *= (
+                d.rows * d.columns if isinstance(d, Tile) else (d.width * d.factor if isinstance(d, Vector) else 1)
+            )
         return 1e-3 / at_once
 
     def sample(self, contender: measure.Contender, repetitions: int) -> float:

@@ -8,7 +8,16 @@ import pytest
 from attrs import evolve
 
 from tracejit.autotune.choose import choose, default_schedule
-from tracejit.autotune.database import HEADER, Database, Entry, current_database, database_path, kernel_key, kernel_summary, parse_entry
+from tracejit.autotune.database import (
+    HEADER,
+    Database,
+    Entry,
+    current_database,
+    database_path,
+    kernel_key,
+    kernel_summary,
+    parse_entry,
+)
 from tracejit.backends.base import Target
 from tracejit.ir.schedule import parse_schedule
 from tracejit.ir.text import parse_kernel
@@ -40,7 +49,9 @@ def test_entries_are_lines_that_read_back():
 
 
 def test_the_key_follows_the_code_not_the_names():
-    renamed = parse_kernel(TEXT.replace("double", "other").replace("x:", "in3:").replace("load x", "load in3").replace("%a", "%value"))
+    renamed = parse_kernel(
+        TEXT.replace("double", "other").replace("x:", "in3:").replace("load x", "load in3").replace("%a", "%value")
+    )
     assert kernel_key(renamed, TARGET) == kernel_key(KERNEL, TARGET)
     assert kernel_summary(renamed) == "other: f64[1000], f64[1000]"
 
@@ -58,7 +69,9 @@ def test_the_key_depends_on_extents_dtypes_operations_and_layouts(other: str):
     assert kernel_key(parse_kernel(other), TARGET) != kernel_key(KERNEL, TARGET)
 
 
-@pytest.mark.parametrize("change", [{"device": "another"}, {"driver": "llvm 21"}, {"name": "opencl"}, {"vector_bits": 512}])
+@pytest.mark.parametrize(
+    "change", [{"device": "another"}, {"driver": "llvm 21"}, {"name": "opencl"}, {"vector_bits": 512}]
+)
 def test_the_key_depends_on_the_target(change: dict[str, object]):
     assert kernel_key(KERNEL, evolve(TARGET, **change)) != kernel_key(KERNEL, TARGET)
 
@@ -75,7 +88,11 @@ def test_updates_merge_replace_and_remove(tmp_path: Path):
     assert len(one) == 0
     one.update([entry("a"), entry("b")])
     two.update([entry("c"), entry("b", "vector L0 8 1")])
-    assert {e.key[0]: str(e.schedule) for e in one.entries()} == {"a": "vector L0 4 2", "b": "vector L0 8 1", "c": "vector L0 4 2"}
+    assert {e.key[0]: str(e.schedule) for e in one.entries()} == {
+        "a": "vector L0 4 2",
+        "b": "vector L0 8 1",
+        "c": "vector L0 4 2",
+    }
     one.update([], remove=["a" * 64])
     assert two.get("a" * 64) is None
     assert path.read_text().splitlines()[0] == HEADER

@@ -1,4 +1,5 @@
-"""Measuring and searching: planted bad defaults are beaten, noise is not believed, wrong or equal code does not count."""
+"""Measuring and searching: planted bad defaults are beaten, noise is not believed,
+wrong or equal code does not count."""
 
 import time
 from typing import Any
@@ -149,7 +150,9 @@ def test_a_default_that_nothing_beats_stays(cpu: Backend, monkeypatch: pytest.Mo
 
 
 def test_large_spaces_are_halved_and_the_fast_one_survives(cpu: Backend, monkeypatch: pytest.MonkeyPatch, clock: Any):
-    every = [Schedule((Vector("L0", w, f),)) for w in (2, 4, 16) for f in range(1, 7)] + [Schedule((Vector("L0", 8, 2),))]
+    every = [Schedule((Vector("L0", w, f),)) for w in (2, 4, 16) for f in range(1, 7)] + [
+        Schedule((Vector("L0", 8, 2),))
+    ]
     monkeypatch.setattr(search_module, "candidates", lambda *_: every)
     backend = Pretending({2: "slow", 4: "slow", 16: "slow"})
     outcome = search(workload(), backend, backend.target(), every[0], seconds=20)
@@ -191,7 +194,8 @@ def test_contenders_take_turns(cpu: Backend):
     contenders = [Contender(Schedule(), workload().kernel, None, lambda n=n: order.append(n)) for n in range(3)]
     assert interleave(contenders, 3, time.monotonic() + 10) == 3
     assert order == [0, 1, 2, 1, 2, 0, 2, 0, 1]
-    assert interleave(contenders, 5, time.monotonic() - 1) == 1  # past the deadline: one round, so that there are samples
+    # past the deadline: one round, so that there are samples
+    assert interleave(contenders, 5, time.monotonic() - 1) == 1
 
 
 def test_agreement_is_up_to_the_order_of_sums():

@@ -124,7 +124,12 @@ def test_a_default_without_threads_gets_candidates_with_them_and_natural_widths(
 
 
 def test_another_loop_may_become_the_vector_loop():
-    loops = {d.loop for s in candidates(ROWS, CPU, default_schedule(ROWS, CPU)) for d in s.directives if isinstance(d, Vector)}
+    loops = {
+        d.loop
+        for s in candidates(ROWS, CPU, default_schedule(ROWS, CPU))
+        for d in s.directives
+        if isinstance(d, Vector)
+    }
     assert loops >= {"L0", "L1"}
 
 
@@ -135,7 +140,9 @@ def test_while_loops_vary_in_how_often_the_mask_is_read():
 
 def test_a_recurrence_has_no_vectors():
     assert not any(
-        isinstance(d, (Vector, Parallel)) for s in candidates(RECURRENCE, CPU, default_schedule(RECURRENCE, CPU)) for d in s.directives
+        isinstance(d, (Vector, Parallel))
+        for s in candidates(RECURRENCE, CPU, default_schedule(RECURRENCE, CPU))
+        for d in s.directives
     )
 
 
@@ -158,7 +165,9 @@ def test_tiles_of_products_vary_in_registers_panels_tasks_and_packing():
 
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize(
-    "kernel", [PRODUCT, product(3, 500, 64), product(1, 4096, 4096), product("?", "?", "?"), product(64, 64, 50_000)], ids=str
+    "kernel",
+    [PRODUCT, product(3, 500, 64), product(1, 4096, 4096), product("?", "?", "?"), product(64, 64, 50_000)],
+    ids=str,
 )
 def test_register_tiles_fit_the_registers(kernel: Kernel, bits: int):
     target = Target("cpu", bits, 2)
@@ -180,11 +189,21 @@ def test_operands_that_are_read_across_stay_packed():
 
 def test_a_product_whose_default_is_plain_loops_is_tried_with_tiles_and_other_loops():
     found = candidates(PRODUCT, CPU, Schedule((Vector("L1", 8, 2),)))
-    assert {len({d for s in found for d in s.directives if isinstance(d, kind)}) > 2 for kind in (Tile, Vector)} == {True}
+    assert {len({d for s in found for d in s.directives if isinstance(d, kind)}) > 2 for kind in (Tile, Vector)} == {
+        True
+    }
 
 
 def test_grids_vary_in_the_size_of_groups():
     found = candidates(ROWS, GRID, Schedule())
     assert found[0] == Schedule()
-    assert {d.value for s in found for d in s.directives if isinstance(d, Grid) and d.option == "work_group"} >= {32, 64, 128, 256}
-    assert {d.value for s in found for d in s.directives if isinstance(d, Grid) and d.option == "rows"} == {"item", "group"}
+    assert {d.value for s in found for d in s.directives if isinstance(d, Grid) and d.option == "work_group"} >= {
+        32,
+        64,
+        128,
+        256,
+    }
+    assert {d.value for s in found for d in s.directives if isinstance(d, Grid) and d.option == "rows"} == {
+        "item",
+        "group",
+    }

@@ -47,7 +47,9 @@ def test_a_better_schedule_is_kept_and_used_by_later_compilations(database: Path
     assert (f.lower(X).text("asm") != code) == bool(kept)
 
 
-A, B = (np.random.default_rng(n).integers(-4, 5, shape).astype("f4") for n, shape in enumerate([(120, 150), (150, 200)]))
+A, B = (
+    np.random.default_rng(n).integers(-4, 5, shape).astype("f4") for n, shape in enumerate([(120, 150), (150, 200)])
+)
 
 
 def poor_tile(kernel: Kernel) -> Schedule:
@@ -98,7 +100,8 @@ def test_the_default_of_a_product_is_measured_as_the_tile_that_it_is(
     assert not outcome.rejected
     kernels = [kernel for schedule, kernel in measured if schedule == outcome.default]
     assert kernels
-    assert all(any(isinstance(s, For) and s.axis.kind == "unroll" for s in walk(k.body)) for k in kernels)  # rows in registers
+    # rows in registers
+    assert all(any(isinstance(s, For) and s.axis.kind == "unroll" for s in walk(k.body)) for k in kernels)
 
 
 def heuristic_text(x: np.ndarray) -> str:
@@ -121,7 +124,9 @@ def test_an_entry_changes_what_a_jitted_function_runs(database: Path):
     assert schedule_of(f, X[:100]) != "vector L0 2 3"  # other extents are another kernel
 
 
-def test_an_earlier_winner_that_no_longer_wins_is_forgotten(database: Path, monkeypatch: pytest.MonkeyPatch, clock: Any):
+def test_an_earlier_winner_that_no_longer_wins_is_forgotten(
+    database: Path, monkeypatch: pytest.MonkeyPatch, clock: Any
+):
     from tracejit.autotune import search as search_module
 
     f = tj.jit(work)

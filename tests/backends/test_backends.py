@@ -1,4 +1,5 @@
-"""One suite for every backend: what traced NumPy programs compute against NumPy itself, and that all of it ran in generated code.
+"""One suite for every backend: what traced NumPy programs compute against NumPy itself,
+and that all of it ran in generated code.
 
 A backend that cannot run here fails its tests with the reason; nothing is skipped.
 """
@@ -45,7 +46,8 @@ class Checker:
         return leaves(compiled(*args))
 
     def check(self, f: Callable[..., Any], *args: Any, ulp: float = 0, exact: Callable[..., Any] | None = None) -> None:
-        """Shapes and dtypes as NumPy's; values within `ulp` units in the last place of what NumPy computes in a wider type.
+        """Shapes and dtypes as NumPy's; values within `ulp` units in the last place
+        of what NumPy computes in a wider type.
 
         `ulp=0` asks for NumPy's own values, bit for bit but for the payloads of NaNs.
         """
@@ -72,7 +74,11 @@ def leaves(result: Any) -> list[np.ndarray]:
 
 def widened(x: Any) -> Any:
     """A floating array in more digits than it has (float64 in as many as NumPy has here)."""
-    return x.astype(np.longdouble if x.dtype == np.float64 else np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+    return (
+        x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        else x
+    )
 
 
 def assert_within(got: np.ndarray, exact: np.ndarray, ulp: float, what: str) -> None:
@@ -136,7 +142,9 @@ def test_black_scholes(on: Checker):
     rng = np.random.default_rng(0)
     price, strike, years = rng.uniform(5, 30, 1003), rng.uniform(1, 100, 1003), rng.uniform(0.25, 10, 1003)
     for got, want in zip(
-        on.run(black_scholes, price, strike, years, 0.02, 0.3), black_scholes(price, strike, years, 0.02, 0.3), strict=True
+        on.run(black_scholes, price, strike, years, 0.02, 0.3),
+        black_scholes(price, strike, years, 0.02, 0.3),
+        strict=True,
     ):
         # Differences of nearby terms: the error is one of the terms', not of the result.
         assert np.abs(got - want).max() < 16 * np.spacing(100.0)
@@ -176,7 +184,13 @@ def subsets(rank: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u2", "?"])
 def test_sums_over_every_subset_of_axes(on: Checker, dtype: str):
-    x = normal(5, 17, 33, dtype=dtype) if dtype[0] == "f" else normal(5, 17, 33) > 0 if dtype == "?" else integers(5, 17, 33, dtype=dtype)
+    x = (
+        normal(5, 17, 33, dtype=dtype)
+        if dtype[0] == "f"
+        else normal(5, 17, 33) > 0
+        if dtype == "?"
+        else integers(5, 17, 33, dtype=dtype)
+    )
 
     def sums(x: Any) -> Any:
         return [np.sum(x, axis=axes) for axes in subsets(3)]
@@ -226,7 +240,8 @@ def test_extrema_that_tie_and_those_that_are_the_least_or_greatest_values(on: Ch
         values = [-np.inf, -0.0, 0.0, 1.0, np.inf, np.nan]
     few = np.array(values, dtype)
     rows = [np.full(n, v, dtype) for v in few]  # all equal
-    for seed in range(24):  # one or two values at random places: of -0.0 and 0.0, of infinities and of NaNs the first wins
+    # one or two values at random places: of -0.0 and 0.0, of infinities and of NaNs the first wins
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         rows.append(rng.choice(rng.choice(few, 2), n))
         rows[-1][rng.integers(n, size=2)] = rng.choice(few, 2)
@@ -283,7 +298,13 @@ def test_concatenate_pad_and_roll(on: Checker):
 
     def shaped(x: Any, y: Any) -> Any:
         joined = p.concatenate([x, y, x], 0)
-        return joined, p.pad(x, 3.5, (2, 0), (1, 4)), roll(x, 2, 0), roll(joined, 3, 1) * 2, p.pad(joined, 0.0, (0, 1), (0, 0)) + 1
+        return (
+            joined,
+            p.pad(x, 3.5, (2, 0), (1, 4)),
+            roll(x, 2, 0),
+            roll(joined, 3, 1) * 2,
+            p.pad(joined, 0.0, (0, 1), (0, 0)) + 1,
+        )
 
     joined = np.concatenate([x, y, x])
     want = [
@@ -303,7 +324,12 @@ def test_transposes_reshapes_and_reversals(on: Checker, dtype: str):
 
     def shaped(x: Any) -> Any:
         turned = [p.transpose(x, perm) for perm in itertools.permutations(range(3))]
-        return [*turned, p.reshape(turned[3], (15, 8)), p.reverse(x, (0, 2)), p.slice_array(x, (1, 5, 0), (2, 2, 5), (2, -3, 1))]
+        return [
+            *turned,
+            p.reshape(turned[3], (15, 8)),
+            p.reverse(x, (0, 2)),
+            p.slice_array(x, (1, 5, 0), (2, 2, 5), (2, -3, 1)),
+        ]
 
     turned = [np.transpose(x, perm) for perm in itertools.permutations(range(3))]
     want = [*turned, turned[3].reshape(15, 8), x[::-1, :, ::-1], x[1::2, 5:1:-3]]
@@ -344,7 +370,18 @@ def test_scalars_and_rank_0(on: Checker):
 def test_empty_arrays(on: Checker, shape: tuple[int, ...]):
     x = np.empty(shape, "f4")
     last = x.ndim - 1
-    on.check(lambda x: (x + 1, np.sum(x), np.sum(x, axis=last), np.prod(x, axis=0), np.cumsum(x, axis=last), np.any(x > 0), np.ravel(x)), x)
+    on.check(
+        lambda x: (
+            x + 1,
+            np.sum(x),
+            np.sum(x, axis=last),
+            np.prod(x, axis=0),
+            np.cumsum(x, axis=last),
+            np.any(x > 0),
+            np.ravel(x),
+        ),
+        x,
+    )
 
 
 def test_one_program_serves_many_extents(on: Checker):
@@ -379,7 +416,9 @@ def test_bits_and_shifts_in_every_integer_dtype(on: Checker, dtype: str):
 
 def test_bools(on: Checker):
     a, b = normal(70) > 0, normal(70, seed=1) > 0
-    on.check(lambda a, b: (a & b, a | b, a ^ b, ~a, np.logical_and(a, b), a == b, a < b, np.sum(a), a * 2.5, a + 1), a, b)
+    on.check(
+        lambda a, b: (a & b, a | b, a ^ b, ~a, np.logical_and(a, b), a == b, a < b, np.sum(a), a * 2.5, a + 1), a, b
+    )
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "u8", "f2", "f4"])
@@ -418,7 +457,9 @@ def test_half_precision_rounds_every_operation(on: Checker):
 @pytest.mark.parametrize("dtype", INTS)
 def test_integer_division_by_zero_and_of_the_least(on: Checker, dtype: str):
     info = np.iinfo(dtype)
-    values = np.array([info.min, info.min + 1, 0, 1, 2, 7, info.max - 1, info.max] + ([-1, -2, -7] if info.min else []), dtype)
+    values = np.array(
+        [info.min, info.min + 1, 0, 1, 2, 7, info.max - 1, info.max] + ([-1, -2, -7] if info.min else []), dtype
+    )
     x, y = (a.ravel() for a in np.meshgrid(values, values))
     on.check(lambda x, y: (x // y, x % y), x, y)
 
@@ -427,12 +468,40 @@ def test_integer_division_by_zero_and_of_the_least(on: Checker, dtype: str):
 def test_floating_corners(on: Checker, dtype: str):
     info = np.finfo(dtype)
     values = np.array(
-        [0.0, -0.0, 1, -1, 0.5, -2.5, 1e-30, info.tiny, info.smallest_subnormal, info.max, -info.max, np.inf, -np.inf, np.nan], dtype
+        [
+            0.0,
+            -0.0,
+            1,
+            -1,
+            0.5,
+            -2.5,
+            1e-30,
+            info.tiny,
+            info.smallest_subnormal,
+            info.max,
+            -info.max,
+            np.inf,
+            -np.inf,
+            np.nan,
+        ],
+        dtype,
     )
     x, y = (a.ravel() for a in np.meshgrid(values, values))
 
     def corners(x: Any, y: Any) -> Any:
-        both = (x + y, x - y, x * y, x / y, np.maximum(x, y), np.minimum(x, y), np.fmax(x, y), np.copysign(x, y), x < y, x == y, x != y)
+        both = (
+            x + y,
+            x - y,
+            x * y,
+            x / y,
+            np.maximum(x, y),
+            np.minimum(x, y),
+            np.fmax(x, y),
+            np.copysign(x, y),
+            x < y,
+            x == y,
+            x != y,
+        )
         kinds = (np.isnan(x), np.isinf(x), np.isfinite(x))
         return *both, *kinds, np.floor(x), np.ceil(x), np.trunc(x), np.rint(x), np.sqrt(x), np.abs(x), np.sign(x)
 
@@ -452,7 +521,14 @@ def test_the_sign_of_zero_survives(on: Checker):
 def test_zeros_of_both_signs_stay_apart_in_one_kernel(on: Checker, dtype: str):
     def f(x: Any) -> Any:
         zero, minus = x.dtype.type(0.0), x.dtype.type(-0.0)
-        return np.where(x > 5, -0.0, x), np.where(x > 5, 0.0, x), np.copysign(x, -0.0), np.copysign(x, 0.0), np.copysign(x, minus), x + zero
+        return (
+            np.where(x > 5, -0.0, x),
+            np.where(x > 5, 0.0, x),
+            np.copysign(x, -0.0),
+            np.copysign(x, 0.0),
+            np.copysign(x, minus),
+            x + zero,
+        )
 
     x = np.array([-0.0, 0.0, 7.0, -3.0], dtype)
     for g, w in zip(on.run(f, x), f(x), strict=True):
@@ -495,7 +571,9 @@ def test_a_fori_loop_over_whole_arrays(on: Checker):
     x = np.linspace(0, 1, 600).reshape(20, 30)
 
     def steps(x: Any) -> Any:
-        return tj.lax.fori_loop(0, 7, lambda i, x: x / np.sum(x, axis=1, keepdims=True) + np.max(x, axis=0) * (i + 1), x)
+        return tj.lax.fori_loop(
+            0, 7, lambda i, x: x / np.sum(x, axis=1, keepdims=True) + np.max(x, axis=0) * (i + 1), x
+        )
 
     expected = x
     for i in range(7):
@@ -602,7 +680,9 @@ def test_arguments_changed_in_place_are_written_back(on: Checker):
 
 
 def test_loops_over_symbolic_extents(on: Checker):
-    f = tj.jit(lambda x: tj.lax.fori_loop(0, x.shape[0], lambda i, s: s + np.sum(x[i]) * (i + 1), 0.0), backend=on.backend)
+    f = tj.jit(
+        lambda x: tj.lax.fori_loop(0, x.shape[0], lambda i, s: s + np.sum(x[i]) * (i + 1), 0.0), backend=on.backend
+    )
     for rows in (3, 5, 9):
         x = integers(rows, 4, dtype="i2").astype("f8")
         assert float(f(x)) == float(np.sum(np.sum(x, axis=1) * (np.arange(rows) + 1)))
@@ -639,15 +719,21 @@ def test_a_backend_that_cannot_load_keeps_its_reason(monkeypatch: pytest.MonkeyP
     assert tries == [1]
 
 
-def test_a_device_without_doubles_refuses_them_with_a_hint(opencl_devices: list[Any], record_backend: Callable[[str], None]):
+def test_a_device_without_doubles_refuses_them_with_a_hint(
+    opencl_devices: list[Any], record_backend: Callable[[str], None]
+):
     record_backend("opencl")
     device = OpenCLDevice(opencl_devices[0].raw)
     device.capabilities = evolve(device.capabilities, fp64=False)
     lowered = tj.jit(lambda x: x * 2, backend="opencl").lower(np.ones(3))
-    with pytest.raises(UnsupportedError, match=r"has no f64 .cl_khr_fp64., which is needed by .*; use f32 arrays on this device"):
+    with pytest.raises(
+        UnsupportedError, match=r"has no f64 .cl_khr_fp64., which is needed by .*; use f32 arrays on this device"
+    ):
         OpenCLProgram(lowered.program, device)
     single = tj.jit(lambda x: x * 2, backend="opencl").lower(np.ones(3, "f4"))
-    np.testing.assert_array_equal(OpenCLProgram(single.program, device).run([np.ones(3, "f4")], {})[0], np.full(3, 2, "f4"))
+    np.testing.assert_array_equal(
+        OpenCLProgram(single.program, device).run([np.ones(3, "f4")], {})[0], np.full(3, 2, "f4")
+    )
 
 
 def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any], record_backend: Callable[[str], None]):
@@ -661,7 +747,9 @@ def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any], 
 def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any], record_backend: Callable[[str], None]):
     record_backend("opencl")
     default = opencl_devices[0].default_schedule
-    assert grid_schedule(parse_schedule("grid work_group 64; grid rows group"), default) == evolve(default, work_group=64, rows="group")
+    assert grid_schedule(parse_schedule("grid work_group 64; grid rows group"), default) == evolve(
+        default, work_group=64, rows="group"
+    )
     for text, reason in [
         ("grid lanes 3", "the options work_group, groups, rows"),
         ("grid rows all", "auto, item or group"),

@@ -54,7 +54,7 @@ def test_a_kernel_prints_as_one_readable_function():
             out_2[(v7) * 8L + v6] = v9;
           }
         }
-        """
+        """  # noqa: E501
     )
 
 
@@ -77,7 +77,9 @@ def test_carries_are_variables_that_change_all_at_once():
     kernel fib(out: i64[20] C out) {
       for %i in 0..20 {
         %a, %b = for %j in 0..%i carry(%p = 0, %q = 1) { %s = add %p %q; yield %q %s }
-        %c, %d = while carry(%x = %a, %y = 3:u8) { %t = gt %x 5; test %t } do { %z = shr %x 1; %w = add %y 255:u8; yield %z %w }
+        %c, %d = while carry(%x = %a, %y = 3:u8) { %t = gt %x 5; test %t } do {
+          %z = shr %x 1; %w = add %y 255:u8; yield %z %w
+        }
         %e = eq %d 0:u8
         %o = if %e { yield %c } else { %n = neg %c; yield %n }
         store out[%i] = %o
@@ -177,12 +179,18 @@ def test_every_mathematical_function_can_be_printed_for_every_float():
     for op, spec in OPS.items():
         for dtype in ("f16", "f32", "f64") if spec.math else ():
             args = " ".join(["%v"] * spec.arity)
-            text = f"kernel f(x: {dtype}[] C, out: {dtype}[] C out) {{ %v = load x[]; %y = {op} {args}; store out[] = %y }}"
+            text = (
+                f"kernel f(x: {dtype}[] C, out: {dtype}[] C out) {{ %v = load x[]; %y = {op} {args}; store out[] "
+                "= %y }"
+            )
             assert f"tj_{op}_{dtype}(" in printed(text).source
 
 
 def test_the_dtypes_of_an_expansion_count_as_used():
-    text = "kernel f(x: f32[] C, out: f32[] C out) { %v = load x[]; %y: f64 = convert %v; %z: f32 = convert %y; store out[] = %z }"
+    text = (
+        "kernel f(x: f32[] C, out: f32[] C out) { %v = load x[]; %y: f64 = convert %v; %z: f32 = convert %y; "
+        "store out[] = %z }"
+    )
     assert printed(text).uses >= {"f32", "f64"}
     assert "f64" not in printed(AXPY).uses
 
@@ -215,14 +223,19 @@ def test_helpers_are_printed_before_what_calls_them():
 )
 def test_an_atomic_that_the_device_lacks_is_refused(dtype: str, capabilities: target.Capabilities):
     with pytest.raises(UnsupportedError, match=f"no spelling of atomic.add.{dtype}.global"):
-        printed(f"kernel f(out: {dtype}[] C out) {{ atomic add out[] 1:{dtype} }}".replace("1:f", "1.0:f"), capabilities=capabilities)
+        printed(
+            f"kernel f(out: {dtype}[] C out) {{ atomic add out[] 1:{dtype} }}".replace("1:f", "1.0:f"),
+            capabilities=capabilities,
+        )
 
 
 def test_a_thread_loop_with_carries_is_refused():
     text = """
     kernel f(out: f32[4] C out) {
       for %b in 0..4 grid {
-        %s = for %l in 0..32 block carry(%a = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } { %w = add %a 1.0:f32; yield %w }
+        %s = for %l in 0..32 block carry(%a = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } {
+          %w = add %a 1.0:f32; yield %w
+        }
         store out[%b] = %s
       }
     }"""
@@ -246,5 +259,8 @@ def test_full_groups_run_without_a_test_on_processors():
 
 
 def test_names_of_symbols_become_distinct_identifiers():
-    text = "kernel f(out: i64[n0, n_1] C out) dims(n0, n_1) { for %i in 0..n0 { for %j in 0..n_1 { store out[%i, %j] = n0 } } }"
+    text = (
+        "kernel f(out: i64[n0, n_1] C out) dims(n0, n_1) { for %i in 0..n0 { for %j in 0..n_1 { store out[%i, %j] "
+        "= n0 } } }"
+    )
     assert "const long n_n0, const long n_n_5f_1" in kernels(text)

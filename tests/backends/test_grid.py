@@ -1,4 +1,5 @@
-"""Binding to a grid: which loops become work-items, how kernels are cut, what is shared; and every bound kernel verifies."""
+"""Binding to a grid: which loops become work-items, how kernels are cut, what is shared;
+and every bound kernel verifies."""
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_a_loop_that_a_schedule_calls_parallel_is_taken_at_its_word_outside_of_o
 
 def test_linear_forms_keep_symbolic_coefficients():
     kernel = parse_kernel(
-        "kernel f(x: f32[n] C out) dims(n) { for %i in 0..2 { %a = mul %i n; %b = add %a 3; %c = sub %b %i; store x[%c] = 0.0:f32 } }"
+        "kernel f(x: f32[n] C out) dims(n) { for %i in 0..2 { %a = mul %i n; %b = add %a 3; %c = sub %b %i; store "
+        "x[%c] = 0.0:f32 } }"
     )
     (loop,) = kernel.body
     defined = {s.out: s for s in loop.body[:-1]}
@@ -196,7 +198,9 @@ def test_integer_updates_whose_order_cannot_be_seen_become_atomics():
     assert "atomic add y[" in str(launch.kernel)
 
 
-@pytest.mark.parametrize(("dtype", "op", "atomics"), [("f32", "add", "f32"), ("i64", "sub", "i64"), ("i64", "add", "i32")])
+@pytest.mark.parametrize(
+    ("dtype", "op", "atomics"), [("f32", "add", "f32"), ("i64", "sub", "i64"), ("i64", "add", "i32")]
+)
 def test_other_updates_keep_their_order(dtype: str, op: str, atomics: str):
     (launch,) = bound(HISTOGRAM.format(dtype, op), GridSchedule(atomics=frozenset({atomics}))).launches
     assert launch.extents == ()

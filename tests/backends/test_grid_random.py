@@ -104,7 +104,9 @@ class Generator:
         out = self.op(body, name, param, element(body, index))
         combine = make_lambda(["i64", "i64"], lambda r, a, b: r.op(name, a, b))
         inits = (k.const(identity, "i64"),)
-        return self.loop(extent, body, index, params=(param,), inits=inits, yields=(out,), results=(result,), combine=combine), result
+        return self.loop(
+            extent, body, index, params=(param,), inits=inits, yields=(out,), results=(result,), combine=combine
+        ), result
 
     def element(self, body: list[Any], j: k.Value) -> k.Operand:
         """One that also stores where all iterations store: the last one wins."""
@@ -150,7 +152,13 @@ class Generator:
         inner = evolve(inner, inits=(param,))
         before = [k.Op(k.Value("i64"), "neg", (i,))] if self.random.random() < 0.3 else []
         self.scalars.append(result)
-        carry = {"params": (param,), "inits": (inits,), "yields": inner.results, "results": (result,), "combine": inner.combine}
+        carry = {
+            "params": (param,),
+            "inits": (inits,),
+            "yields": inner.results,
+            "results": (result,),
+            "combine": inner.combine,
+        }
         return [self.loop(self.extents[0], [*before, inner], i, **carry)]
 
     def scan(self) -> list[Any]:
@@ -164,7 +172,18 @@ class Generator:
         combine = make_lambda(["i64", "i64"], lambda r, a, b: r.op("add", a, b))
         zero = (k.const(0, "i64"),)
         self.scalars.append(result)
-        return [self.loop(self.extents[1], body, index, params=(param,), inits=zero, yields=(out,), results=(result,), combine=combine)]
+        return [
+            self.loop(
+                self.extents[1],
+                body,
+                index,
+                params=(param,),
+                inits=zero,
+                yields=(out,),
+                results=(result,),
+                combine=combine,
+            )
+        ]
 
     def scalar(self) -> list[Any]:
         """Arithmetic, a branch or a store between the nests."""
@@ -186,7 +205,9 @@ class Generator:
         shared = self.value(body, i, k.index_const(0))
         for out in self.random.sample(self.outs, 2):
             j, inner = k.Value("i64"), list[Any]()
-            v = self.op(inner, "add", self.value(inner, i, j, shared), self.load(inner, self.random.choice(self.outs), i, j))
+            v = self.op(
+                inner, "add", self.value(inner, i, j, shared), self.load(inner, self.random.choice(self.outs), i, j)
+            )
             inner.append(k.Store(out, (i, j), v))
             body.append(self.loop(self.extents[1], inner, j))
         return [self.loop(self.extents[0], body, i)]
@@ -221,7 +242,9 @@ def arrays(kernel: k.Kernel, seed: int) -> dict[str, Any]:
 def run_bound(program: GridProgram, given: dict[str, Any]) -> None:
     memory = dict(given)
     for t in program.temporaries:
-        memory[t.name] = np.full(tuple(evaluate(n, SYMBOLS) for n in t.shape), -(2**62), {"i64": np.int64, "bool": np.bool_}[t.dtype])
+        memory[t.name] = np.full(
+            tuple(evaluate(n, SYMBOLS) for n in t.shape), -(2**62), {"i64": np.int64, "bool": np.bool_}[t.dtype]
+        )
     for launch in program.launches:
         check_kernel(launch.kernel)
         run_kernel(launch.kernel, {b.name: memory[b.name] for b in launch.kernel.buffers}, SYMBOLS)
@@ -269,4 +292,6 @@ def test_random_kernels_on_a_device(device: Any, schedule: GridSchedule):
         buffers = {name: device.from_host(array) for name, array in arrays(kernel, seed).items()}
         compiled.launch(list(buffers.values()), SYMBOLS)
         for name, array in want.items():
-            np.testing.assert_array_equal(device.to_host(buffers[name], "i8", array.shape), array, err_msg=f"{name}\n{kernel}")
+            np.testing.assert_array_equal(
+                device.to_host(buffers[name], "i8", array.shape), array, err_msg=f"{name}\n{kernel}"
+            )

@@ -20,9 +20,14 @@ pytestmark = pytest.mark.opencl
 
 
 def run(
-    device: OpenCLDevice, text: str, schedule: GridSchedule | None = None, dims: dict[str, int] | None = None, **arrays: np.ndarray
+    device: OpenCLDevice,
+    text: str,
+    schedule: GridSchedule | None = None,
+    dims: dict[str, int] | None = None,
+    **arrays: np.ndarray,
 ) -> Any:
-    """Launch a kernel on `arrays`, given by buffer name; its outputs, one or a tuple.  Outputs that are not given start as garbage."""
+    """Launch a kernel on `arrays`, given by buffer name; its outputs,
+    one or a tuple.  Outputs that are not given start as garbage."""
     kernel, dims = parse_kernel(text), dims or {}
     check_kernel(kernel)
     for launch in bind_grid(kernel, schedule).launches:
@@ -137,7 +142,11 @@ kernel softmax(x: f32[n, m] C, out: f32[n, m] C out) dims(m, n) {
 @pytest.mark.parametrize("constant", [False, True], ids=["symbolic", "constant"])
 def test_row_softmax_with_a_kept_row(device: OpenCLDevice, rows: str, constant: bool):
     n, m = 13, 333
-    text = SOFTMAX.replace(" dims(m, n)", "").replace("[m]", f"[{m}]").replace("n, m]", f"{n}, {m}]") if constant else SOFTMAX
+    text = (
+        SOFTMAX.replace(" dims(m, n)", "").replace("[m]", f"[{m}]").replace("n, m]", f"{n}, {m}]")
+        if constant
+        else SOFTMAX
+    )
     text = text.replace("..m", f"..{m}").replace("..n", f"..{n}") if constant else text
     schedule = GridSchedule(rows=rows, work_group=32)
     x = normal(n, m) * 10
@@ -247,7 +256,8 @@ def test_mandelbrot_counts_by_a_while_loop(device: OpenCLDevice):
             %small = le %r 4.0:f64; %more = lt %k 50:i32; %t = and %small %more
             test %t
           } do {
-            %ab = mul %a %b; %a2 = mul %a %a; %b3 = mul %b %b; %d = sub %a2 %b3; %na = add %d %x; %b2 = add %ab %ab; %nb = add %b2 %y
+            %ab = mul %a %b; %a2 = mul %a %a; %b3 = mul %b %b; %d = sub %a2 %b3; %na = add %d %x
+            %b2 = add %ab %ab; %nb = add %b2 %y
             %kk = add %k 1:i32
             yield %kk %na %nb
           }
@@ -365,7 +375,11 @@ def test_a_short_scan_and_one_of_rows_run_in_order(device: OpenCLDevice):
 def test_a_recurrence_through_memory_keeps_its_order(device: OpenCLDevice):
     text = """
     kernel smooth(x: f32[50, 30] C out) {
-      for %i in 1..50 { for %j in 0..30 { %k = sub %i 1; %a = load x[%k, %j]; %b = load x[%i, %j]; %s = add %a %b; store x[%i, %j] = %s } }
+      for %i in 1..50 {
+        for %j in 0..30 {
+          %k = sub %i 1; %a = load x[%k, %j]; %b = load x[%i, %j]; %s = add %a %b; store x[%i, %j] = %s
+        }
+      }
     }"""
     (launch,) = bind_grid(parse_kernel(text)).launches
     assert launch.extents == (30,)  # columns are independent, rows are not
@@ -385,7 +399,9 @@ def test_a_scatter_whose_targets_may_meet_runs_in_order(device: OpenCLDevice):
     assert np.array_equal(run(device, text, at=at, v=v, x=x), want)
 
 
-@pytest.mark.parametrize(("op", "dtype"), [("add", "f32"), ("add", "i64"), ("max", "f64"), ("min", "u32"), ("xor", "i32"), ("mul", "u64")])
+@pytest.mark.parametrize(
+    ("op", "dtype"), [("add", "f32"), ("add", "i64"), ("max", "f64"), ("min", "u32"), ("xor", "i32"), ("mul", "u64")]
+)
 def test_atomics_from_all_work_items(device: OpenCLDevice, op: str, dtype: str):
     text = f"""
     kernel hist(v: {dtype}[3000] C, out: {dtype}[4] C out) {{
@@ -495,7 +511,8 @@ def test_extents_with_floor_division_and_maximum(device: OpenCLDevice):
 
 def test_relaunching_with_other_buffers_and_extents(device: OpenCLDevice):
     kernel = parse_kernel(
-        "kernel inc(x: i64[n] C, out: i64[n] C out) dims(n) { for %i in 0..n { %v = load x[%i]; %w = add %v 1; store out[%i] = %w } }"
+        "kernel inc(x: i64[n] C, out: i64[n] C out) dims(n) { for %i in 0..n { %v = load x[%i]; %w = add %v 1; store "
+        "out[%i] = %w } }"
     )
     compiled = device.compile_kernel(kernel)
     out = device.alloc(8 * 1000)
@@ -530,7 +547,9 @@ def test_a_kernel_in_f64_is_refused_where_the_device_has_none(device: OpenCLDevi
     monkeypatch.setattr(device, "capabilities", target.Capabilities(fp64=False))
     with pytest.raises(UnsupportedError, match=r"no f64 \(cl_khr_fp64\), which is needed by f"):
         device.compile_kernel(
-            parse_kernel("kernel f(x: f64[3] C, out: f64[3] C out) { for %i in 0..3 { %v = load x[%i]; store out[%i] = %v } }")
+            parse_kernel(
+                "kernel f(x: f64[3] C, out: f64[3] C out) { for %i in 0..3 { %v = load x[%i]; store out[%i] = %v } }"
+            )
         )
 
 
@@ -541,7 +560,10 @@ def test_the_driver_compilers_complaint_comes_with_source_and_log(device: OpenCL
     assert "nothing" in caught.value.log
 
 
-SMALL = "kernel f(x: f32[n, 4] unit, out: f32[n] C out) dims(n) { for %i in 0..n { %v = load x[%i, 3]; store out[%i] = %v } }"
+SMALL = (
+    "kernel f(x: f32[n, 4] unit, out: f32[n] C out) dims(n) { for %i in 0..n { %v = load x[%i, 3]; store out[%i] "
+    "= %v } }"
+)
 
 
 @pytest.mark.parametrize(
@@ -584,7 +606,10 @@ def test_an_intrinsic_of_the_user_is_what_the_code_calls(device: OpenCLDevice):
 
 
 def test_the_drivers_functions_can_be_chosen(device: OpenCLDevice):
-    text = "kernel f(x: f32[50] C, out: f32[50] C out) { for %i in 0..50 { %v = load x[%i]; %e = exp %v; store out[%i] = %e } }"
+    text = (
+        "kernel f(x: f32[50] C, out: f32[50] C out) { for %i in 0..50 { %v = load x[%i]; %e = exp %v; store "
+        "out[%i] = %e } }"
+    )
     x = normal(50)
     before, device.intrinsics = device.intrinsics, target.driver_math(device.intrinsics)
     try:

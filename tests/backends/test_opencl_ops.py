@@ -40,7 +40,9 @@ def cases() -> list[tuple[str, str, str]]:
             if op == "convert":
                 found += [(op, dtype, out) for out in DTYPES if out != dtype]
             elif op == "bitcast":
-                found += [(op, dtype, out) for out in DTYPES if out != dtype and BITS[out] == BITS[dtype] and out != "bool"]
+                found += [
+                    (op, dtype, out) for out in DTYPES if out != dtype and BITS[out] == BITS[dtype] and out != "bool"
+                ]
             elif applies(op, dtype):
                 found.append((op, dtype, "bool" if spec.result == "bool" else dtype))
     return found
@@ -55,7 +57,27 @@ def edges(dtype: str) -> np.ndarray:
         info = np.iinfo(kind)
         return np.unique(
             np.array(
-                [info.min, info.min + 1, -1 if info.min else 5, 0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 100, info.max - 1, info.max], kind
+                [
+                    info.min,
+                    info.min + 1,
+                    -1 if info.min else 5,
+                    0,
+                    1,
+                    2,
+                    3,
+                    7,
+                    8,
+                    15,
+                    16,
+                    31,
+                    32,
+                    63,
+                    64,
+                    100,
+                    info.max - 1,
+                    info.max,
+                ],
+                kind,
             )
         )
     info = np.finfo(kind)
@@ -86,11 +108,15 @@ def operands(dtype: str, rng: np.random.Generator) -> np.ndarray:
     """Three rows of operands: pairs of edge values, random bits, and magnitudes at which rounding matters."""
     values = edges(dtype)
     pairs = rng.choice(values, (3, COUNT))
-    grid = np.array(np.meshgrid(values[:: max(1, len(values) // 22)], values[:: max(1, len(values) // 22)])).reshape(2, -1)[:, : COUNT // 2]
+    grid = np.array(np.meshgrid(values[:: max(1, len(values) // 22)], values[:: max(1, len(values) // 22)])).reshape(
+        2, -1
+    )[:, : COUNT // 2]
     pairs[:2, : grid.shape[1]] = grid
     if is_float(dtype):
         span = COUNT // 8
-        pairs[:, -span:] = (rng.standard_normal((3, span)) * 10.0 ** rng.integers(-3, 3, (3, span))).astype(DTYPES[dtype])
+        pairs[:, -span:] = (rng.standard_normal((3, span)) * 10.0 ** rng.integers(-3, 3, (3, span))).astype(
+            DTYPES[dtype]
+        )
     elif is_integer(dtype):
         pairs[:, -COUNT // 8 :] = rng.integers(0, 256, (3, COUNT // 8 * BITS[dtype] // 8), np.uint8).view(DTYPES[dtype])
     pairs[0, : len(values)] = values
@@ -114,7 +140,9 @@ def one_kernel(found: list[tuple[str, str, str]]) -> Kernel:
         body += [Op(result, op, tuple(values)), Store(outputs[out], (index_const(used[out]), i), result)]
         used[out] += 1
     loop = For(i, index_const(0), index_const(COUNT), tuple(body))
-    return Kernel("all_ops", (*inputs.values(), *outputs.values()), frozenset(b.name for b in outputs.values()), (loop,))
+    return Kernel(
+        "all_ops", (*inputs.values(), *outputs.values()), frozenset(b.name for b in outputs.values()), (loop,)
+    )
 
 
 def expected(op: str, dtype: str, out: str, data: dict[str, np.ndarray]) -> np.ndarray:
@@ -156,7 +184,9 @@ def test_every_operation_on_every_dtype_is_what_the_table_says(device: OpenCLDev
     data = {d: operands(d, rng) for d in DTYPES}
     kernel = one_kernel(found)
     compiled = device.compile_kernel(kernel)
-    buffers = [device.from_host(data[d]) for d in DTYPES] + [device.alloc(b.shape[0] * COUNT * 8) for b in kernel.buffers[len(DTYPES) :]]
+    buffers = [device.from_host(data[d]) for d in DTYPES] + [
+        device.alloc(b.shape[0] * COUNT * 8) for b in kernel.buffers[len(DTYPES) :]
+    ]
     compiled.launch(buffers)
     results = {
         d: device.to_host(buffer, DTYPES[d], spec.shape)
@@ -170,5 +200,7 @@ def test_every_operation_on_every_dtype_is_what_the_table_says(device: OpenCLDev
         bad = np.flatnonzero(wrong(op, got, want))
         if len(bad):
             n = bad[0]
-            failures.append(f"{op} {dtype}->{out}: {len(bad)} wrong; {[r[n] for r in data[dtype]]} gives {got[n]}, not {want[n]}")
+            failures.append(
+                f"{op} {dtype}->{out}: {len(bad)} wrong; {[r[n] for r in data[dtype]]} gives {got[n]}, not {want[n]}"
+            )
     assert not failures, "\n".join(failures)

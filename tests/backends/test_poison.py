@@ -119,7 +119,8 @@ def test_who_writes_outside_of_intermediate_memory_ends_the_process(n, record_ba
 from tests.backends.test_poison import *
 temporary, out = ProgramBuffer("t", "f64", ({n},), "temporary"), ProgramBuffer("out", "f64", ({n},), "output")
 def go(more):
-    steps = Launch(parse_kernel(BEYOND.format(n={n}, more=more)), (temporary,)), Launch(parse_kernel(COPY.format(n={n})), (temporary, out))
+    beyond, copy = parse_kernel(BEYOND.format(n={n}, more=more)), parse_kernel(COPY.format(n={n}))
+    steps = Launch(beyond, (temporary,)), Launch(copy, (temporary, out))
     print(len(run("cpu", *steps, output=out, temporaries=(temporary,))), flush=True)
 go({n})
 go({n + 1})

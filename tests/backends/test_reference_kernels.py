@@ -421,10 +421,17 @@ def test_an_in_place_update_runs_in_step(monkeypatch: pytest.MonkeyPatch):
     calls: list[int] = []
     original = interpreter.OPS["mul"].impl
     spec = interpreter.OPS["mul"]
-    monkeypatch.setitem(interpreter.OPS, "mul", type(spec)("mul", 2, "same", 1, lambda *a: calls.append(1) or original(*a)))
+    monkeypatch.setitem(
+        interpreter.OPS, "mul", type(spec)("mul", 2, "same", 1, lambda *a: calls.append(1) or original(*a))
+    )
     x, y = numbers(20_000), numbers(20_000, seed=1)
     expected = x * y
-    run(copy_kernel("", 0, "%a = load y[%j]; %b = load x[%i]; %c = mul %a %b; store y[%j] = %c"), {"n": 20_000}, x=x, y=y)
+    run(
+        copy_kernel("", 0, "%a = load y[%j]; %b = load x[%i]; %c = mul %a %b; store y[%j] = %c"),
+        {"n": 20_000},
+        x=x,
+        y=y,
+    )
     assert (y == expected).all()
     assert len(calls) == -(-20_000 // interpreter._LANES)
 
@@ -579,7 +586,12 @@ def test_arguments_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(
     ("op", "args", "dtype"),
-    [("fma", "%f 2.0:f32 1.0:f32", "f32"), ("bitcast", "%f", "i32"), ("erf", "%f", "f32"), ("select", "True %f 1.0:f32", "f32")],
+    [
+        ("fma", "%f 2.0:f32 1.0:f32", "f32"),
+        ("bitcast", "%f", "i32"),
+        ("erf", "%f", "f32"),
+        ("select", "True %f 1.0:f32", "f32"),
+    ],
 )
 def test_operations_on_single_values_stay_single(op: str, args: str, dtype: str):
     text = f"kernel one(y: {dtype}[] C out) {{\n%f: f32 = convert 3\n%v: {dtype} = {op} {args}\nstore y[] = %v\n}}"

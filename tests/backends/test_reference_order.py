@@ -101,10 +101,16 @@ class Generator:
             return self.op(body, "and", shifted, k.index_const(SIZE - 1))
         return self.op(body, "and", self.random.choice(values), k.index_const(SIZE - 1))
 
-    def place(self, body: list[Any], values: list[Any], indices: list[k.Value], *, written: bool) -> tuple[k.Buffer, tuple[k.Operand, ...]]:
+    def place(
+        self, body: list[Any], values: list[Any], indices: list[k.Value], *, written: bool
+    ) -> tuple[k.Buffer, tuple[k.Operand, ...]]:
         if self.row is not None:
             row = self.grid, (self.row, self.index(body, values, indices))
-            return row if written or self.random.random() < 0.4 else (self.buffers[0], (self.index(body, values, indices),))
+            return (
+                row
+                if written or self.random.random() < 0.4
+                else (self.buffers[0], (self.index(body, values, indices),))
+            )
         if self.random.random() < 0.4:
             return self.grid, (self.index(body, values, indices), self.index(body, values, indices))
         return self.random.choice(self.buffers[written:]), (self.index(body, values, indices),)
@@ -114,7 +120,9 @@ class Generator:
         for _ in range(count):
             kind = self.random.random()
             if kind < 0.25:
-                values.append(self.op(body, self.random.choice(["add", "sub", "mul", "xor"]), *self.random.choices(values, k=2)))
+                values.append(
+                    self.op(body, self.random.choice(["add", "sub", "mul", "xor"]), *self.random.choices(values, k=2))
+                )
             elif kind < 0.45:
                 buffer, index = self.place(body, values, indices, written=False)
                 values.append(out := k.Value("i64"))
@@ -134,7 +142,9 @@ class Generator:
             flag = self.op(body, "lt", *self.random.choices(values, k=2))
             then, orelse = self.block(values, indices, depth, count), self.block(values, indices, depth, count - 1)
             result = k.Value("i64")
-            body.append(k.If(flag, then, orelse, (self.random.choice(values),), (self.random.choice(values),), (result,)))
+            body.append(
+                k.If(flag, then, orelse, (self.random.choice(values),), (self.random.choice(values),), (result,))
+            )
             values.append(result)
         elif kind < 0.3:
             values.append(self.countdown(body, values, indices, depth, count))
@@ -152,7 +162,9 @@ class Generator:
         less = self.op(inner, "sub", left, k.index_const(1))
         more = self.op(inner, "add", other, left)
         results = (k.Value("i64"), k.Value("i64"))
-        body.append(k.While((left, other), (start, k.index_const(0)), tuple(head), test, tuple(inner), (less, more), results))
+        body.append(
+            k.While((left, other), (start, k.index_const(0)), tuple(head), test, tuple(inner), (less, more), results)
+        )
         return results[1]
 
     def loop(self, body: list[Any], values: list[Any], indices: list[k.Value], depth: int, count: int) -> list[k.Value]:
@@ -172,12 +184,30 @@ class Generator:
         if kind < 0.6:
             out = k.Value("i64")
             inner.append(k.Prefix((out,), (param,), (element,)))
-            inner.append(k.Store(self.grid, (self.row or k.index_const(0), self.op(inner, "and", index, k.index_const(SIZE - 1))), out))
+            inner.append(
+                k.Store(
+                    self.grid,
+                    (self.row or k.index_const(0), self.op(inner, "and", index, k.index_const(SIZE - 1))),
+                    out,
+                )
+            )
         else:
             out = self.op(inner, "add", param, element)
             combine = combine if kind < 0.8 else None
         body.append(
-            k.For(index, k.index_const(0), upper, tuple(inner), k.SERIAL, (param,), (k.index_const(0),), (out,), (result,), combine, step)
+            k.For(
+                index,
+                k.index_const(0),
+                upper,
+                tuple(inner),
+                k.SERIAL,
+                (param,),
+                (k.index_const(0),),
+                (out,),
+                (result,),
+                combine,
+                step,
+            )
         )
         return [result]
 

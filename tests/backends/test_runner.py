@@ -118,7 +118,9 @@ def test_branches(backend: Any, start: float):
 
 def test_symbolic_extents_and_counts(backend: Any):
     n = Dim.symbol("n")
-    x, out, t = (ProgramBuffer(name, "f64", (n,), role) for name, role in (("x", "input"), ("out", "output"), ("t", "temporary")))
+    x, out, t = (
+        ProgramBuffer(name, "f64", (n,), role) for name, role in (("x", "input"), ("out", "output"), ("t", "temporary"))
+    )
     body = (Launch(elementwise("double", "%b = add %a %a", "n"), (out, t)), Swap(out, t))
     compiled = backend.compile(Program("main", (x,), (out,), (t,), (Copy(out, x), CountedLoop(n, body)), ("n",)))
     for size in (0, 1, 6):
@@ -127,7 +129,13 @@ def test_symbolic_extents_and_counts(backend: Any):
 
 def test_one_program_may_run_many_times_with_different_arguments(backend: Any):
     b = buffers(*BASIC)
-    program = Program("main", (b["x"],), (b["out"],), (b["t"],), (Launch(DOUBLE, (b["x"], b["t"])), Launch(INCREMENT, (b["t"], b["out"]))))
+    program = Program(
+        "main",
+        (b["x"],),
+        (b["out"],),
+        (b["t"],),
+        (Launch(DOUBLE, (b["x"], b["t"])), Launch(INCREMENT, (b["t"], b["out"]))),
+    )
     compiled = backend.compile(program)
     results = [compiled.run([X * k], {})[0] for k in range(20)]
     for k, got in enumerate(results):
@@ -177,7 +185,12 @@ def test_temporaries_begin_where_they_are_first_mentioned_and_end_after_the_last
 
 def test_a_copy_onto_the_same_memory_is_left_out():
     b = buffers(("x", "f64", "input"), ("out", "f64", "output"), ("t", "f64", "temporary"))
-    steps = (Launch(DOUBLE, (b["x"], b["t"])), Launch(COPY, (b["x"], b["out"])), Copy(b["t"], b["t"]), Copy(b["out"], b["t"]))
+    steps = (
+        Launch(DOUBLE, (b["x"], b["t"])),
+        Launch(COPY, (b["x"], b["out"])),
+        Copy(b["t"], b["t"]),
+        Copy(b["out"], b["t"]),
+    )
     machine = Counting()
     plan = plan_of(Program("main", (b["x"],), (b["out"],), (b["t"],), steps))
     np.testing.assert_array_equal(run_program(plan, machine, [X], {})[0], 2 * X)

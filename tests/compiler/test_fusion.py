@@ -1,4 +1,5 @@
-"""What is fused of whole functions: row statistics join the loops over their rows, and are never computed again for every column."""
+"""What is fused of whole functions: row statistics join the loops over their rows,
+and are never computed again for every column."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,9 @@ def kernels(f: Callable[..., Any]) -> int:
     return len(compiled.lower(X).program.kernels())
 
 
-@pytest.mark.parametrize("f", [normalised, softmax, lambda x: np.cumsum(normalised(x), axis=1), lambda x: np.sum(softmax(x) ** 2, axis=1)])
+@pytest.mark.parametrize(
+    "f", [normalised, softmax, lambda x: np.cumsum(normalised(x), axis=1), lambda x: np.sum(softmax(x) ** 2, axis=1)]
+)
 def test_row_statistics_join_loops_over_rows(f: Callable[..., Any]):
     assert kernels(f) == 1
 
@@ -46,7 +49,8 @@ def test_row_statistics_are_stored_where_columns_are_the_outer_loop(case: str):
     assert kernels(AGAINST_ROWS[case]) == 2
 
 
-# -- pairs: nothing of n * n elements is stored --------------------------------------------------------------------------------------------
+# -- pairs: nothing of n * n elements is stored
+# --------------------------------------------------------------------------------------------
 def accelerations(position: Any, mass: Any) -> Any:
     d = position[None, :, :] - position[:, None, :]
     r2 = np.sum(d * d, axis=2) + 0.01
@@ -81,7 +85,12 @@ def test_n_body_never_writes_what_it_sums_over(dimensions: int, after: Callable[
 def test_distances_never_write_the_differences():
     x = np.random.default_rng(1).normal(size=(60, 5))
     assert stored_elements(lambda x: np.sqrt(np.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=2)), x) == 60 * 60
-    assert stored_elements(lambda x: np.min(np.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=2) + 1e3 * np.eye(60), axis=1), x) <= 60 * 60
+    assert (
+        stored_elements(
+            lambda x: np.min(np.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=2) + 1e3 * np.eye(60), axis=1), x
+        )
+        <= 60 * 60
+    )
 
 
 def test_columns_are_not_written_out_in_kernels_too_long_for_it():
@@ -98,7 +107,8 @@ def test_columns_are_not_written_out_in_kernels_too_long_for_it():
     assert stored_elements(f, rng.normal(size=(30, 3)), rng.uniform(1, 2, 30)) == 30 * 30
 
 
-# -- values that are read at several places ----------------------------------------------------------------------------------------------
+# -- values that are read at several places
+# ----------------------------------------------------------------------------------------------
 def sobel(photo: Any) -> Any:
     grey = photo[:, :, 0] * 0.299 + photo[:, :, 1] * 0.587 + photo[:, :, 2] * 0.114
     dx = grey[:-2, 2:] - grey[:-2, :-2] + 2 * (grey[1:-1, 2:] - grey[1:-1, :-2]) + grey[2:, 2:] - grey[2:, :-2]
@@ -124,7 +134,9 @@ def test_what_is_cheap_is_computed_again():
 
 
 def test_a_reduction_read_at_two_places_is_computed_once():
-    text = fused(lambda x: np.sum(x, axis=1)[1:] - np.sum(x, axis=1)[:-1], np.random.default_rng(1).normal(size=(70, 40)))
+    text = fused(
+        lambda x: np.sum(x, axis=1)[1:] - np.sum(x, axis=1)[:-1], np.random.default_rng(1).normal(size=(70, 40))
+    )
     assert "it is read at 2 places" in text
 
 
@@ -136,7 +148,7 @@ def test_one_place_reached_in_two_ways_is_one():
     assert fused(f, np.arange(20.0)).count("kernel ") == 1
 
 
-# -- side by side ------------------------------------------------------------------------------------------------------------------------
+# -- side by side ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("f", "kernels"),
     [
@@ -167,7 +179,12 @@ def test_only_what_is_cheap_shares_the_loop_of_a_scatter():
 
     rng = np.random.default_rng(0)
     places, x = rng.integers(0, 10, 20_000), rng.normal(size=20_000)
-    for other, kernels in ((lambda x: x * 2, 2), (lambda x: x.sum(), 2), (lambda x: np.exp(x).argmax(), 2), (lambda x: (x > 1).sum(), 1)):
+    for other, kernels in (
+        (lambda x: x * 2, 2),
+        (lambda x: x.sum(), 2),
+        (lambda x: np.exp(x).argmax(), 2),
+        (lambda x: (x > 1).sum(), 1),
+    ):
         f = tj.jit(lambda p, x, other=other: binned(p, x, other))
         for got, want in zip(f(places, x), binned(places, x, other), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-12)

@@ -1,4 +1,5 @@
-"""Lowering rules of backends: an override is executed, on its backend only, where its predicate holds, and can be taken back."""
+"""Lowering rules of backends: an override is executed, on its backend only, where its predicate holds,
+and can be taken back."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -74,7 +75,9 @@ def test_the_generated_code_shows_the_override(override: Callable[..., Any]):
 
 
 def test_the_predicate_chooses_by_dtype_and_shape(override: Callable[..., Any]):
-    override("add", backend="cpu", predicate=lambda add, x, y: x.dtype == np.float32 and x.ndim == 2 and x.shape[1] == 3)(one_more)
+    override(
+        "add", backend="cpu", predicate=lambda add, x, y: x.dtype == np.float32 and x.ndim == 2 and x.shape[1] == 3
+    )(one_more)
     x, y = X.astype("f4"), Y.astype("f4")
     np.testing.assert_array_equal(added("cpu", x, y), x + y + 1)
     np.testing.assert_array_equal(added("cpu"), X + Y)  # float64

@@ -54,12 +54,14 @@ def test_every_pass_is_dumped_in_order(directories: tuple[Path, Path]):
     kernel = "mul_reduce_sum_1.kernel"
     assert [f.split("-", 1)[-1] for f in files] == [
         "staged.jaxpr", "simplify.jaxpr", "cse.jaxpr", "dce.jaxpr", "forms.forms", "fused.groups", f"compose.{kernel}",
-        f"merge_loops.{kernel}", f"collapse.{kernel}", f"product.{kernel}", "schedule.mul_reduce_sum_1.schedule", f"scheduled.{kernel}",
-        "build.program", "donate.program", "asm.txt", "code.txt",
+        f"merge_loops.{kernel}", f"collapse.{kernel}", f"product.{kernel}", "schedule.mul_reduce_sum_1.schedule",
+        f"scheduled.{kernel}", "build.program", "donate.program", "asm.txt", "code.txt",
     ]  # fmt: skip
     assert [f[:2] for f in files[:14]] == [f"{n:02}" for n in range(14)]
     assert all(f.read_text().strip() for f in folder.iterdir() if f.suffix != ".schedule")
-    assert (folder / "11-scheduled.mul_reduce_sum_1.kernel").read_text().strip() == tj.jit(scaled).lower(X).text("scheduled").strip()
+    assert (folder / "11-scheduled.mul_reduce_sum_1.kernel").read_text().strip() == tj.jit(scaled).lower(X).text(
+        "scheduled"
+    ).strip()
 
 
 def test_functions_and_versions_have_folders_of_their_own(directories: tuple[Path, Path]):
@@ -108,7 +110,9 @@ def test_an_edited_text_takes_the_place_of_what_a_pass_made(
         ("12-build.program", "launch", "lunch", "cannot be replaced by a text"),
     ],
 )
-def test_a_text_that_does_not_fit_is_refused(directories: tuple[Path, Path], name: str, old: str, new: str, message: str):
+def test_a_text_that_does_not_fit_is_refused(
+    directories: tuple[Path, Path], name: str, old: str, new: str, message: str
+):
     dump, edited = directories
     tj.jit(scaled)(X)
     (file,) = dump.glob(f"*/{name}")
@@ -123,7 +127,9 @@ def test_a_pass_that_makes_a_malformed_kernel_is_named(monkeypatch: pytest.Monke
         return evolve(work, kernel=kernel.with_body((*kernel.body, *kernel.body)))
 
     monkeypatch.setattr(config, "checks", True)
-    monkeypatch.setattr(pipeline, "KERNEL_PASSES", (*pipeline.KERNEL_PASSES[:1], Pass("break", broken, pipeline.KERNEL)))
+    monkeypatch.setattr(
+        pipeline, "KERNEL_PASSES", (*pipeline.KERNEL_PASSES[:1], Pass("break", broken, pipeline.KERNEL))
+    )
     with pytest.raises(VerifyError, match="after pass break"):
         tj.jit(scaled).lower(X)
 
@@ -132,5 +138,10 @@ def test_passes_tell_their_time(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.DEBUG, logger="tracejit.passes"):
         tj.jit(scaled).lower(X)
     told = [record.message.split()[0].rstrip(":") for record in caplog.records]
-    every = [p.name for p in itertools.chain(pipeline.JAXPR_PASSES, pipeline.FORM_PASSES, pipeline.GROUP_PASSES, pipeline.KERNEL_PASSES)]
+    every = [
+        p.name
+        for p in itertools.chain(
+            pipeline.JAXPR_PASSES, pipeline.FORM_PASSES, pipeline.GROUP_PASSES, pipeline.KERNEL_PASSES
+        )
+    ]
     assert told == [*every, "build", "donate"]

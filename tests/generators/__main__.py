@@ -1,8 +1,9 @@
 """Long runs of the generators: `python -m tests.generators expressions --count 1000000`.
 
-Work is cut into chunks, each run by a process of its own, so that a crash or a hang is a finding and not the end.  Every finding is printed
-as a program that shows it.  TRACEJIT_CPU chooses the processor that code is made for; `--quick` has LLVM translate it to machine code at
-its level 0, which takes a fifth of the time and is enough where our own code is in question and not LLVM's.
+Work is cut into chunks, each run by a process of its own, so that a crash or a hang is a finding and not the end.
+Every finding is printed as a program that shows it.  TRACEJIT_CPU chooses the processor that code is made for;
+`--quick` has LLVM translate it to machine code at its level 0, which takes a fifth of the time and is enough where our
+own code is in question and not LLVM's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def _expressions(seed: int, tally: Tally) -> None:
     tally.cases += len(group.nodes)
     found = expressions.verdicts(group, tally)
     for node, what in found:
-        if not any(other is not node and other.text in node.text for other, _ in found):  # else it is wrong by what it is made of
+        # else it is wrong by what it is made of
+        if not any(other is not node and other.text in node.text for other, _ in found):
             tally.wrong.append(group.alone(node, what))
 
 
@@ -88,7 +90,13 @@ def _chunk(kind: str, first: int, count: int, quick: bool, low: bool) -> None:
         tally = Tally()
         with lowered(seed) if low else nullcontext():
             KINDS[kind](seed, tally)
-        said = {"seed": seed, "cases": tally.cases, "calls": tally.calls, "refusals": tally.refusals, "wrong": tally.wrong}
+        said = {
+            "seed": seed,
+            "cases": tally.cases,
+            "calls": tally.calls,
+            "refusals": tally.refusals,
+            "wrong": tally.wrong,
+        }
         print(json.dumps(said), flush=True)
 
 
@@ -128,7 +136,9 @@ class Run:
             command = [sys.executable, "-m", "tests.generators", self.kind, "--chunk", str(first), str(end - first)]
             command += ["--quick"] if self.options.quick else []
             command += ["--low"] if self.options.low else []
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TRACEJIT_TUNE_DB": ""}) as process:
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TRACEJIT_TUNE_DB": ""}
+            ) as process:
                 assert process.stdout is not None
                 watch = _watch(process)
                 for line in process.stdout:
@@ -158,7 +168,8 @@ class Run:
         for message, count in self.refusals.most_common(self.options.refusals):
             print(f"refused {count}: {message}")
         print(
-            f"{self.kind}: {llvm.cpu_name()}, {llvm.vector_bits()}-bit vectors, {self.seeds} seeds from {self.options.first}, "
+            f"{self.kind}: {llvm.cpu_name()}, {llvm.vector_bits()}-bit vectors, {self.seeds} seeds from "
+            f"{self.options.first}, "
             f"{self.calls} calls, {sum(self.refusals.values())} refused, {time.monotonic() - start:.0f} s"
         )
         print(f"{self.cases} cases, {len(self.wrong)} wrong")
@@ -177,12 +188,18 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.generators", description=__doc__)
     parser.add_argument("kind", choices=sorted(KINDS))
-    parser.add_argument("--count", type=int, default=10_000, help="cases: expressions, programs, or calls of size sequences")
+    parser.add_argument(
+        "--count", type=int, default=10_000, help="cases: expressions, programs, or calls of size sequences"
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--minutes", type=float, default=1e6, help="the time after which it ends")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--refusals", type=int, default=0, help="how many messages of refusals to print, the most frequent first")
-    parser.add_argument("--low", action="store_true", help="sizes from which on more is done are low: see thresholds.py")
+    parser.add_argument(
+        "--refusals", type=int, default=0, help="how many messages of refusals to print, the most frequent first"
+    )
+    parser.add_argument(
+        "--low", action="store_true", help="sizes from which on more is done are low: see thresholds.py"
+    )
     parser.add_argument("--quick", action="store_true", help="LLVM at level 0")
     parser.add_argument("--chunk", type=int, nargs=2, metavar=("FIRST", "COUNT"), help=argparse.SUPPRESS)
     options = parser.parse_args()

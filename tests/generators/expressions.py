@@ -1,7 +1,8 @@
 """Random expressions over small arrays of every dtype, hundreds in one function, each a result of its own.
 
-An expression is a call of `templates` whose operands are arguments or other expressions.  What it must be is what the same text is in
-plain Python; how exactly says the grade of its template, and an operand that is itself inexact is only moved, never computed with.
+An expression is a call of `templates` whose operands are arguments or other expressions.  What it must be is what the
+same text is in plain Python; how exactly says the grade of its template, and an operand that is itself inexact is only
+moved, never computed with.
 """
 
 from __future__ import annotations
@@ -20,25 +21,40 @@ from tests.generators.harness import Tally, differs, loaded, refused
 from tests.generators.templates import ALL, FAMILIES, Template
 from tracejit.support.nodes import define
 
-__all__ = ["Expressions", "Group", "Node", "SCALARS", "again", "evaluate", "group", "spelled", "values", "verdicts", "wrong"]
+__all__ = [
+    "Expressions",
+    "Group",
+    "Node",
+    "SCALARS",
+    "again",
+    "evaluate",
+    "group",
+    "spelled",
+    "values",
+    "verdicts",
+    "wrong",
+]
 
 SHAPES: list[tuple[int, ...]] = [
-    (5,), (5,), (5,), (3, 5), (3, 5), (5, 5), (3, 1), (5, 3), (), (2, 3, 5), (1,), (3,), (4,), (3, 3), (0,), (3, 5), (5,), (17,),
+    (5,), (5,), (5,), (3, 5), (3, 5), (5, 5), (3, 1), (5, 3), (), (2, 3, 5), (1,), (3,), (4,), (3, 3), (0,), (3, 5),
+    (5,), (17,),
 ]  # fmt: skip
 DTYPES = ["f8", "f8", "f4", "f4", "i8", "i8", "i4", "i2", "i1", "u1", "u2", "u4", "u8", "?", "f2"]
 ORDINARY = [
-    "0", "1", "2", "3", "7", "100", "0.5", "-1.5", "2.0", "True", "1e-3", "-0.0", "3.75", "1e300", "-1e-310", "np.inf", "np.nan", "1e39",
+    "0", "1", "2", "3", "7", "100", "0.5", "-1.5", "2.0", "True", "1e-3", "-0.0", "3.75", "1e300", "-1e-310", "np.inf",
+    "np.nan", "1e39",
 ]  # fmt: skip
 OUTSIDE = [
-    "-1", "-2", "127", "128", "-128", "-129", "255", "256", "300", "32767", "65536", "2**31", "-2**31", "2**32", "2**62", "2**53 + 1",
-    "70000.0", "-np.inf", "2**63", "2**64 - 1", "-2**63", "2**64",
+    "-1", "-2", "127", "128", "-128", "-129", "255", "256", "300", "32767", "65536", "2**31", "-2**31", "2**32",
+    "2**62", "2**53 + 1", "70000.0", "-np.inf", "2**63", "2**64 - 1", "-2**63", "2**64",
 ]  # fmt: skip
 """Numbers that some integer dtype cannot hold."""
 NUMBERS = ORDINARY + OUTSIDE
 SCALARS = {"i0": "3", "i1": "-2", "f0": "1.25", "f1": "-0.75", "b0": "True"}
 SPECIAL: dict[str, list[Any]] = {
-    "f": [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-320, -1e-40, 6e-8, 65504.0, 3e38, 1e300, 2.5, -2.5, 0.5, 1.0, -1.0, 1e15, 2.0**53],
-    "i": [0, 1, -1, "min", "max", "min + 1", "max - 1", 2, 7, -7, 100], "u": [0, 1, "max", "max - 1", 2, 7, 200], "b": [True, False],
+    "f": [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-320, -1e-40, 6e-8, 65504.0, 3e38, 1e300, 2.5, -2.5, 0.5, 1.0,
+    -1.0, 1e15, 2.0**53], "i": [0, 1, -1, "min", "max", "min + 1", "max - 1", 2, 7, -7, 100],
+    "u": [0, 1, "max", "max - 1", 2, 7, 200], "b": [True, False],
 }  # fmt: skip
 
 
@@ -71,7 +87,12 @@ class Group:
         nodes = self.nodes if only is None else only
         lines = [f"def f({', '.join(self.names)}):", f"    r = [None] * {len(nodes)}"]
         for n, node in enumerate(nodes):
-            lines += ["    try:", f"        r[{n}] = {node.text}", "    except Exception as e:", f"        failed({n}, e)"]
+            lines += [
+                "    try:",
+                f"        r[{n}] = {node.text}",
+                "    except Exception as e:",
+                f"        failed({n}, e)",
+            ]
         return "\n".join([*lines, "    return r", ""])
 
     def alone(self, node: Node, what: str) -> str:
@@ -99,7 +120,9 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
     if style <= 1:
         return rng.integers(0 if kind == "u" else -3, 6, shape).astype(d)
     if style == 2:
-        return (rng.normal(size=shape) * 4).astype(d) if kind == "f" else rng.integers(*_small_range(d), shape).astype(d)
+        return (
+            (rng.normal(size=shape) * 4).astype(d) if kind == "f" else rng.integers(*_small_range(d), shape).astype(d)
+        )
     choices = SPECIAL[kind]
     picked = [choices[k] for k in rng.integers(0, len(choices), math.prod(shape))]
     if kind in "iu":
@@ -139,7 +162,9 @@ class Expressions:
         for name, text in SCALARS.items():
             self.arguments[name] = eval(text)
         self.names = list(self.arguments)
-        self.pool = [Node(n, ALL[0], _code("0"), {}, 0, v) for n, v in self.arguments.items() if isinstance(v, np.ndarray)]
+        self.pool = [
+            Node(n, ALL[0], _code("0"), {}, 0, v) for n, v in self.arguments.items() if isinstance(v, np.ndarray)
+        ]
         self.environment = {"np": np, **{n: self.arguments[n] for n in SCALARS}}
 
     def derive(self, templates: list[Template], count: int) -> None:
@@ -176,7 +201,11 @@ class Expressions:
         evaluate(made, self.environment)
         if made.error is not None:
             return made if made.error in RAISED and r.random() < 0.02 else None
-        if not isinstance(made.value, (np.ndarray, np.generic)) or made.value.dtype.kind not in "biuf" or np.size(made.value) > 400:
+        if (
+            not isinstance(made.value, (np.ndarray, np.generic))
+            or made.value.dtype.kind not in "biuf"
+            or np.size(made.value) > 400
+        ):
             return None
         return made
 
@@ -184,7 +213,11 @@ class Expressions:
         """An argument or an earlier expression, more often than not of the shape of the first operand."""
         inexact = template.grade == ">"
         for _ in range(6):
-            node = self.random.choice(self.pool) if self.random.random() < 0.7 else self.random.choice(self.pool[: len(self.shapes)])
+            node = (
+                self.random.choice(self.pool)
+                if self.random.random() < 0.7
+                else self.random.choice(self.pool[: len(self.shapes)])
+            )
             if not inexact and (not node.zeros or np.any(node.tolerance)):
                 continue
             if like is None or node.value.shape == like or self.random.random() < 0.3:
@@ -245,19 +278,29 @@ def evaluate(node: Node, environment: dict[str, Any]) -> None:
         node.tolerance = _tolerance(node, operands)
     elif any(np.any(o.tolerance) for o in operands):
         node.tolerance = math.inf  # an inexact number made an integer
-    elif node.value.dtype.kind in "iu" and CASTS.search(node.text) and not all(_fits(o.value, node.value.dtype) for o in operands):
+    elif (
+        node.value.dtype.kind in "iu"
+        and CASTS.search(node.text)
+        and not all(_fits(o.value, node.value.dtype) for o in operands)
+    ):
         node.tolerance = math.inf  # C leaves it to the processor what integer such a number becomes
     node.zeros = node.template.grade in "x>m" and all(o.zeros for o in operands)
 
 
 def _is_undefined(node: Node, operands: list[Node]) -> bool:
-    """Whether no one says what the values are: of the sign of a NaN, and of np.isin where integers become equal as floats."""
+    """Whether no one says what the values are: of the sign of a NaN,
+    and of np.isin where integers become equal as floats."""
     values = [o.value for o in operands]
     if node.template.name in ("copysign", "signbit"):
         return any(v.dtype.kind == "f" and bool(np.isnan(v).any()) for v in values)
-    if node.template.name != "isin" or len({v.dtype.kind for v in values} & {"f", "u"}) + any(v.dtype.kind == "i" for v in values) < 2:
+    if (
+        node.template.name != "isin"
+        or len({v.dtype.kind for v in values} & {"f", "u"}) + any(v.dtype.kind == "i" for v in values) < 2
+    ):
         return False
-    return any(v.dtype.kind in "iu" and v.size and float(np.max(np.abs(v.astype(np.float64)))) >= 2.0**53 for v in values)
+    return any(
+        v.dtype.kind in "iu" and v.size and float(np.max(np.abs(v.astype(np.float64)))) >= 2.0**53 for v in values
+    )
 
 
 CASTS = re.compile("astype|dtype|full|'[iu][1248]'|np.int|np.uint|insert|choose|piecewise|round|around")
@@ -291,11 +334,21 @@ def again(nodes: list[Node], arguments: dict[str, Any]) -> None:
             visit(node)
 
 
-RAISED = {"OverflowError", "IndexError", "ZeroDivisionError", "TypeError", "ValueError", "AxisError", "UFuncTypeError", "_UFuncNoLoopError"}
+RAISED = {
+    "OverflowError",
+    "IndexError",
+    "ZeroDivisionError",
+    "TypeError",
+    "ValueError",
+    "AxisError",
+    "UFuncTypeError",
+    "_UFuncNoLoopError",
+}
 
 
 def _tolerance(node: Node, operands: list[Node]) -> Any:
-    """How far from the value another way to compute it may be; infinite where infinities or overflow make the order matter."""
+    """How far from the value another way to compute it may be; infinite
+    where infinities or overflow make the order matter."""
     want = node.value
     arrays = [np.abs(o.value.astype(np.float64)) for o in operands if o.value.size]
     largest = np.max([a.max() for a in arrays] or [1.0])  # NaN where there is one
@@ -307,14 +360,25 @@ def _tolerance(node: Node, operands: list[Node]) -> Any:
         case ">":
             return carried
         case "m":
-            # the distance to the next number, of subnormals as well; the operand may be a product of rounding before the function
-            return (math.inf if carried else 0.0) + 8 * np.spacing(np.abs(np.where(np.isfinite(want), want, 1))).astype(np.float64)
+            # the distance to the next number, of subnormals as well; the operand may be a product of rounding before
+            # the function
+            return (math.inf if carried else 0.0) + 8 * np.spacing(np.abs(np.where(np.isfinite(want), want, 1))).astype(
+                np.float64
+            )
         case grade:
             if carried or not math.isfinite(largest):
                 return math.inf
             count = max((a.size for a in arrays), default=1)
-            narrow = min((float(np.finfo(o.value.dtype).eps) if o.value.dtype.kind == "f" else 0.0 for o in operands), default=0.0)
-            eps = max(eps, max((float(np.finfo(o.value.dtype).eps) for o in operands if o.value.dtype.kind == "f"), default=narrow))
+            narrow = min(
+                (float(np.finfo(o.value.dtype).eps) if o.value.dtype.kind == "f" else 0.0 for o in operands),
+                default=0.0,
+            )
+            eps = max(
+                eps,
+                max(
+                    (float(np.finfo(o.value.dtype).eps) for o in operands if o.value.dtype.kind == "f"), default=narrow
+                ),
+            )
             most = float(np.finfo(want.dtype).max)
             floats = [float(np.finfo(o.value.dtype).max) for o in operands if o.value.dtype.kind == "f"]
             power = {"s": 1, "d": 2, "v": 2, "q": 2, "i": 1, "w": 5, "p": 0}[grade]
@@ -328,18 +392,38 @@ def _tolerance(node: Node, operands: list[Node]) -> Any:
                     binary = sum(float(np.sum(np.abs(np.log2(a[a > 0])))) for a in arrays)
                     if binary > 0.5 * math.log2(min([most, *floats])):  # another order might overflow on the way
                         return math.inf
-                    return 4 * count * eps * np.abs(want).astype(np.float64) + float(np.finfo(want.dtype).smallest_normal)
+                    return 4 * count * eps * np.abs(want).astype(np.float64) + float(
+                        np.finfo(want.dtype).smallest_normal
+                    )
                 case "q":
                     return math.sqrt(4 * count * eps) * max(largest, 1e-30)
                 case _:
-                    return 8 * count * eps * max(bound, float(np.max(np.abs(want), initial=0.0)) if np.isfinite(want).all() else 1.0)
+                    return (
+                        8
+                        * count
+                        * eps
+                        * max(bound, float(np.max(np.abs(want), initial=0.0)) if np.isfinite(want).all() else 1.0)
+                    )
 
 
-PAIR_SHAPES: list[tuple[int, ...]] = [(5,), (3, 5), (5, 3), (4, 4), (8, 9), (9, 7), (7,), (2, 3, 5), (2, 5, 4), (17,), ()]
+PAIR_SHAPES: list[tuple[int, ...]] = [
+    (5,),
+    (3, 5),
+    (5, 3),
+    (4, 4),
+    (8, 9),
+    (9, 7),
+    (7,),
+    (2, 3, 5),
+    (2, 5, 4),
+    (17,),
+    (),
+]
 
 
 class Pairs(Expressions):
-    """Some expressions that have loops of their own, such as products of matrices, and others that read them, most of them directly.
+    """Some expressions that have loops of their own, such as products of matrices, and others that read them,
+    most of them directly.
 
     Each family of functions comes as often as the others, however many functions it has.
     """
@@ -386,7 +470,8 @@ def wrong(got: Any, error: BaseException | None, node: Node, tally: Tally | None
             return f"no exception where NumPy has {node.error}"
         return None
     if error is not None:
-        if refused(error) or (isinstance(error, AttributeError) and "'numpy." in str(error)):  # a NumPy scalar, here an array of rank 0
+        # a NumPy scalar, here an array of rank 0
+        if refused(error) or (isinstance(error, AttributeError) and "'numpy." in str(error)):
             if tally is not None:
                 tally.refuse(error)
             return None

@@ -1,7 +1,9 @@
-"""What the generators share: source text run by plain Python on NumPy and compiled, the comparison, the search for a smaller program.
+"""What the generators share: source text run by plain Python on NumPy and compiled, the comparison,
+the search for a smaller program.
 
-A generated case is the text of a module.  It is executed twice: once where `tj` is plain Python (`PLAIN`), which is the oracle, and once
-with the real package, whose function is compiled.  Both get the same arguments, laid out in the same way.
+A generated case is the text of a module.  It is executed twice: once where `tj` is plain Python (`PLAIN`), which is the
+oracle, and once with the real package, whose function is compiled.  Both get the same arguments, laid out in the same
+way.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from tracejit.support.errors import BackendError, InternalError, TracejitError
 from tracejit.support.nodes import define, field
 
 __all__ = [
-    "PLAIN", "Case", "Outcome", "Statement", "Tally", "differs", "loaded", "outcome", "reduced", "refused", "shrink", "source", "verdict",
+    "PLAIN", "Case", "Outcome", "Statement", "Tally", "differs", "loaded", "outcome", "reduced", "refused", "shrink",
+    "source", "verdict",
 ]  # fmt: skip
 
 
-# -- tj in plain Python ---------------------------------------------------------------------------------------------------------------
+# -- tj in plain Python
+# ---------------------------------------------------------------------------------------------------------------
 def _fresh(tree: Any) -> Any:
     """What a loop or branch hands on: values, never the arrays themselves."""
     if isinstance(tree, (tuple, list)):
@@ -71,7 +75,7 @@ PLAIN = types.SimpleNamespace(
 """What `tracejit` does, in plain Python: loops are loops, branches branches."""
 
 
-# -- running text ---------------------------------------------------------------------------------------------------------------------
+# -- running text ------------------------------------------------------------------------------------------------------
 _loaded = 0
 
 
@@ -110,9 +114,10 @@ def refused(error: BaseException | None) -> bool:
     return isinstance(error, TracejitError) and not isinstance(error, (InternalError, BackendError))
 
 
-# -- comparison -----------------------------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------------
 def differs(got: Any, want: Any, tolerance: Any = None, zeros: bool = True) -> str | None:
-    """How a result differs from the one expected, None if it is the same: structure, dtype, shape and every bit but those of NaN.
+    """How a result differs from the one expected, None if it is the same:
+    structure, dtype, shape and every bit but those of NaN.
 
     tolerance: an absolute error allowed, of the result's shape or a number.  zeros: whether signs of zeros count.
     """
@@ -148,10 +153,14 @@ def differs(got: Any, want: Any, tolerance: Any = None, zeros: bool = True) -> s
 
 def _first(g: Any, w: Any, wrong: Any) -> str:
     place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
-    return f"at {place}: {np.atleast_1d(g)[place]!r}, not {np.atleast_1d(w)[place]!r} ({int(np.count_nonzero(wrong))} of {wrong.size})"
+    return (
+        f"at {place}: {np.atleast_1d(g)[place]!r}, not {np.atleast_1d(w)[place]!r} "
+        f"({int(np.count_nonzero(wrong))} of {wrong.size})"
+    )
 
 
-# -- programs as trees of statements ----------------------------------------------------------------------------------------------------
+# -- programs as trees of statements
+# ----------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Statement:
     """A line, and for a compound one the lines under it.  `fixed`: the search for a smaller program leaves it."""
@@ -205,7 +214,7 @@ def shrink(statements: list[Statement], fails: Callable[[list[Statement]], bool]
     return statements
 
 
-# -- counting -------------------------------------------------------------------------------------------------------------------------
+# -- counting ----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Tally:
     """What a run counts.  `refusals`: message to how often; `wrong`: stand-alone programs."""
@@ -220,12 +229,13 @@ class Tally:
         self.refusals[text] = self.refusals.get(text, 0) + 1
 
 
-# -- cases ----------------------------------------------------------------------------------------------------------------------------
+# -- cases -------------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Case:
     """A function and how it is called.
 
-    calls: for each the texts of its arguments, which may name parameters before them, and statements that change the module before it.
+    calls: for each the texts of its arguments, which may name parameters before them, and statements that change the
+    module before it.
     """
 
     preamble: str
@@ -297,7 +307,8 @@ def verdict(case: Case, tally: Tally | None = None) -> str | None:
 
 
 def reduced(case: Case) -> tuple[Case, str]:
-    """The smallest case found that is wrong in the same way (a wrong value stays one, an exception its class), and its verdict."""
+    """The smallest case found that is wrong in the same way (a wrong value stays one, an exception its class),
+    and its verdict."""
 
     def kind(found: str | None) -> str | None:
         return None if found is None else found.split(": ")[1].split(" ")[0]

@@ -51,7 +51,10 @@ def _calls(grades: str) -> list[str]:
     return [
         t.text
         for t in ALL
-        if t.grade in grades and t.name not in ("imag", "norm", "sin") and "{a}" in t.text and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
+        if t.grade in grades
+        and t.name not in ("imag", "norm", "sin")
+        and "{a}" in t.text
+        and {name.split(".")[0] for _, name, _, _ in Formatter().parse(t.text) if name} <= HOLES
     ]
 
 
@@ -74,11 +77,18 @@ def _form(r: random.Random, x: str, have: Any) -> tuple[str, Any]:
     """A form that NumPy accepts, and what it gives."""
     while True:
         whole = np.all(np.floor(have) == have) and np.max(np.abs(have)) < 50
-        form = r.choice(r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS, CALLS, CALLS, SUMS if whole else CALLS]))
+        form = r.choice(
+            r.choice([COPIES, VIEWS, EITHER, EITHER, ORDERS, ORDERS, ORDERS, CALLS, CALLS, SUMS if whole else CALLS])
+        )
         if "{a}" in form:
-            a, b, c = [r.choice([x, x, f"{x}.T", f"{x} * 2", f"{x}.T + 1", f"{x}[:1]", f"{x}[0]"][: 3 if k == 0 else 7]) for k in range(3)]
+            a, b, c = [
+                r.choice([x, x, f"{x}.T", f"{x} * 2", f"{x}.T + 1", f"{x}[:1]", f"{x}[0]"][: 3 if k == 0 else 7])
+                for k in range(3)
+            ]
             a, b, c = [f"({v})" if " " in v else v for v in (a, b, c)]
-            text = form.format(a=a, b=b, c=c, k=r.randint(0, 2), n=r.choice([0, 1, 2.5, -1]), ax=r.randrange(-have.ndim, have.ndim))
+            text = form.format(
+                a=a, b=b, c=c, k=r.randint(0, 2), n=r.choice([0, 1, 2.5, -1]), ax=r.randrange(-have.ndim, have.ndim)
+            )
         else:
             text = form.format(x=x, n=have.shape[0], shape=have.shape)
         try:
@@ -116,10 +126,16 @@ def order(seed: int) -> Case:
         loop = body[1:] + writes if r.random() < 0.7 else writes
         begin = body[: len(body) - len(loop) + len(writes)]
         sums = [Statement(f"s += np.sum(np.floor({n}))") for n, _ in has]  # exact in any order
-        body = [*begin, Statement("s = np.zeros(1)"), Statement(f"for _ in tj.range({r.choice([1, 2, 3])}):", loop + sums)]
+        body = [
+            *begin,
+            Statement("s = np.zeros(1)"),
+            Statement(f"for _ in tj.range({r.choice([1, 2, 3])}):", loop + sums),
+        ]
         has = [("s", None), ("x", x)] + ([("y", y)] if len(begin) else [])
     else:
         body += writes
     body.append(Statement(f"return {', '.join(n for n, _ in has)},", fixed=True))
-    calls: list[tuple[list[str], list[str]]] = [([r.choice(LAYOUTS).format(VALUES[shape])], []) for _ in range(r.choice([1, 1, 2]))]
+    calls: list[tuple[list[str], list[str]]] = [
+        ([r.choice(LAYOUTS).format(VALUES[shape])], []) for _ in range(r.choice([1, 1, 2]))
+    ]
     return Case("import copy", ["x"], body, calls)

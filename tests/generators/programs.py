@@ -1,7 +1,8 @@
-"""Random programs as people write them: loops, branches, copies, views, in-place writes, aliases, helpers, state from outside.
+"""Random programs as people write them: loops, branches, copies, views, in-place writes, aliases, helpers,
+state from outside.
 
-A program is Python source.  Floating-point values stay small multiples of a power of two where their order of addition matters, so every
-result is compared to the bit.
+A program is Python source.  Floating-point values stay small multiples of a power of two where their order of addition
+matters, so every result is compared to the bit.
 """
 
 from __future__ import annotations
@@ -22,33 +23,36 @@ KEYS = "zbaycx"  # of dicts that are returned
 
 # What gives a new array of the same values; {x} is any array, {n} its first extent, {shape} its shape.
 COPIES = [
-    "{x}.copy()", "np.copy({x})", "np.array({x})", "np.array({x}, copy=True)", "{x}.astype({x}.dtype)", "+{x}", "np.positive({x})",
-    "{x} * 1", "{x} + 0", "{x} - 0", "{x} ** 1", "{x} // 1", "np.conjugate({x})", "np.concatenate([{x}])",
-    "np.concatenate([{x}, {x}[:0]])", "np.roll({x}, 0, axis=0)", "np.tile({x}, 1)", "np.pad({x}, 0)", "np.append({x}, {x}[:0], axis=0)",
-    "np.delete({x}, [], axis=0)", "np.repeat({x}, 1, axis=0)", "{x}.repeat(1, axis=0)", "np.take({x}, np.arange({n}), axis=0)",
-    "{x}[np.arange({n})]", "{x}[list(range({n}))]", "np.where(True, {x}, 0)", "np.clip({x}, -99, 99)", "{x}.clip(-99, 99)",
-    "np.minimum({x}, 99)", "np.maximum({x}, -99)", "np.stack([{x}])[0]", "np.flip(np.flip({x})).copy()", "{x}.flatten().reshape({shape})",
-    "np.nan_to_num({x})", "copy.copy({x})", "copy.deepcopy({x})", "np.round({x}, 2)", "np.vstack([{x}[None]])[0]", "np.hstack([{x}])",
-    "np.broadcast_to({x}, {shape}).copy()", "np.ascontiguousarray({x}).copy()", "{x}.copy(order='F')",
-    "np.array({x}, order='F')", "np.where({x} == {x}, {x}, {x})", "-(-{x})", "np.zeros_like({x}) + {x}", "{x}.T.copy().T",
-    "np.full_like({x}, 0) + {x}", "np.select([{x} == {x}], [{x}])", "np.add({x}, np.zeros({shape}, {x}.dtype))", "np.resize({x}, {shape})",
+    "{x}.copy()", "np.copy({x})", "np.array({x})", "np.array({x}, copy=True)", "{x}.astype({x}.dtype)", "+{x}",
+    "np.positive({x})", "{x} * 1", "{x} + 0", "{x} - 0", "{x} ** 1", "{x} // 1", "np.conjugate({x})",
+    "np.concatenate([{x}])", "np.concatenate([{x}, {x}[:0]])", "np.roll({x}, 0, axis=0)", "np.tile({x}, 1)",
+    "np.pad({x}, 0)", "np.append({x}, {x}[:0], axis=0)", "np.delete({x}, [], axis=0)", "np.repeat({x}, 1, axis=0)",
+    "{x}.repeat(1, axis=0)", "np.take({x}, np.arange({n}), axis=0)", "{x}[np.arange({n})]", "{x}[list(range({n}))]",
+    "np.where(True, {x}, 0)", "np.clip({x}, -99, 99)", "{x}.clip(-99, 99)", "np.minimum({x}, 99)",
+    "np.maximum({x}, -99)", "np.stack([{x}])[0]", "np.flip(np.flip({x})).copy()", "{x}.flatten().reshape({shape})",
+    "np.nan_to_num({x})", "copy.copy({x})", "copy.deepcopy({x})", "np.round({x}, 2)", "np.vstack([{x}[None]])[0]",
+    "np.hstack([{x}])", "np.broadcast_to({x}, {shape}).copy()", "np.ascontiguousarray({x}).copy()",
+    "{x}.copy(order='F')", "np.array({x}, order='F')", "np.where({x} == {x}, {x}, {x})", "-(-{x})",
+    "np.zeros_like({x}) + {x}", "{x}.T.copy().T", "np.full_like({x}, 0) + {x}", "np.select([{x} == {x}], [{x}])",
+    "np.add({x}, np.zeros({shape}, {x}.dtype))", "np.resize({x}, {shape})",
 ]  # fmt: skip
 # What gives the array itself or a view of it, whatever its memory order.
 VIEWS = [
     "{x}[:]", "{x}[...]", "np.asarray({x})", "np.asanyarray({x})", "{x}.reshape({shape})", "np.reshape({x}, {shape})",
-    "np.squeeze({x}[None])", "np.atleast_1d({x})", "{x}[None][0]", "np.expand_dims({x}, 0)[0]", "np.transpose({x}.T)", "{x}.T.T",
-    "np.moveaxis({x}, 0, 0)", "np.swapaxes({x}, 0, 0)", "{x}.real", "{x}.conj()",
+    "np.squeeze({x}[None])", "np.atleast_1d({x})", "{x}[None][0]", "np.expand_dims({x}, 0)[0]", "np.transpose({x}.T)",
+    "{x}.T.T", "np.moveaxis({x}, 0, 0)", "np.swapaxes({x}, 0, 0)", "{x}.real", "{x}.conj()",
     "np.real({x})", "np.split({x}, 1)[0]", "np.array_split({x}, 1)[0]",
-    "{x}[::-1][::-1]", "np.flip({x}, 0)[::-1]", "{x}.astype({x}.dtype, copy=False)", "np.array({x}, copy=None)", "{x}.squeeze()",
-    "np.rollaxis({x}, 0)", "np.array({x}, copy=False)",
+    "{x}[::-1][::-1]", "np.flip({x}, 0)[::-1]", "{x}.astype({x}.dtype, copy=False)", "np.array({x}, copy=None)",
+    "{x}.squeeze()", "np.rollaxis({x}, 0)", "np.array({x}, copy=False)",
     "{x}.swapaxes(0, -1).swapaxes(0, -1)", "np.flipud(np.flipud({x}))",
 ]  # fmt: skip
 # Which of the two it is depends on the memory order.
 EITHER = [
-    "np.ravel({x}).reshape({shape})", "{x}.ravel().reshape({shape})", "{x}.reshape(-1).reshape({shape})", "np.ascontiguousarray({x})",
-    "np.asfortranarray({x})", "{x}.ravel(order='F').reshape({shape}, order='F')", "{x}.ravel('K').reshape({shape})",
-    "{x}.reshape(-1, order='F').reshape({shape}, order='F')", "{x}.reshape({shape}, order='A')",
-    "{x}.T.reshape(-1).reshape({shape})", "np.asarray({x}, order='C')", "np.asarray({x}, order='F')",
+    "np.ravel({x}).reshape({shape})", "{x}.ravel().reshape({shape})", "{x}.reshape(-1).reshape({shape})",
+    "np.ascontiguousarray({x})", "np.asfortranarray({x})", "{x}.ravel(order='F').reshape({shape}, order='F')",
+    "{x}.ravel('K').reshape({shape})", "{x}.reshape(-1, order='F').reshape({shape}, order='F')",
+    "{x}.reshape({shape}, order='A')", "{x}.T.reshape(-1).reshape({shape})", "np.asarray({x}, order='C')",
+    "np.asarray({x}, order='F')",
 ]  # fmt: skip
 
 HELPERS = """\
@@ -115,7 +119,8 @@ TABLE = np.arange(6)
 STATE = {"step": 1, "limits": [3, 5]}
 """
 CHANGES = [
-    "RATE = {n}", "TABLE[{i}] = {n}", "TABLE = np.arange(6) + {n}", 'STATE["step"] = {n}', 'STATE["limits"][0] = {n}', "TABLE += 1",
+    "RATE = {n}", "TABLE[{i}] = {n}", "TABLE = np.arange(6) + {n}", 'STATE["step"] = {n}', 'STATE["limits"][0] = {n}',
+    "TABLE += 1",
 ]  # fmt: skip
 
 
@@ -143,7 +148,7 @@ class Programs:
         self.depth = 0
         self.traced_loops = 0
 
-    # -- drawing --------------------------------------------------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------------------------------
     def of(self, choices: Any) -> Any:
         return self.random.choice(choices)
 
@@ -161,7 +166,7 @@ class Programs:
         found = [n for n in self.names if n.shape and accept(n)]
         return self.of(found or [n for n in self.names if n.shape])
 
-    # -- reading --------------------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
     def cut(self, have: int, want: int) -> str:
         """A slice of `want` out of `have`."""
         ways = []
@@ -265,7 +270,9 @@ class Programs:
                 return f"{self.of(['abs', '-', 'np.square', 'np.negative'])}({a})", i
             case 9 if shape:
                 a, i = self.value(shape, depth - 1)
-                way = self.of(["np.roll({}, 1, axis=0)", "np.cumsum(np.rint({} % 8), axis=0)", "{}[::-1]", "np.flip({}, 0)"])
+                way = self.of(
+                    ["np.roll({}, 1, axis=0)", "np.cumsum(np.rint({} % 8), axis=0)", "{}[::-1]", "np.flip({}, 0)"]
+                )
                 return way.format(f"({a})"), i and "rint" not in way
             case 10 if shape:
                 other, i = self.value((3, *shape) if len(shape) == 1 else (shape[0], shape[1], 2)[:2], depth - 1)
@@ -274,7 +281,15 @@ class Programs:
                 return f"({other})", i
             case 11 if shape == ():
                 a, i = self.value(self.of([(4,), (2, 3), (3,)]), depth - 1)
-                way = self.of(["np.sum(np.rint(({}) % 8))", "({}).max()", "np.min({})", "np.argmax({})", "np.rint(({}) % 8).mean()"])
+                way = self.of(
+                    [
+                        "np.sum(np.rint(({}) % 8))",
+                        "({}).max()",
+                        "np.min({})",
+                        "np.argmax({})",
+                        "np.rint(({}) % 8).mean()",
+                    ]
+                )
                 return way.format(a), way == "np.argmax({})" or (i and ("max()" in way or "min" in way))
             case 12 if len(shape) == 2:
                 (a, _), (b, _) = self.value((shape[0], 3), depth - 1), self.value((3, shape[1]), depth - 1)
@@ -288,7 +303,7 @@ class Programs:
         bounded = self.of([f"({text}) % 7", f"np.clip({text}, -9, 9)", f"({text}) % 8", f"np.minimum({text}, 9) % 16"])
         return f"np.rint({bounded}).astype(np.int64)" if integer and not i else bounded
 
-    # -- statements -----------------------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
     def like(self, form: str, v: Name, x: str | None = None) -> str:
         return form.format(x=x or v.name, n=v.shape[0], shape=v.shape)
 
@@ -371,7 +386,11 @@ class Programs:
 
     def masked(self) -> list[Statement]:
         v = self.array(lambda n: n.writable)
-        return [Statement(f"{v.name}[{v.name} > {self.random.randrange(6)}] {self.of(['=', '='])} {self.random.randrange(4)}")]
+        return [
+            Statement(
+                f"{v.name}[{v.name} > {self.random.randrange(6)}] {self.of(['=', '='])} {self.random.randrange(4)}"
+            )
+        ]
 
     def augmented(self) -> list[Statement]:
         v = self.array(lambda n: n.writable)
@@ -398,7 +417,11 @@ class Programs:
                 return [Statement(f"np.clip({x}, 0, {self.random.randrange(2, 9)}, out={x})")]
             case 5:
                 a, b = self.small(v.shape, v.integer, 1), self.small(v.shape, v.integer, 1)
-                return [Statement(f"np.{self.of(['add', 'subtract', 'maximum'])}({a}, {b}, out={self.of([x, x + '[...]'])})")]
+                return [
+                    Statement(
+                        f"np.{self.of(['add', 'subtract', 'maximum'])}({a}, {b}, out={self.of([x, x + '[...]'])})"
+                    )
+                ]
             case 6:
                 a = self.small(v.shape, v.integer, 1)
                 t = self.fresh()
@@ -415,7 +438,11 @@ class Programs:
             return self.written()
         i, j = self.place(n), self.place(n)
         w = self.array(lambda o: o.shape == v.shape and o.integer == v.integer and o.owner == self.owner == v.owner)
-        forms = [f"{x}[{i}], {x}[{j}] = {x}[{j}], {x}[{i}]", f"{x}[1:] = {x}[:-1]", f"{x}[:-1], {x}[1:] = {x}[1:], {x}[:-1]"]
+        forms = [
+            f"{x}[{i}], {x}[{j}] = {x}[{j}], {x}[{i}]",
+            f"{x}[1:] = {x}[:-1]",
+            f"{x}[:-1], {x}[1:] = {x}[1:], {x}[:-1]",
+        ]
         if w.shape == v.shape and w.owner == v.owner == self.owner and w.integer == v.integer and not self.counters:
             forms.append(f"{x}, {w.name} = {w.name}, {x}")
         return [Statement(self.of(forms))]
@@ -431,18 +458,24 @@ class Programs:
             w = self.array(lambda o: o.shape == v.shape and o.integer == v.integer)
             if w.shape == v.shape and w.integer == v.integer:
                 return [Statement(f"{v.name} = {w.name}.astype({v.name}.dtype)")]
-        return [Statement(f"{v.name} = ({self.small(v.shape, v.integer)} + np.zeros({v.shape})).astype({v.name}.dtype)")]
+        return [
+            Statement(f"{v.name} = ({self.small(v.shape, v.integer)} + np.zeros({v.shape})).astype({v.name}.dtype)")
+        ]
 
     def helped(self) -> list[Statement]:
         v, t = self.array(lambda n: n.writable), self.fresh()
         x, n = v.name, v.shape[0]
         one = len(v.shape) == 1 and n >= 3
-        forms: list[tuple[str, Shape | None]] = [(f"{t} = bump({x})", v.shape), (f"reset({x})", None), (f"{t} = twice(bump, {x})", v.shape)]
+        forms: list[tuple[str, Shape | None]] = [
+            (f"{t} = bump({x})", v.shape),
+            (f"reset({x})", None),
+            (f"{t} = twice(bump, {x})", v.shape),
+        ]
         if one:
             forms += [
-                (f"{t} = first_to_last({x})", v.shape), (f"{t} = smoothed({x})", v.shape), (f"{t} = swapped({x})", v.shape),
-                (f"{t} = halves({x})[0]", (2,)), (f"{t} = adder({x})({x}[1:])", (1,)), (f"{t} = Box({x}).step()", v.shape),
-                (f"{t} = smoothed({x}[::-1], 3)", v.shape),
+                (f"{t} = first_to_last({x})", v.shape), (f"{t} = smoothed({x})", v.shape),
+                (f"{t} = swapped({x})", v.shape), (f"{t} = halves({x})[0]", (2,)), (f"{t} = adder({x})({x}[1:])", (1,)),
+                (f"{t} = Box({x}).step()", v.shape), (f"{t} = smoothed({x}[::-1], 3)", v.shape),
             ]  # fmt: skip
         text, shape = self.of(forms)
         if shape:
@@ -467,7 +500,7 @@ class Programs:
                     Statement("else:", self.block(1, 1)),
                 ] if self.chance(0.5) else [Statement(f"if {v.name}.shape[0] > RATE:", self.block(1, 2))]  # fmt: skip
 
-    # -- blocks ---------------------------------------------------------------------------------------------------------------------
+    # -- blocks --------------------------------------------------------------------------------------------------------
     def block(self, least: int, most: int) -> list[Statement]:
         """Statements whose new names end with the block."""
         kept = list(self.names)
@@ -492,7 +525,11 @@ class Programs:
             v = self.array()
             carried = [Statement(f"{t} = {self.like(self.of(COPIES), v)}")]
             after = self.like(self.of(COPIES), v, self.of([t, v.name]))
-            body += [Statement(f"{t} = ({after} + {self.of([t, v.name])}) % 8")] if self.chance(0.6) else [Statement(f"{t} = {after}")]
+            body += (
+                [Statement(f"{t} = ({after} + {self.of([t, v.name])}) % 8")]
+                if self.chance(0.6)
+                else [Statement(f"{t} = {after}")]
+            )
         self.depth -= 1
         self.traced_loops -= kind == "tj.range"
         self.counters.pop()
@@ -533,7 +570,11 @@ class Programs:
             k = self.fresh("n")
             test = f"lambda s: s[0] < {n}"
             step = Statement(f"def step_{f}(s):", [Statement(f"return s[0] + 1, {f}(s[0], s[1])", fixed=True)])
-            return [Statement(f"def {f}({i}, {c}):", body), step, Statement(f"{k}, {t} = tj.lax.while_loop({test}, step_{f}, (0, {init}))")]
+            return [
+                Statement(f"def {f}({i}, {c}):", body),
+                step,
+                Statement(f"{k}, {t} = tj.lax.while_loop({test}, step_{f}, (0, {init}))"),
+            ]
         return [Statement(f"def {f}({i}, {c}):", body), Statement(f"{t} = tj.lax.fori_loop(0, {n}, {f}, {init})")]
 
     def branched(self) -> list[Statement]:
@@ -552,39 +593,61 @@ class Programs:
                 self.add(p, v.shape, v.integer)
             body = self.block(0 if operands else 1, 2)
             result = f"({self.small(v.shape, v.integer)} + 0 * {v.name}).astype({v.name}.dtype)"
-            result = self.of([result, result, self.like(self.of(COPIES), v, p if operands else None), p if operands else v.name])
+            result = self.of(
+                [result, result, self.like(self.of(COPIES), v, p if operands else None), p if operands else v.name]
+            )
             self.depth -= 1
             self.owner, self.names = outer, kept
             body.append(Statement(f"return {result}", fixed=True))
             made.append(Statement(f"def {f}({p if operands else ''}):", body))
         self.add(t, v.shape, v.integer)
-        return [*made, Statement(f"{t} = tj.lax.cond({flag} > {self.random.randrange(4)}, {yes}, {no}{', ' + v.name if operands else ''})")]
+        return [
+            *made,
+            Statement(
+                f"{t} = tj.lax.cond({flag} > {self.random.randrange(4)}, {yes}, "
+                f"{no}{', ' + v.name if operands else ''})"
+            ),
+        ]
 
     def closure(self) -> list[Statement]:
         f, t = self.fresh("g"), self.fresh()
         v = self.array(lambda n: n.writable)
         body, _ = self.inside(1, 2)
-        body.append(Statement(f"return {self.of([v.name, self.like(self.of(COPIES), v), self.like('{x}[::-1]', v)])}", fixed=True))
+        body.append(
+            Statement(
+                f"return {self.of([v.name, self.like(self.of(COPIES), v), self.like('{x}[::-1]', v)])}", fixed=True
+            )
+        )
         self.add(t, v.shape, v.integer)
         calls = [Statement(f"{t} = {f}()")] + ([Statement(f"{f}()")] if self.chance(0.3) else [])
         return [Statement(f"def {f}():", body), *calls]
 
     def statement(self) -> list[Statement]:
         kinds: list[tuple[Callable[[], list[Statement]], float]] = [
-            (self.copied, 5), (self.viewed, 4), (self.computed, 2), (self.aliased, 1), (self.written, 9), (self.masked, 0.7),
-            (self.augmented, 4), (self.called, 2), (self.swap, 1.5), (self.rebound, 1.5), (self.helped, 2), (self.outer, 1),
+            (self.copied, 5), (self.viewed, 4), (self.computed, 2), (self.aliased, 1), (self.written, 9),
+            (self.masked, 0.7), (self.augmented, 4), (self.called, 2), (self.swap, 1.5), (self.rebound, 1.5),
+            (self.helped, 2), (self.outer, 1),
         ]  # fmt: skip
         if self.depth < 3:
             deep = 1.0 if not self.depth else 0.4
-            kinds += [(self.looped, 4 * deep), (self.fori, 2 * deep), (self.branched, 1.5 * deep), (self.closure, 1 * deep)]
+            kinds += [
+                (self.looped, 4 * deep),
+                (self.fori, 2 * deep),
+                (self.branched, 1.5 * deep),
+                (self.closure, 1 * deep),
+            ]
         return self.random.choices([k for k, _ in kinds], [w for _, w in kinds])[0]()
 
-    # -- the whole ------------------------------------------------------------------------------------------------------------------
+    # -- the whole -----------------------------------------------------------------------------------------------------
     def results(self) -> str:
         parts: list[str] = []
         for _ in range(self.random.randint(1, 3)):
             v = self.of(self.names)
-            forms = ["{x}", "{x}", "{x}"] if not v.shape else ["{x}", "{x}", "{x}[::-1]", "{x}.T", "{x} * 2", "{x}.copy()", "{x}.ravel()"]
+            forms = (
+                ["{x}", "{x}", "{x}"]
+                if not v.shape
+                else ["{x}", "{x}", "{x}[::-1]", "{x}.T", "{x} * 2", "{x}.copy()", "{x}.ravel()"]
+            )
             parts.append(self.of(forms).format(x=v.name))
         recent = [n.name for n in self.names[-3:]]
         parts += recent
@@ -614,7 +677,11 @@ class Programs:
             if n and kinds[0] == kinds[1] and self.chance(0.3):
                 texts[1] = "x"
             texts.append(str(self.random.randrange(4)))
-            changes = [c.format(n=self.random.randrange(6), i=self.random.randrange(6)) for c in CHANGES if n and self.chance(0.2)]
+            changes = [
+                c.format(n=self.random.randrange(6), i=self.random.randrange(6))
+                for c in CHANGES
+                if n and self.chance(0.2)
+            ]
             calls.append((texts, changes))
         return Case(HELPERS, parameters, body, calls)
 
@@ -625,7 +692,15 @@ class Programs:
 
 LAYOUTS = {
     1: ["{}", "{}", "{}", "{}[::-1]", "np.repeat({}, 2)[::2]", "np.append({0}, {0})[3:9]"],
-    2: ["{}", "{}", "{}", "np.asfortranarray({})", "{}[::-1]", "np.repeat({}, 2, axis=1)[:, ::2]", "np.repeat({}, 2, axis=0)[1::2]"],
+    2: [
+        "{}",
+        "{}",
+        "{}",
+        "np.asfortranarray({})",
+        "{}[::-1]",
+        "np.repeat({}, 2, axis=1)[:, ::2]",
+        "np.repeat({}, 2, axis=0)[1::2]",
+    ],
 }
 
 

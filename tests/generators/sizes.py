@@ -1,7 +1,7 @@
 """Sequences of calls of one compiled function with arguments of many sizes and memory orders.
 
-The function has a few random expressions over arrays whose extents are two numbers, so it is compiled for the first sizes, then with
-symbolic extents, and again where 0, 1 or equal extents need it.
+The function has a few random expressions over arrays whose extents are two numbers, so it is compiled for the first
+sizes, then with symbolic extents, and again where 0, 1 or equal extents need it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DERIVED = [
     for text in (
         "{a}[:{a}.shape[0] // 2]", "{a}[{a}.shape[0] // 2:]",
         "{a}[1:-1]", "{a}[1:]", "{a}[:-1]", "{a}[2:]", "{a}[..., :{a}.shape[-1] // 2]",
-        "{a}[..., 1:-1]", "{a}[..., 1:]", "{a}[:, {a}.shape[1] // 3:]", "{a}[:{a}.shape[0] // 3]", "{a}[::2]", "{a}[{a}.shape[0] % 2:]",
-        "{a}[:-1, 1:]", "{a}[:{b}.shape[0]]",
+        "{a}[..., 1:-1]", "{a}[..., 1:]", "{a}[:, {a}.shape[1] // 3:]", "{a}[:{a}.shape[0] // 3]", "{a}[::2]",
+        "{a}[{a}.shape[0] % 2:]", "{a}[:-1, 1:]", "{a}[:{b}.shape[0]]",
     )
 ]  # fmt: skip
 """Parts whose extents follow from the arguments': they may be 0 or 1 where those are not."""
@@ -84,7 +84,11 @@ class Sequence:
     calls: list[tuple[int, int, list[str], int]]
 
     def text(self) -> str:
-        return f"def f({', '.join(self.names)}):\n    return [\n" + "".join(f"        {n.text},\n" for n in self.nodes) + "    ]\n"
+        return (
+            f"def f({', '.join(self.names)}):\n    return [\n"
+            + "".join(f"        {n.text},\n" for n in self.nodes)
+            + "    ]\n"
+        )
 
     def arguments(self, call: tuple[int, int, list[str], int]) -> dict[str, Any]:
         n, m, orders, seed = call
@@ -151,7 +155,8 @@ def verdict(made: Sequence, tally: Tally | None = None, only: list[Node] | None 
                     return None
                 continue
             return nodes[0], k, f"{type(got.error).__name__}: {got.error}"
-        if failing is not None and failing.error in ("ZeroDivisionError", "AttributeError"):  # a NumPy scalar has fewer methods
+        # a NumPy scalar has fewer methods
+        if failing is not None and failing.error in ("ZeroDivisionError", "AttributeError"):
             continue
         if failing is not None:
             return failing, k, f"no exception where NumPy has {failing.error}"
@@ -171,7 +176,12 @@ def alone(made: Sequence, node: Node, call: int, what: str) -> str:
         if found and found[1] == len(fewer.calls) - 1:
             made = fewer
     used = [n for n in made.names if n in node.text]
-    lines = [f"# {what}", "import numpy as np, tracejit as tj", f"f = lambda {', '.join(used)}: {node.text}", "jitted = tj.jit(f)"]
+    lines = [
+        f"# {what}",
+        "import numpy as np, tracejit as tj",
+        f"f = lambda {', '.join(used)}: {node.text}",
+        "jitted = tj.jit(f)",
+    ]
     for c in made.calls:
         arguments = made.arguments(c)
         texts = [spelled(arguments[n]) for n in used]

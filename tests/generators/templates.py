@@ -39,9 +39,22 @@ ROUNDED = frozenset({"logaddexp", "logaddexp2"})
 ZEROS = frozenset({"maximum", "minimum", "fmax", "fmin", "sign"})
 PRODUCTS = frozenset({"matmul", "matvec", "vecmat", "vecdot"})
 INTEGER_SECOND = frozenset({"left_shift", "right_shift"})
-NO_ARRAYS = frozenset({"result_type", "can_cast", "shares_memory", "may_share_memory", "einsum_path", "shape", "ndim", "size"})
+NO_ARRAYS = frozenset(
+    {"result_type", "can_cast", "shares_memory", "may_share_memory", "einsum_path", "shape", "ndim", "size"}
+)
 REFUSED = frozenset(
-    {"nonzero", "flatnonzero", "argwhere", "unique", "extract", "compress", "union1d", "intersect1d", "setdiff1d", "trim_zeros"}
+    {
+        "nonzero",
+        "flatnonzero",
+        "argwhere",
+        "unique",
+        "extract",
+        "compress",
+        "union1d",
+        "intersect1d",
+        "setdiff1d",
+        "trim_zeros",
+    }
 )
 """Their shapes depend on data."""
 IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "putmask"})
@@ -184,7 +197,17 @@ def _ufuncs() -> list[Template]:
             continue
         ufunc, method = key if isinstance(key, tuple) else (key, "")
         name = ufunc.__name__
-        grade = "m" if name in MATH else "i" if name in ROUNDED else "z" if name in ZEROS else "d" if name in PRODUCTS else "x"
+        grade = (
+            "m"
+            if name in MATH
+            else "i"
+            if name in ROUNDED
+            else "z"
+            if name in ZEROS
+            else "d"
+            if name in PRODUCTS
+            else "x"
+        )
         second = "({b} % 8)" if name in INTEGER_SECOND else "({b} > 0).astype('i4')" if name == "ldexp" else "{b}"
         match method:
             case "" if ufunc.nout == 2:
@@ -225,15 +248,27 @@ ALL = _ufuncs() + _parsed(CALLS) + _parsed(OTHER)
 
 def _families() -> dict[str, list[Template]]:
     """The templates by what the compiler makes of them."""
-    joins = set("concatenate stack hstack vstack dstack block array pad roll tile repeat append insert delete kron".split())
-    gathers = set("take take_along_axis choose select where searchsorted digitize interp diag diagonal tril triu trace".split())
+    joins = set(
+        "concatenate stack hstack vstack dstack block array pad roll tile repeat append insert delete kron".split()
+    )
+    gathers = set(
+        "take take_along_axis choose select where searchsorted digitize interp diag diagonal tril triu trace".split()
+    )
     found: dict[str, list[Template]] = {}
     for t in ALL:
-        if t.name in PRODUCTS or t.name in ("dot", "inner", "outer", "tensordot", "einsum", "vdot", "multi_dot", "matrix_power") or "@" in t.text:
+        if (
+            t.name in PRODUCTS
+            or t.name in ("dot", "inner", "outer", "tensordot", "einsum", "vdot", "multi_dot", "matrix_power")
+            or "@" in t.text
+        ):
             family = "products"
         elif ".accumulate" in t.text or t.name in ("cumsum", "cumprod", "diff", "gradient", "convolve", "correlate"):
             family = "runs"
-        elif t.grade in "svpq" or ".reduce" in t.text or t.name in ("argmax", "argmin", "all", "any", "max", "min", "ptp", "count_nonzero"):
+        elif (
+            t.grade in "svpq"
+            or ".reduce" in t.text
+            or t.name in ("argmax", "argmin", "all", "any", "max", "min", "ptp", "count_nonzero")
+        ):
             family = "reductions"
         elif t.name == "indexing":
             family = "slices" if ":" in t.text else "elements of arrays"

@@ -1,7 +1,8 @@
-"""Small arrays treated as large ones: what the compiler does only where there is much to do, it does for the arrays of random programs.
+"""Small arrays treated as large ones: what the compiler does only where there is much to do,
+it does for the arrays of random programs.
 
-Tiles, tasks, folds, privatised columns, pieces found by halves, values that are stored rather than computed twice: each begins at a size
-that a program made of small arrays would never reach.
+Tiles, tasks, folds, privatised columns, pieces found by halves, values that are stored rather than computed twice: each
+begins at a size that a program made of small arrays would never reach.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ __all__ = ["lowered"]
 THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tracejit.ir.passes.product": {"LEAST_WORK": (1, 8, 64)},
     "tracejit.ir.passes.compose": {
-        "WRITE_OUT": (0, 2), "WRITE_OUT_COLUMNS": (0, 2), "MANY_PIECES": (2, 4), "MANY": (4, 16), "KEEP_ROW_COST": (0.0, 2.0, 100.0),
+        "WRITE_OUT": (0, 2), "WRITE_OUT_COLUMNS": (0, 2), "MANY_PIECES": (2, 4), "MANY": (4, 16),
+        "KEEP_ROW_COST": (0.0, 2.0, 100.0),
     },
     "tracejit.ir.passes.fuse": {
         "CHEAP": (0.0, 100.0), "BESIDE_SCATTER": (0.0, 100.0), "MAX_OPERATIONS": (3, 12, 4000), "MOST_PLACES": (1, 3),
@@ -32,8 +34,8 @@ THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "FEW_CHUNKS": (1, 8),
     },
     "tracejit.autotune.products": {
-        "NEAR": (64, 512), "FAR": (64, 1024), "CACHED": (8, 256), "REUSE": (1, 100), "FEW_ROWS": (1, 6), "ONE_BLOCK": (1, 6),
-        "NARROW": (4, 16), "TASK": (1, 64, 512), "STREAM": (4, 64), "ROWS": (1, 2),
+        "NEAR": (64, 512), "FAR": (64, 1024), "CACHED": (8, 256), "REUSE": (1, 100), "FEW_ROWS": (1, 6),
+        "ONE_BLOCK": (1, 6), "NARROW": (4, 16), "TASK": (1, 64, 512), "STREAM": (4, 64), "ROWS": (1, 2),
     },
 }  # fmt: skip
 

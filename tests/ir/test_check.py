@@ -199,14 +199,29 @@ def kernel_refused(kernel: k.Kernel) -> str:
         ("for %k in 0..3 step 0 {\n}", "the step is 0, not a positive integer"),
         ("for %k in 0..3 diagonal {\n}", "there is no axis kind 'diagonal'"),
         ("for %k in 0..3 vector(0, 1) {\n}", "axis vector has width 0 and factor 1"),
-        ("%a = for %k in 0..3 vector(8, 1) carry(%c = 0) {\nyield %c\n}", "a recurrence (carried values without combine) runs in order"),
+        (
+            "%a = for %k in 0..3 vector(8, 1) carry(%c = 0) {\nyield %c\n}",
+            "a recurrence (carried values without combine) runs in order",
+        ),
         ("%a = for %k in 0..3 parallel carry(%c = 0) {\nyield %c\n}", "its axis may not be parallel"),
-        ("for %k in 0..3 vector(8, 1) {\nfor %l in 0..3 parallel {\n}\n}", "a parallel axis may not lie inside a vector axis"),
+        (
+            "for %k in 0..3 vector(8, 1) {\nfor %l in 0..3 parallel {\n}\n}",
+            "a parallel axis may not lie inside a vector axis",
+        ),
         ("%a = for %k in 0..3 carry(%c = 0) {\n}", "1 carried values have 1 initial values, 0 yields and 1 results"),
         ("%a = for %k in 0..3 carry(%c = 0) {\nyield 1.0:f32\n}", "carried value 0 is i64, its yield f32"),
-        ("%a = for %k in 0..3 carry(%c = 0) combine(%p) { yield %p } {\nyield %c\n}", "combine takes i64; the carried values twice are"),
-        ("%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { yield } {\nyield %c\n}", "combine gives nothing; the carried values are i64"),
-        ("%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { yield %i } {\nyield %c\n}", "result of combine 0 is defined in a block that"),
+        (
+            "%a = for %k in 0..3 carry(%c = 0) combine(%p) { yield %p } {\nyield %c\n}",
+            "combine takes i64; the carried values twice are",
+        ),
+        (
+            "%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { yield } {\nyield %c\n}",
+            "combine gives nothing; the carried values are i64",
+        ),
+        (
+            "%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { yield %i } {\nyield %c\n}",
+            "result of combine 0 is defined in a block that",
+        ),
         ("for %k in 0..3 combine() { yield } {\n}", "combine without carried values"),
         ("%a = while carry(%c = 0) {\ntest %c\n} do {\nyield %c\n}", "the test of a while is i64, not bool"),
         ("%a = while carry(%c = 0) {\ntest True\n} do {\n}", "1 carried values have 1 initial values, 0 yields"),
@@ -214,12 +229,18 @@ def kernel_refused(kernel: k.Kernel) -> str:
         ("%a = if True {\nyield 1\n}", "the if has 1 results, yields 1 where true and 0 where false"),
         ("if %i {\n}", "the condition is i64, not bool"),
         ("%a: i64 = read 0[%i]", "Read is not a statement of a kernel"),
-        ("%a = for %k in 0..3 carry(%c = 0) {\n%d = prefix(%c) %k\nyield %d\n}", "a prefix stands directly in the body of a"),
+        (
+            "%a = for %k in 0..3 carry(%c = 0) {\n%d = prefix(%c) %k\nyield %d\n}",
+            "a prefix stands directly in the body of a",
+        ),
         (
             "%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { yield %q } {\n%d = prefix(%c) %k\nyield %k\n}",
             "the loop yields its results",
         ),
-        ("%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { alloc t: f32[] C local; yield %q } {\nyield %k\n}", "works on scalars only"),
+        (
+            "%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { alloc t: f32[] C local; yield %q } {\nyield %k\n}",
+            "works on scalars only",
+        ),
     ],
 )
 def test_what_is_unsound_is_refused_with_its_statement(lines: str, what: str):
@@ -246,21 +267,30 @@ def test_a_value_is_defined_before_use_once_and_in_an_enclosing_block():
     inner = k.For(k.Value("i64"), zero, k.index_const(3), (define,))
     assert "defined in a block that does not enclose this one" in kernel_refused(statement(inner, use))
     index = k.Value("i64")
-    assert "defined in a block" in kernel_refused(statement(k.For(index, zero, k.index_const(3), ()), k.Store(Y, (zero,), index)))
+    assert "defined in a block" in kernel_refused(
+        statement(k.For(index, zero, k.index_const(3), ()), k.Store(Y, (zero,), index))
+    )
 
 
 def test_buffers_are_declared_and_outputs_are_parameters():
     zero = k.index_const(0)
     stray = k.Buffer("s", "i64", (1,))
-    assert "buffer s is neither a parameter nor allocated here" in kernel_refused(statement(k.Store(stray, (zero,), zero)))
+    assert "buffer s is neither a parameter nor allocated here" in kernel_refused(
+        statement(k.Store(stray, (zero,), zero))
+    )
     inner = k.For(k.Value("i64"), zero, k.index_const(3), (k.Alloc(stray),))
     assert "neither a parameter nor allocated here" in kernel_refused(statement(inner, k.Store(stray, (zero,), zero)))
     assert "outputs ['z'] are not parameters" in kernel_refused(statement(outputs=frozenset({"z"})))
-    assert "two parameters have one name" in kernel_refused(k.Kernel("t", (Y, k.Buffer("y", "f32", ())), frozenset(), ()))
+    assert "two parameters have one name" in kernel_refused(
+        k.Kernel("t", (Y, k.Buffer("y", "f32", ())), frozenset(), ())
+    )
 
 
 def test_an_error_in_a_combiner_marks_its_loop():
-    text = "kernel t() {\n%m = for %k in 0..3 carry(%a = True) combine(%p, %q) { %r = mul %p %q; yield %r } {\nyield %a\n}\n}"
+    text = (
+        "kernel t() {\n%m = for %k in 0..3 carry(%a = True) combine(%p, %q) { %r = mul %p %q; yield %r } {\nyield "
+        "%a\n}\n}"
+    )
     message = kernel_refused(parse_kernel(text))
     assert "mul is not defined on bool\n    1 | kernel t() {\n    2 |   %3 = for %i0 in 0..3 carry" in message
     assert "      |   ^^^" in message
@@ -268,7 +298,8 @@ def test_an_error_in_a_combiner_marks_its_loop():
 
 def test_one_combiner_may_serve_several_loops():
     kernel = parse_kernel(
-        "kernel t(y: i64[4] C out) {\n%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { %r = add %p %q; yield %r } {\nyield %k\n}\n"
+        "kernel t(y: i64[4] C out) {\n%a = for %k in 0..3 carry(%c = 0) combine(%p, %q) { %r = add %p %q; yield %r } "
+        "{\nyield %k\n}\n"
         "%b = for %k in 0..3 carry(%c = 0) combine(%p, %q) { %r = add %p %q; yield %r } {\nyield %k\n}\n}"
     )
     first, second = kernel.body

@@ -1,4 +1,5 @@
-"""Loops over adjacent axes become one where they only walk memory; whatever else touches the same arrays keeps its elements."""
+"""Loops over adjacent axes become one where they only walk memory;
+whatever else touches the same arrays keeps its elements."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,9 @@ def channel_swapped(u: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("f", [border_kept, first_column_added, channel_swapped, lambda u: np.concatenate([u, u[:, :2]], axis=1) + 1])
+@pytest.mark.parametrize(
+    "f", [border_kept, first_column_added, channel_swapped, lambda u: np.concatenate([u, u[:, :2]], axis=1) + 1]
+)
 @pytest.mark.parametrize("shape", [(5, 7, 3), (3, 3, 3), (40, 50, 3), (9, 8, 1), (4, 6, 20)])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_values(f: Callable[[Any], Any], shape: tuple[int, ...], symbolic: bool):

@@ -1,4 +1,5 @@
-"""Loops whose iterations store to places read from memory: found, never run in parallel, in lanes only where nothing is read back."""
+"""Loops whose iterations store to places read from memory: found, never run in parallel,
+in lanes only where nothing is read back."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,8 @@ def test_any_tile_gives_the_product_when_compiled(tile, m, n, k, dynamic):
     a, b = operands(m, n, k)
     bias = np.arange(float(n))
     np.testing.assert_array_equal(
-        tiled(lambda a, b, c: np.maximum(a @ b + c, 1), (a, b, bias), tile, "cpu", dynamic)[1], np.maximum(a @ b + bias, 1)
+        tiled(lambda a, b, c: np.maximum(a @ b + c, 1), (a, b, bias), tile, "cpu", dynamic)[1],
+        np.maximum(a @ b + bias, 1),
     )
 
 
@@ -81,7 +82,9 @@ def test_any_tile_gives_batches_when_compiled(tile, count, m, n, k):
 @given(TILES, st.integers(8, 70), st.integers(16, 70), st.booleans(), st.booleans())
 def test_any_tile_gives_rows_times_matrices(tile, n, k, turned, dynamic):
     a, b = operands(1, n, k)
-    f, args, expected = (lambda a, b: b.T @ a, (a[0], b), a[0] @ b) if turned else (lambda a, b: a @ b, (a[0], b), a[0] @ b)
+    f, args, expected = (
+        (lambda a, b: b.T @ a, (a[0], b), a[0] @ b) if turned else (lambda a, b: a @ b, (a[0], b), a[0] @ b)
+    )
     np.testing.assert_array_equal(tiled(f, args, tile, dynamic=dynamic)[1], expected)
 
 
@@ -112,7 +115,9 @@ def test_the_micro_kernel_is_rows_around_columns_around_the_contracted_axis():
     (rows,) = [
         s
         for s in walk(kernel.body)
-        if isinstance(s, For) and s.axis == Axis("unroll") and any(isinstance(x, For) and x.params for x in walk(s.body))
+        if isinstance(s, For)
+        and s.axis == Axis("unroll")
+        and any(isinstance(x, For) and x.params for x in walk(s.body))
     ]
     (columns,) = [s for s in rows.body if isinstance(s, For)]
     (fold,) = [s for s in columns.body if isinstance(s, For)]
@@ -176,10 +181,20 @@ def test_a_kernel_that_is_no_product_has_no_tile():
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
 @pytest.mark.parametrize(
-    "extents", [(64, 64, 64), (1024, 1024, 1024), (3, 5000, 40), (None, None, None), (16, 16, 16), (1, 4096, 4096), (32, 32, 100000)]
+    "extents",
+    [
+        (64, 64, 64),
+        (1024, 1024, 1024),
+        (3, 5000, 40),
+        (None, None, None),
+        (16, 16, 16),
+        (1, 4096, 4096),
+        (32, 32, 100000),
+    ],
 )
 @pytest.mark.parametrize(
-    "lies", [(Factor("k"), Factor("n")), (Factor("m"), Factor("k")), (Factor("x", computed=True), Factor("n", computed=True))]
+    "lies",
+    [(Factor("k"), Factor("n")), (Factor("m"), Factor("k")), (Factor("x", computed=True), Factor("n", computed=True))],
 )
 def test_default_tiles_fit_the_registers_and_cover_the_product(bits, dtype, extents, lies):
     m, n, k = (Dim.symbol(s) if x is None else x for s, x in zip("mnk", extents, strict=True))

@@ -23,7 +23,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 CONDITIONAL = {  # the loops with conditions
-    "roll": ["L1"], "roll of rows": ["L0"], "rolls": ["L0", "L1"], "padded": ["L0", "L1"], "joined": ["L1"], "compared": ["L1"]
+    "roll": ["L1"], "roll of rows": ["L0"], "rolls": ["L0", "L1"], "padded": ["L0", "L1"], "joined": ["L1"],
+    "compared": ["L1"]
 }  # fmt: skip
 
 
@@ -41,7 +42,14 @@ def run(kernel: Any, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(
-    "text", ["cut L1", "cut L0", "cut L0; cut L1", "cut L1; parallel L0 2; vector L1 4 2", "cut L0; cut L1; vector L1 8 1; parallel L0 1"]
+    "text",
+    [
+        "cut L1",
+        "cut L0",
+        "cut L0; cut L1",
+        "cut L1; parallel L0 2; vector L1 4 2",
+        "cut L0; cut L1; vector L1 8 1; parallel L0 1",
+    ],
 )
 def test_values_stay(name: str, text: str):
     f, x = PROGRAMS[name], np.random.default_rng(0).normal(size=(11, 13))

@@ -15,7 +15,9 @@ COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 
 LEAVES = st.one_of(st.just("n"), st.just("m"), st.integers(-7, 7))
 EXPRESSIONS = st.recursive(
-    LEAVES, lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "max"]), inner, inner), max_leaves=7
+    LEAVES,
+    lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "max"]), inner, inner),
+    max_leaves=7,
 )
 
 
@@ -126,7 +128,9 @@ def test_extents_of_equal_atoms_divide_without_deciding_whether_others_are_equal
     assert str((N // 2 * m) // (m // 2)) == "floordiv(floordiv(n0, 2)*n1, floordiv(n1, 2))"
 
 
-@pytest.mark.parametrize("divided", [lambda n: n // (n // 3), lambda n: n % (n - 2), lambda n: 5 // (n - 2), lambda n: 5 % (n // 3)])
+@pytest.mark.parametrize(
+    "divided", [lambda n: n // (n // 3), lambda n: n % (n - 2), lambda n: 5 // (n - 2), lambda n: 5 % (n // 3)]
+)
 def test_a_divisor_that_may_be_zero_fixes_the_extent(divided: Any):
     with pytest.raises(DimDependent):
         divided(N)

@@ -91,7 +91,10 @@ def test_an_element_that_all_iterations_read_is_computed_once():
     x, y, z = (Var(ShapedArray((n,), np.float64)) for n in (8, 8, 64))
     costly = make_lambda(["i64"], lambda r, i: r.op("exp", r.op("sin", r.read(0, (i,), "f64"))))
     first = make_lambda(["i64"], lambda r, i: r.read(0, (index_const(5),), "f64"))
-    equations = [FormEquation(Map((8,), costly), (x,), (y,), "costly", None), FormEquation(Map((64,), first), (y,), (z,), "first", None)]
+    equations = [
+        FormEquation(Map((8,), costly), (x,), (y,), "costly", None),
+        FormEquation(Map((64,), first), (y,), (z,), "first", None),
+    ]
     fusion = fuse(equations, [z])
     assert [(v, why) for v, why in fusion.refusals if v is y] == [(y, fusion_rules.AGAIN)]
 

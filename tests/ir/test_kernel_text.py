@@ -123,12 +123,26 @@ def test_every_field_survives():
     assert kernel.outputs == {"y", "z"}
     assert kernel.dims == ("n0", "n1")
     n0, n1 = Dim.symbol("n0"), Dim.symbol("n1")
-    assert kernel.product == k.MatrixProduct("f32", 1, n0, 2 * n1 + 1, 64, k.Factor("k"), k.Factor("x", computed=True), 3)
+    assert kernel.product == k.MatrixProduct(
+        "f32", 1, n0, 2 * n1 + 1, 64, k.Factor("k"), k.Factor("x", computed=True), 3
+    )
     x, u, y, _ = kernel.buffers
-    assert (x.layout, u.layout, u.alignment, y.space, x.shape[1]) == ("strided", "unit", 64, "global", 2 * Dim.symbol("n0") + 1)
+    assert (x.layout, u.layout, u.alignment, y.space, x.shape[1]) == (
+        "strided",
+        "unit",
+        64,
+        "global",
+        2 * Dim.symbol("n0") + 1,
+    )
     found = list(k.walk(kernel.body))
     loops = [s for s in found if isinstance(s, k.For)]
-    assert [s.axis for s in loops] == [k.Axis("grid", 256, 2), k.Axis(), k.Axis("unroll", 1, 4), k.Axis("vector", 4), k.Axis("lane")]
+    assert [s.axis for s in loops] == [
+        k.Axis("grid", 256, 2),
+        k.Axis(),
+        k.Axis("unroll", 1, 4),
+        k.Axis("vector", 4),
+        k.Axis("lane"),
+    ]
     assert loops[1].step == 2
     assert [r.dtype for r in loops[-1].results] == ["f32", "i64"]
     assert next(s for s in found if isinstance(s, k.While)).unroll == 4
@@ -151,15 +165,20 @@ def test_constants_are_equal_when_they_are_the_same_bits():
     ("operand", "printed"),
     [
         (k.Const(0.1, "f64"), "0.1:f64"), (k.Const(2, "f32"), "2.0:f32"), (k.Const(float("-inf"), "f16"), "-inf:f16"),
-        (k.Const(np.copysign(np.nan, -1), "f32"), "-nan:f32"), (k.Const(-0.0, "f32"), "-0.0:f32"), (k.Const(np.True_, "bool"), "True"),
-        (k.Const(np.int64(-5), "i64"), "-5"), (k.Const(2**64 - 1, "u64"), "18446744073709551615:u64"),
-        (k.Const(Dim.symbol("n0"), "i64"), "n0"),
-        (k.index_const(Dim.symbol("n0") + 1), "(n0+1)"), (k.Const(Dim.symbol("n0") // 2, "i32"), "(floordiv(n0, 2)):i32"),
+        (k.Const(np.copysign(np.nan, -1), "f32"), "-nan:f32"), (k.Const(-0.0, "f32"), "-0.0:f32"),
+        (k.Const(np.True_, "bool"), "True"), (k.Const(np.int64(-5), "i64"), "-5"),
+        (k.Const(2**64 - 1, "u64"), "18446744073709551615:u64"), (k.Const(Dim.symbol("n0"), "i64"), "n0"),
+        (k.index_const(Dim.symbol("n0") + 1), "(n0+1)"),
+        (k.Const(Dim.symbol("n0") // 2, "i32"), "(floordiv(n0, 2)):i32"),
     ],
 )  # fmt: skip
 def test_constants_print_and_come_back(operand: k.Const, printed: str):
     kernel = k.Kernel(
-        "c", (b := k.Buffer("y", operand.dtype, (1,)),), frozenset({"y"}), (k.Store(b, (k.index_const(0),), operand),), ("n0",)
+        "c",
+        (b := k.Buffer("y", operand.dtype, (1,)),),
+        frozenset({"y"}),
+        (k.Store(b, (k.index_const(0),), operand),),
+        ("n0",),
     )
     assert print_kernel(kernel).split("\n")[1] == f"  store y[0] = {printed}"
     again = parse_kernel(print_kernel(kernel))
@@ -169,7 +188,8 @@ def test_constants_print_and_come_back(operand: k.Const, printed: str):
 
 def test_two_buffers_of_one_name_print_apart():
     blocks = [
-        k.For(k.Value("i64"), k.index_const(0), k.index_const(2), (k.Alloc(k.Buffer("t", "f32", (2,), space="local")),)) for _ in range(2)
+        k.For(k.Value("i64"), k.index_const(0), k.index_const(2), (k.Alloc(k.Buffer("t", "f32", (2,), space="local")),))
+        for _ in range(2)
     ]
     text = print_kernel(k.Kernel("twice", (), frozenset(), tuple(blocks)))
     assert "alloc t: " in text
@@ -245,7 +265,11 @@ def test_form_prints_its_domain_and_functions():
     b = FormBuilder([aval])
     x = Operand(b.recorder, 0, aval)
     form = b.reduce(
-        (Dim.symbol("n0"),), (3,), lambda i, j: (x[i[0], j[0]],), (b.const(0.0, "f32"),), lambda r, acc, new: (r.op("add", acc[0], new[0]),)
+        (Dim.symbol("n0"),),
+        (3,),
+        lambda i, j: (x[i[0], j[0]],),
+        (b.const(0.0, "f32"),),
+        lambda r, acc, new: (r.op("add", acc[0], new[0]),),
     )
     assert print_form(form) == textwrap.dedent(
         """\

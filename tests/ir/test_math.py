@@ -60,14 +60,17 @@ class NumpyBuilder:
 
 def evaluate(name: str, dtype: str, *args: Any) -> np.ndarray:
     arrays = np.broadcast_arrays(*(np.asarray(a, numpy_dtype(dtype)) for a in args))
-    return np.broadcast_to(expand(name, NumpyBuilder(), *(Evaluated(np.array(a), dtype) for a in arrays)).array, arrays[0].shape)
+    return np.broadcast_to(
+        expand(name, NumpyBuilder(), *(Evaluated(np.array(a), dtype) for a in arrays)).array, arrays[0].shape
+    )
 
 
 def reference(name: str) -> Callable[..., Any]:
     """The function over mpmath numbers."""
     spelled = {
-        "exp2": lambda x: mpmath.power(2, x), "log2": lambda x: mpmath.log(x, 2), "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
-        "pow": mpmath.power, "fmod": lambda x, y: mpmath.sign(x) * (abs(x) % abs(y)),
+        "exp2": lambda x: mpmath.power(2, x), "log2": lambda x: mpmath.log(x, 2),
+        "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), "pow": mpmath.power,
+        "fmod": lambda x, y: mpmath.sign(x) * (abs(x) % abs(y)),
     }  # fmt: skip
     return spelled.get(name) or getattr(mpmath, name)
 
@@ -84,8 +87,8 @@ def units(got: float, want: mpmath.mpf, dtype: str) -> float:
 
 
 DOMAIN: dict[str, tuple[float, float]] = {
-    "log": (0, math.inf), "log2": (0, math.inf), "log10": (0, math.inf), "log1p": (-1, math.inf), "asin": (-1, 1), "acos": (-1, 1),
-    "acosh": (1, math.inf), "atanh": (-1, 1),
+    "log": (0, math.inf), "log2": (0, math.inf), "log10": (0, math.inf), "log1p": (-1, math.inf), "asin": (-1, 1),
+    "acos": (-1, 1), "acosh": (1, math.inf), "atanh": (-1, 1),
 }  # fmt: skip
 OVERFLOW = {"exp", "exp2", "expm1", "sinh", "cosh"}
 
@@ -97,7 +100,13 @@ def sample(name: str, dtype: str, count: int, seed: int = 0) -> np.ndarray:
     top = 700.0 if dtype == "f64" else 87.0
     random_bits = rng.integers(0, 2 ** (8 * kind.itemsize), count, dtype=f"u{kind.itemsize}").view(kind)
     near_one = 1 + rng.uniform(-1, 1, count) * 10.0 ** rng.uniform(-15, 0, count)
-    parts = [random_bits, near_one, rng.uniform(-3, 3, count), rng.uniform(-40, 40, count), rng.uniform(-1.04, 1.04, count) * top]
+    parts = [
+        random_bits,
+        near_one,
+        rng.uniform(-3, 3, count),
+        rng.uniform(-40, 40, count),
+        rng.uniform(-1.04, 1.04, count) * top,
+    ]
     parts.append(np.exp(rng.uniform(-30, 15, count)) * rng.choice([-1.0, 1.0], count))
     with np.errstate(over="ignore"):
         x = np.concatenate([p.astype(kind) for p in parts])
@@ -114,8 +123,9 @@ HARD: dict[str, list[float]] = {
     "exp": [709.782712893384, -745.1332191019411, -708.3964185322641, 88.72283, -103.97207, -87.33655, 1e-300],
     "exp2": [1023.9999999999999, -1074.9999, -1022.0, -1022.5, 127.99999, -149.9, -126.5],
     "log": [5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.9999999999999999, 1.0000000000000002, 1e-45],
-    "log1p": [5e-324, -0.9999999999999999, 0.41421356237309503, -0.2928932188134524, 1e300, 1.7e308, 2.0**100, 3e38, 1e31],
-    "expm1": [5e-324, 1e-20, 0.34657359027997264, -0.34657359027997264, 709.4, 709.9, 710.1, 711.0, -37.5, 88.6, 88.9, 89.1],
+    "log1p": [5e-324, -0.9999999999999999, 0.41421356237309503, -0.2928932188134524, 1e300, 1.7e308, 2.0**100, 3e38,
+    1e31], "expm1": [5e-324, 1e-20, 0.34657359027997264, -0.34657359027997264, 709.4, 709.9, 710.1, 711.0, -37.5, 88.6,
+    88.9, 89.1],
     "sinh": [5e-324, 710.4, 710.55, -710.7, 88.9, 89.45, 89.7, 0.4376, -0.3552],
     "cosh": [710.4, 710.55, 710.7, 88.9, 89.45, 89.7, 1e-10],
     "asinh": [5e-324, 1e10, 1e20, 1e160, 1.7e308, 2.0**60, 3e38],
@@ -171,7 +181,9 @@ def assert_same_value(name: str, dtype: str, got: np.ndarray, want: np.ndarray, 
         assert math.copysign(1, g) == math.copysign(1, w), f"{name}({where(k)}) = {g}, not {w}"
         if g != w:
             assert math.isfinite(w), f"{name}({where(k)}) = {g}, not {w}"
-            assert abs(g - w) <= 3 * float(np.spacing(numpy_dtype(dtype).type(abs(w)))), f"{name}({where(k)}) = {g}, not {w}"
+            assert abs(g - w) <= 3 * float(np.spacing(numpy_dtype(dtype).type(abs(w)))), (
+                f"{name}({where(k)}) = {g}, not {w}"
+            )
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -13,7 +13,14 @@ from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.scalar import DTYPES, EXACT, OPS
 from tracejit.ir.types import Dim
 
-COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+COMPARE = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
 
 
 @pytest.mark.parametrize("name", [*COMPARE, "min", "max"])
@@ -75,7 +82,9 @@ def test_an_index_of_a_loop_is_not_clamped():
     assert not any(f"{name} " in text for name in ("select", "lt", "min", "max")), text
 
 
-@pytest.mark.parametrize(("dtype", "low", "high"), [("bool", 0, 1), ("i8", -128, 127), ("u8", 0, 255), ("i32", -(2**31), 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("bool", 0, 1), ("i8", -128, 127), ("u8", 0, 255), ("i32", -(2**31), 2**31 - 1)]
+)
 def test_a_narrow_integer_lies_within_its_dtype(dtype: str, low: int, high: int):
     ranges, wide = IndexRanges(), Value("i64")
     ranges.computed(wide, "convert", (Value(dtype),))
@@ -143,10 +152,13 @@ def test_comparisons_of_what_wraps_around(f: Any, dtype: str):
         np.testing.assert_array_equal(tj.jit(f)(x), f(x))
 
 
-@pytest.mark.parametrize("name", ["convert", "add", "sub", "min", "max", "and", "shr", "lshr", "idiv", "irem", "select"])
+@pytest.mark.parametrize(
+    "name", ["convert", "add", "sub", "min", "max", "and", "shr", "lshr", "idiv", "irem", "select"]
+)
 @pytest.mark.parametrize("dtype", ["u8", "i8", "i32", "u64", "i64"])
 def test_what_is_computed_lies_in_its_range(name: str, dtype: str):
-    """Of operands that are themselves computed (masked, shifted, the rest of a division), with every operation of `ir.scalar` as oracle."""
+    """Of operands that are themselves computed (masked, shifted, the rest of a division),
+    with every operation of `ir.scalar` as oracle."""
     rng = np.random.default_rng(0)
     numpy_dtype = DTYPES[dtype]
     limits = np.iinfo(numpy_dtype)
@@ -158,7 +170,9 @@ def test_what_is_computed_lies_in_its_range(name: str, dtype: str):
         if rng.random() < 0.3:
             return Const(number, dtype), np.full(400, number, numpy_dtype)
         x, y = Value(dtype), Value(dtype)
-        values = np.concatenate([rng.integers(limits.min, limits.max, 392, dtype=numpy_dtype, endpoint=True), np.array(edges, numpy_dtype)])
+        values = np.concatenate(
+            [rng.integers(limits.min, limits.max, 392, dtype=numpy_dtype, endpoint=True), np.array(edges, numpy_dtype)]
+        )
         op = ("and", "irem", "shr", "max")[rng.integers(4)]
         ranges.computed(y, op, (x, Const(number, dtype)))
         return y, OPS[op].impl(numpy_dtype, values, np.full_like(values, number))
@@ -181,4 +195,10 @@ def test_what_is_computed_lies_in_its_range(name: str, dtype: str):
                 if np.can_cast(np.min_scalar_type(number), DTYPES[result]) and result != "bool":
                     folded = ranges.fold(test, (out, Const(number, result)))
                     if folded is not None:
-                        assert np.all(OPS[test].impl(None, want, DTYPES[result].type(number)) == folded.value), (name, a, b, test, number)
+                        assert np.all(OPS[test].impl(None, want, DTYPES[result].type(number)) == folded.value), (
+                            name,
+                            a,
+                            b,
+                            test,
+                            number,
+                        )

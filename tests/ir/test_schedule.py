@@ -33,14 +33,26 @@ def kernel_of(function, *args):
 
 
 def run(kernel, x, shape, dtype):
-    arrays = {b.name: (x.reshape(b.shape) if b.name not in kernel.outputs else np.full(b.shape, -7, dtype)) for b in kernel.buffers}
+    arrays = {
+        b.name: (x.reshape(b.shape) if b.name not in kernel.outputs else np.full(b.shape, -7, dtype))
+        for b in kernel.buffers
+    }
     run_kernel(kernel, arrays, {})
     (out,) = [arrays[name] for name in kernel.outputs]
     return out.reshape(shape)
 
 
 def test_text_round_trips():
-    schedule = Schedule((Split("L0", 4096), Privatize("L1", 64), Parallel("L0.o", 2), Vector("L0.i", 8, 4), Unroll("L2"), WhileUnroll(4)))
+    schedule = Schedule(
+        (
+            Split("L0", 4096),
+            Privatize("L1", 64),
+            Parallel("L0.o", 2),
+            Vector("L0.i", 8, 4),
+            Unroll("L2"),
+            WhileUnroll(4),
+        )
+    )
     assert parse_schedule(str(schedule)) == schedule
 
 
@@ -60,7 +72,9 @@ def test_a_directive_does_not_change_a_column_sum(text):
     kernel = kernel_of(lambda x: x.sum(axis=0), x)
     scheduled = apply(kernel, parse_schedule(text))
     check_kernel(scheduled)
-    np.testing.assert_allclose(run(scheduled, x, (45,), np.float32), x.astype(np.float64).sum(axis=0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        run(scheduled, x, (45,), np.float32), x.astype(np.float64).sum(axis=0), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_privatize_keeps_carriers_that_are_pairs():

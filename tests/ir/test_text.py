@@ -123,9 +123,10 @@ def test_nested_jaxpr_is_an_indented_block_with_its_own_names():
 @pytest.mark.parametrize(
     "value",
     [
-        0, -7, 2**70, 1.5, 1e-30, -0.0, float("inf"), float("-inf"), True, None, ..., "a 'b' \n # c", b"\x00'", (), (1,), (1, (2.0, "x")),
-        np.dtype("f4"), np.dtype("?"), ShapedArray((3,), "i8", True), slice(1, None, -1), range(1, 9, 2), frozenset({3, 1}),
-        Mode.FILL, Numbers((1, 2), Mode.FILL), (Mode.CLIP, Numbers(())), np.float32(0.1), np.int8(-3), np.dtype,
+        0, -7, 2**70, 1.5, 1e-30, -0.0, float("inf"), float("-inf"), True, None, ..., "a 'b' \n # c", b"\x00'", (),
+        (1,), (1, (2.0, "x")), np.dtype("f4"), np.dtype("?"), ShapedArray((3,), "i8", True), slice(1, None, -1),
+        range(1, 9, 2), frozenset({3, 1}), Mode.FILL, Numbers((1, 2), Mode.FILL), (Mode.CLIP, Numbers(())),
+        np.float32(0.1), np.int8(-3), np.dtype,
     ],
     ids=repr,
 )  # fmt: skip
@@ -149,7 +150,8 @@ def test_array_parameters_come_back_exactly():
 
 
 @pytest.mark.parametrize(
-    "text", ["n0", "2*n0+1", "-1*n0", "n0*n1-3", "floordiv(n0, 2)", "n0+2*mod(n0+1, 3)", "max(n0, n1)", "floordiv(7, n0)"]
+    "text",
+    ["n0", "2*n0+1", "-1*n0", "n0*n1-3", "floordiv(n0, 2)", "n0+2*mod(n0+1, 3)", "max(n0, n1)", "floordiv(7, n0)"],
 )
 def test_symbolic_extents_come_back_in_shapes_and_parameters(text: str):
     dim = parse_extent(text)
@@ -199,11 +201,19 @@ def test_float_literals_come_back_exactly(dtype: str):
         ("jaxpr(a: f32[]) {\n\n  a: f32[] = t_add a a\n  return a\n}", 3, "a is defined twice"),
         ("jaxpr(a: f32[]) {\n  b: f32[] = t_missing a\n  return b\n}", 2, "there is no primitive 't_missing'"),
         ("jaxpr(a: f99[]) {\n  return a\n}", 1, "expected a type such as f32[3], found 'f99'"),
-        ("jaxpr(a: f32[]) {\n  b: f32[] = t_holds[size=3] a\n  return b\n}", 2, "parameters do not fit primitive 't_holds'"),
+        (
+            "jaxpr(a: f32[]) {\n  b: f32[] = t_holds[size=3] a\n  return b\n}",
+            2,
+            "parameters do not fit primitive 't_holds'",
+        ),
         ("jaxpr(a: f32[]) {\n  return a", 2, "expected '}', found the end of the text"),
         ("jaxpr(a: f32[]) {\n  return a\n}\nmore", 4, "nothing may follow here, found 'more'"),
         ("jaxpr() {\n  return x1:i64[]\n}", 2, "'x1' is not a value of i64[]"),
-        ("jaxpr(a: f32[]) {\n  b: f32[] = t_holds[value=Unknown.X] a\n  return b\n}", 2, "'Unknown' is not a class in module"),
+        (
+            "jaxpr(a: f32[]) {\n  b: f32[] = t_holds[value=Unknown.X] a\n  return b\n}",
+            2,
+            "'Unknown' is not a class in module",
+        ),
         ("jaxpr(a: f32[1/2]) {\n  return a\n}", 1, "is not an extent"),
     ],
 )

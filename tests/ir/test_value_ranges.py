@@ -1,4 +1,5 @@
-"""Ranges of integers: what follows from those of operands holds for all values in them, also where numbers wrap around."""
+"""Ranges of integers: what follows from those of operands holds for all values in them,
+also where numbers wrap around."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ N = Dim.symbol("n0")
 
 ends = st.integers(-6, 6)
 intervals = st.tuples(ends, ends).map(lambda p: (min(p), max(p)))
-half = st.one_of(intervals, intervals.map(lambda p: (p[0], None)), intervals.map(lambda p: (None, p[1])), st.just(ANYTHING))
+half = st.one_of(
+    intervals, intervals.map(lambda p: (p[0], None)), intervals.map(lambda p: (None, p[1])), st.just(ANYTHING)
+)
 
 
 def values(r: Range) -> range:
@@ -66,7 +69,9 @@ def test_symbolic_ends():
 def told(function: Any, dtype: Any, given: Range) -> Range:
     """What a trace tells of a function of an integer that lies in a range."""
     out: list[Range] = []
-    stage(lambda x: [out.append(function(x).value_range()), x][1:], [ShapedArray((), np.dtype(dtype))], ranges={0: given})
+    stage(
+        lambda x: [out.append(function(x).value_range()), x][1:], [ShapedArray((), np.dtype(dtype))], ranges={0: given}
+    )
     return out[0]
 
 

@@ -58,7 +58,11 @@ CASES: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] = [
     (lax.lt, np.less, (X, Y)),
     (lax.bitwise_not, np.invert, (I,)),
     (lax.bitwise_xor, np.bitwise_xor, (I, J)),
-    (lax.shift_right_logical, lambda i, j: (i.astype(np.uint64) >> j.astype(np.uint64)).astype(np.int64), (I, np.abs(J))),
+    (
+        lax.shift_right_logical,
+        lambda i, j: (i.astype(np.uint64) >> j.astype(np.uint64)).astype(np.int64),
+        (I, np.abs(J)),
+    ),
     (lax.shift_right_arithmetic, np.right_shift, (I, np.abs(J))),
     (
         lax.shift_right_arithmetic,
@@ -73,9 +77,17 @@ CASES: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] = [
     (lambda: lax.full((2, 3), 1.5), lambda: np.full((2, 3), 1.5), ()),
     (lambda x: lax.full_like(x, 7), lambda x: np.full_like(x, 7), (X,)),
     (lambda: lax.iota(np.int32, 5), lambda: np.arange(5, dtype=np.int32), ()),
-    (lambda: lax.broadcasted_iota(np.float32, (2, 3), 1), lambda: np.broadcast_to(np.arange(3, dtype=np.float32), (2, 3)), ()),
+    (
+        lambda: lax.broadcasted_iota(np.float32, (2, 3), 1),
+        lambda: np.broadcast_to(np.arange(3, dtype=np.float32), (2, 3)),
+        (),
+    ),
     (lambda x: lax.broadcast(x, (2,)), lambda x: np.broadcast_to(x, (2, *x.shape)), (X,)),
-    (lambda x: lax.broadcast_in_dim(x, (2, 3, 5, 4), (1, 3)), lambda x: np.broadcast_to(x[:, None], (2, 3, 5, 4)), (X,)),
+    (
+        lambda x: lax.broadcast_in_dim(x, (2, 3, 5, 4), (1, 3)),
+        lambda x: np.broadcast_to(x[:, None], (2, 3, 5, 4)),
+        (X,),
+    ),
     (lambda x: lax.reshape(x, (6, 2)), lambda x: x.reshape(6, 2), (X,)),
     (lambda x: lax.reshape(x, (12,), (1, 0)), lambda x: x.T.reshape(12), (X,)),
     (lambda x: lax.collapse(x, 0, 2), np.ravel, (X,)),
@@ -155,7 +167,8 @@ def test_no_extent_is_needed(f: Any):
         (lambda x: lax.transpose(x, (0, 0)), ShapeError, "not a permutation"),
         (lambda x: lax.reduce_and(x, (0,)), DtypeError, "takes bool"),
         (lambda x: lax.slice(x, (0, 0), (4, 4)), ShapeError, "not a slice of axis 0"),
-        (lambda x: lax.squeeze(x, (0,)), ShapeError, "extent 3, not 1"), (lambda x: lax.dot(x, x), ShapeError, "contracted axes differ"),
+        (lambda x: lax.squeeze(x, (0,)), ShapeError, "extent 3, not 1"),
+        (lambda x: lax.dot(x, x), ShapeError, "contracted axes differ"),
         (lambda x: lax.pad(x, 0.0, [(0, 0, 0)]), ShapeError, "1 entries"),
         (lambda x: lax.reduce_sum(x, (2,)), ShapeError, "axis 2 is out of bounds"),
         (lambda x: lax.integer_pow(x.astype(int), -1), DtypeError, "no negative power"),
@@ -182,9 +195,11 @@ def test_axes_of_extent_1_are_repeated(jit: bool):
 
 
 FIRST_CALLS = [
-    "tj.lax.fori_loop(0, 3, lambda i, s: s + i, np.zeros(2))", "tj.lax.while_loop(lambda s: s < 5, lambda s: s + 1.0, 0.0)",
-    "tj.lax.pad(np.ones(2), 0.0, [(1, 1, 0)])", "tj.lax.scan(lambda c, x: (c + x, c * x), 0.0, np.arange(3.0))",
-    "tj.lax.map(lambda v: np.array([v, v]), np.arange(3.0))", "tj.lax.switch(1, [lambda x: x, lambda x: -x], np.ones(2))",
+    "tj.lax.fori_loop(0, 3, lambda i, s: s + i, np.zeros(2))",
+    "tj.lax.while_loop(lambda s: s < 5, lambda s: s + 1.0, 0.0)", "tj.lax.pad(np.ones(2), 0.0, [(1, 1, 0)])",
+    "tj.lax.scan(lambda c, x: (c + x, c * x), 0.0, np.arange(3.0))",
+    "tj.lax.map(lambda v: np.array([v, v]), np.arange(3.0))",
+    "tj.lax.switch(1, [lambda x: x, lambda x: -x], np.ones(2))",
 ]  # fmt: skip
 
 
@@ -218,10 +233,10 @@ OWN_RESULTS: dict[str, Callable[[Any], Any]] = {
     "slice_in_dim": lambda x: lax.slice_in_dim(x, 0, 3), "index_in_dim": lambda x: lax.index_in_dim(x, 1),
     "reshape": lambda x: lax.reshape(x, (12,)), "the same shape": lambda x: lax.reshape(x, (3, 4)),
     "transpose": lambda x: lax.transpose(x, (1, 0)), "expand_dims": lambda x: lax.expand_dims(x, (0,)),
-    "squeeze": lambda x: lax.squeeze(x[None], (0,)), "rev": lambda x: lax.rev(x, (0,)), "broadcast": lambda x: lax.broadcast(x, (2,)),
-    "collapse": lambda x: lax.collapse(x, 0, 2), "pad": lambda x: lax.pad(x, 0.0, ((0, 0, 0), (0, 0, 0))),
-    "iota": lambda x: lax.iota("f8", 4), "full_like": lambda x: lax.full_like(x, 2.0),
-    "dynamic_index_in_dim": lambda x: lax.dynamic_index_in_dim(x, 1),
+    "squeeze": lambda x: lax.squeeze(x[None], (0,)), "rev": lambda x: lax.rev(x, (0,)),
+    "broadcast": lambda x: lax.broadcast(x, (2,)), "collapse": lambda x: lax.collapse(x, 0, 2),
+    "pad": lambda x: lax.pad(x, 0.0, ((0, 0, 0), (0, 0, 0))), "iota": lambda x: lax.iota("f8", 4),
+    "full_like": lambda x: lax.full_like(x, 2.0), "dynamic_index_in_dim": lambda x: lax.dynamic_index_in_dim(x, 1),
 }  # fmt: skip
 
 

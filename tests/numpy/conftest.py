@@ -35,7 +35,8 @@ def recorded(f: Callable[..., Any], xp: Any, args: list[Any]) -> str:
 
 @pytest.fixture
 def agree() -> Callable[..., None]:
-    """agree(f, *args): f(xp, *args) gives what NumPy gives, called eagerly, compiled, and compiled with symbolic extents.
+    """agree(f, *args): f(xp, *args) gives what NumPy gives, called eagerly, compiled,
+    and compiled with symbolic extents.
 
     Through NumPy's protocols the same is recorded; where it is not, that is compiled too.
 
@@ -44,7 +45,9 @@ def agree() -> Callable[..., None]:
     protocols: whether plain `np.` calls reach tracejit (False where NumPy does not dispatch).
     """
 
-    def check(f: Callable[..., Any], *args: Any, rtol: float = 0.0, symbolic: bool | None = None, protocols: bool = True) -> None:
+    def check(
+        f: Callable[..., Any], *args: Any, rtol: float = 0.0, symbolic: bool | None = None, protocols: bool = True
+    ) -> None:
         def fresh() -> list[Any]:
             return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 
@@ -71,7 +74,13 @@ def agree_together(agree: Callable[..., None]) -> Callable[..., None]:
     def check(functions: Sequence[Callable[..., Any]], *args: Any, rtol: float = 0.0) -> None:
         for n in range(0, len(functions), 8):
             chunk = functions[n : n + 8]
-            agree(lambda xp, *xs, fs=chunk: tuple([f(xp, *xs) for f in fs]), *args, rtol=rtol, symbolic=False, protocols=False)
+            agree(
+                lambda xp, *xs, fs=chunk: tuple([f(xp, *xs) for f in fs]),
+                *args,
+                rtol=rtol,
+                symbolic=False,
+                protocols=False,
+            )
 
     return check
 

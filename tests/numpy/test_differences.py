@@ -16,15 +16,16 @@ def written(expression: str, *names: str) -> Any:
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.diff(x)", "xp.diff(x, axis=0)", "xp.diff(x, 2)", "xp.diff(x, n=0)", "xp.diff(x, 7)", "xp.diff(x, prepend=0)",
-        "xp.diff(x, append=x[:, :2])", "xp.diff(x, prepend=1, append=2, axis=0)", "xp.diff(x > 0)", "xp.ediff1d(x)",
-        "xp.ediff1d(x, to_end=[1, 2])", "xp.ediff1d(x, to_begin=5, to_end=x[0])", "xp.gradient(x)", "xp.gradient(x, axis=0)",
-        "xp.gradient(x, 2.0)", "xp.gradient(x, 0.5, 2)", "xp.gradient(x, axis=(1, 0))", "xp.gradient(x, edge_order=2)", "xp.gradient(x[0])",
+        "xp.diff(x)", "xp.diff(x, axis=0)", "xp.diff(x, 2)", "xp.diff(x, n=0)", "xp.diff(x, 7)",
+        "xp.diff(x, prepend=0)", "xp.diff(x, append=x[:, :2])", "xp.diff(x, prepend=1, append=2, axis=0)",
+        "xp.diff(x > 0)", "xp.ediff1d(x)", "xp.ediff1d(x, to_end=[1, 2])", "xp.ediff1d(x, to_begin=5, to_end=x[0])",
+        "xp.gradient(x)", "xp.gradient(x, axis=0)", "xp.gradient(x, 2.0)", "xp.gradient(x, 0.5, 2)",
+        "xp.gradient(x, axis=(1, 0))", "xp.gradient(x, edge_order=2)", "xp.gradient(x[0])",
         "xp.gradient(x[0], [0.0, 1, 3, 4, 7])", "xp.gradient(x[0], np.array([0.0, 1, 3, 4, 7]), edge_order=2)",
         "xp.gradient(x, [0.0, 1, 4], 2.0)", "xp.trapezoid(x)", "xp.trapezoid(x, axis=0)", "xp.trapezoid(x, dx=0.5)",
         "xp.trapezoid(x, [0, 1, 3, 4, 7])", "xp.trapezoid(x, x + 1)", "xp.trapezoid(x[0], x[1])", "xp.unwrap(x * 5)",
-        "xp.unwrap(x * 5, axis=0)", "xp.unwrap(x * 10, period=3)", "xp.sinc(x)", "xp.polyval([1, 2, 3], x)", "xp.polyval(x[0], x[1])",
-        "xp.polyval(x[0], 2.0)", "xp.polyval([], x)",
+        "xp.unwrap(x * 5, axis=0)", "xp.unwrap(x * 10, period=3)", "xp.sinc(x)", "xp.polyval([1, 2, 3], x)",
+        "xp.polyval(x[0], x[1])", "xp.polyval(x[0], 2.0)", "xp.polyval([], x)",
     ],
 )  # fmt: skip
 def test_differences(agree: Any, numbers: Any, expression: str):
@@ -37,8 +38,8 @@ def test_differences(agree: Any, numbers: Any, expression: str):
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.diff(x)", "xp.diff(x, 2, axis=0)", "xp.gradient(x)", "xp.gradient(x[:, 0], x[:, 1])", "xp.trapezoid(x)", "xp.ediff1d(x)",
-        "xp.trapezoid(x, axis=0)", "xp.unwrap(x * 5)",
+        "xp.diff(x)", "xp.diff(x, 2, axis=0)", "xp.gradient(x)", "xp.gradient(x[:, 0], x[:, 1])", "xp.trapezoid(x)",
+        "xp.ediff1d(x)", "xp.trapezoid(x, axis=0)", "xp.unwrap(x * 5)",
     ],
 )  # fmt: skip
 def test_differences_need_no_extents(agree: Any, numbers: Any, expression: str):
@@ -73,17 +74,22 @@ def test_convolution_with_a_short_vector_needs_no_extents(agree: Any, numbers: A
 
 
 def test_defaults_of_modes(agree: Any, numbers: Any):
-    agree(lambda xp, x, y: (xp.convolve(x, y), xp.correlate(x, y), xp.convolve(x, 2.0)), numbers(6), numbers(3, seed=1), rtol=1e-12)
+    agree(
+        lambda xp, x, y: (xp.convolve(x, y), xp.correlate(x, y), xp.convolve(x, 2.0)),
+        numbers(6),
+        numbers(3, seed=1),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("np.diff(x, -1)", "non-negative"), ("np.diff(x[0, 0])", "at least 1 axis"), ("np.diff(x, axis=3)", "out of bounds"),
-        ("np.gradient(x[:, :1])", "axis 1 has extent 1"), ("np.gradient(x, edge_order=3)", "1 or 2"),
-        ("np.gradient(x, [1.0, 2], 1.0)", "2 coordinates for axis 0"), ("np.convolve(x, x)", "takes vectors"),
-        ("np.convolve(x[0], x[0, :0])", "is empty"), ("np.convolve(x[0], x[0], 'all')", "'full', 'same' or 'valid'"),
-        ("np.polyval(1.0, x)", "not a number"),
+        ("np.diff(x, -1)", "non-negative"), ("np.diff(x[0, 0])", "at least 1 axis"),
+        ("np.diff(x, axis=3)", "out of bounds"), ("np.gradient(x[:, :1])", "axis 1 has extent 1"),
+        ("np.gradient(x, edge_order=3)", "1 or 2"), ("np.gradient(x, [1.0, 2], 1.0)", "2 coordinates for axis 0"),
+        ("np.convolve(x, x)", "takes vectors"), ("np.convolve(x[0], x[0, :0])", "is empty"),
+        ("np.convolve(x[0], x[0], 'all')", "'full', 'same' or 'valid'"), ("np.polyval(1.0, x)", "not a number"),
     ],
 )  # fmt: skip
 def test_errors_name_the_fault_and_the_line(expression: str, message: str):

@@ -1,4 +1,5 @@
-"""Every elementwise function on the edges of every dtype and pair of dtypes, against NumPy: hundreds of expressions in one function.
+"""Every elementwise function on the edges of every dtype and pair of dtypes, against NumPy:
+hundreds of expressions in one function.
 
 All pairs: `python -m tests.numpy.test_edges`.  TRACEJIT_CPU chooses the processor that code is made for.
 """
@@ -28,63 +29,120 @@ def edges(code: str) -> np.ndarray[Any, Any]:
         return np.array([False, True])
     if dtype.kind in "iu":
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-        found = {0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, low, low + 1, high, high - 1, high // 2, high // 2 + 1, -1, -2, -3, -7}
+        found = {
+            0,
+            1,
+            2,
+            3,
+            5,
+            7,
+            8,
+            31,
+            32,
+            63,
+            64,
+            low,
+            low + 1,
+            high,
+            high - 1,
+            high // 2,
+            high // 2 + 1,
+            -1,
+            -2,
+            -3,
+            -7,
+        }
         found |= {2**24 + 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63, 2**63 + 1}
         return np.array(sorted(n for n in found if low <= n <= high), dtype)
     info = np.finfo(dtype)
-    positive = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1 / 3, 10.0, 100.5, np.pi, np.inf, info.max, info.tiny, info.smallest_subnormal]
-    positive += [info.eps, 1 + info.eps, 1 - info.epsneg, 2.0**24, 2.0**31, 2.0**53, 2.0**53 + 2, 2.0**63, 2.0**64, 1e300, 1e-300]
+    positive = [
+        0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        1 / 3,
+        10.0,
+        100.5,
+        np.pi,
+        np.inf,
+        info.max,
+        info.tiny,
+        info.smallest_subnormal,
+    ]
+    positive += [
+        info.eps,
+        1 + info.eps,
+        1 - info.epsneg,
+        2.0**24,
+        2.0**31,
+        2.0**53,
+        2.0**53 + 2,
+        2.0**63,
+        2.0**64,
+        1e300,
+        1e-300,
+    ]
     with np.errstate(all="ignore"):
         numbers = np.array(positive, np.float64).astype(dtype)
     return np.concatenate([numbers, -numbers, np.array([np.nan], dtype)])
 
 
-# How far from NumPy's answers, which have an error of their own, those may be that are not exact: in units of the last place.
+# How far from NumPy's answers, which have an error of their own, those may be that are not exact: in units of the last
+# place.
 _ROUNDED = 4
 ROUNDED = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh",
-    "arcsinh", "arccosh", "arctanh", "cbrt", "power", "float_power", "arctan2", "hypot", "logaddexp", "logaddexp2", "deg2rad", "rad2deg",
-    "radians", "degrees", "x ** y", "x ** 1.5", "2.0 ** x", "0.5 ** x", "x ** 3", "x ** 4", "x ** -2", "2 ** x", "x ** |y|", "sinc",
-    "cumprod", "prod", "sum", "cumsum", "nansum", "isclose", "round 2",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
+    "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt", "power", "float_power", "arctan2", "hypot", "logaddexp",
+    "logaddexp2", "deg2rad", "rad2deg", "radians", "degrees", "x ** y", "x ** 1.5", "2.0 ** x", "0.5 ** x", "x ** 3",
+    "x ** 4", "x ** -2", "2 ** x", "x ** |y|", "sinc", "cumprod", "prod", "sum", "cumsum", "nansum", "isclose",
+    "round 2",
 }  # fmt: skip
 CANCELS = {"logaddexp", "logaddexp2"}
 """They add a number to the logarithm of another: the error is one of the operands'."""
 
 ONE: dict[str, Function] = {name: getattr(np, name) for name in (
-    "negative", "positive", "absolute", "fabs", "sign", "invert", "sqrt", "cbrt", "square", "reciprocal", "exp", "exp2", "expm1", "log",
-    "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
-    "floor", "ceil", "trunc", "rint", "conjugate", "isnan", "isinf", "isfinite", "signbit", "logical_not", "deg2rad", "rad2deg", "degrees",
-    "radians", "sinc", "nan_to_num", "nanmax", "nanmin", "nansum", "cumsum", "cumprod", "diff", "fix", "count_nonzero",
+    "negative", "positive", "absolute", "fabs", "sign", "invert", "sqrt", "cbrt", "square", "reciprocal", "exp", "exp2",
+    "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh",
+    "arcsinh", "arccosh", "arctanh", "floor", "ceil", "trunc", "rint", "conjugate", "isnan", "isinf", "isfinite",
+    "signbit", "logical_not", "deg2rad", "rad2deg", "degrees", "radians", "sinc", "nan_to_num", "nanmax", "nanmin",
+    "nansum", "cumsum", "cumprod", "diff", "fix", "count_nonzero",
 )} | {
     "abs": abs, "x ** 2": lambda x: x**2, "x ** 3": lambda x: x**3, "x ** 1": lambda x: x**1, "x ** 0": lambda x: x**0,
     "x ** 4": lambda x: x**4, "x ** 0.5": lambda x: x**0.5, "x ** -1": lambda x: x**-1, "x ** -2": lambda x: x**-2,
-    "x ** -1.0": lambda x: x**-1.0, "x ** 2.0": lambda x: x**2.0, "x ** 1.0": lambda x: x**1.0, "x ** 0.0": lambda x: x**0.0,
-    "x ** 1.5": lambda x: x**1.5, "2 ** x": lambda x: 2**x, "2.0 ** x": lambda x: 2.0**x, "0.5 ** x": lambda x: 0.5**x,
-    "power 2": lambda x: np.power(x, 2), "x % 3": lambda x: x % 3, "x // 3": lambda x: x // 3, "x // 0": lambda x: x // 0,
-    "x % 0": lambda x: x % 0, "5 // x": lambda x: 5 // x, "5 % x": lambda x: 5 % x, "x / 2": lambda x: x / 2, "1 / x": lambda x: 1 / x,
-    "x / 0": lambda x: x / 0, "x // 2.5": lambda x: x // 2.5, "x % 2.5": lambda x: x % 2.5, "x << 1": lambda x: x << 1,
+    "x ** -1.0": lambda x: x**-1.0, "x ** 2.0": lambda x: x**2.0, "x ** 1.0": lambda x: x**1.0,
+    "x ** 0.0": lambda x: x**0.0, "x ** 1.5": lambda x: x**1.5, "2 ** x": lambda x: 2**x, "2.0 ** x": lambda x: 2.0**x,
+    "0.5 ** x": lambda x: 0.5**x, "power 2": lambda x: np.power(x, 2), "x % 3": lambda x: x % 3,
+    "x // 3": lambda x: x // 3, "x // 0": lambda x: x // 0, "x % 0": lambda x: x % 0, "5 // x": lambda x: 5 // x,
+    "5 % x": lambda x: 5 % x, "x / 2": lambda x: x / 2, "1 / x": lambda x: 1 / x, "x / 0": lambda x: x / 0,
+    "x // 2.5": lambda x: x // 2.5, "x % 2.5": lambda x: x % 2.5, "x << 1": lambda x: x << 1,
     "x >> 1": lambda x: x >> 1, "x >> 63": lambda x: x >> 63, "x << 63": lambda x: x << 63, "1 << x": lambda x: 1 << x,
-    "x & 1": lambda x: x & 1, "x + 1.5": lambda x: x + 1.5, "x + True": lambda x: x + True, "x * True": lambda x: x * True,
-    "x - 1": lambda x: x - 1, "sum": lambda x: x.sum(), "prod": lambda x: x.prod(), "max": lambda x: x.max(), "min": lambda x: x.min(),
-    "any": lambda x: x.any(), "all": lambda x: x.all(), "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(),
-    "zeros": lambda x: np.max(x * 0), "round": np.round, "round 2": lambda x: np.round(x, 2), "clip": lambda x: np.clip(x, 0, 1),
-    "clip from zero": lambda x: np.clip(x, 0.0, None), "clip to zero": lambda x: x.clip(max=0), "conj": lambda x: x.conj(),
-    "half": lambda x: np.heaviside(x, 0.5), "ldexp": lambda x: np.ldexp(x, 2000), "ldexp back": lambda x: np.ldexp(x, -2000),
-    "ldexp far": lambda x: np.ldexp(x, 2**31 - 1), "ldexp near": lambda x: np.ldexp(x, -3), "copysign": lambda x: np.copysign(x, -1),
+    "x & 1": lambda x: x & 1, "x + 1.5": lambda x: x + 1.5, "x + True": lambda x: x + True,
+    "x * True": lambda x: x * True, "x - 1": lambda x: x - 1, "sum": lambda x: x.sum(), "prod": lambda x: x.prod(),
+    "max": lambda x: x.max(), "min": lambda x: x.min(), "any": lambda x: x.any(), "all": lambda x: x.all(),
+    "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(), "zeros": lambda x: np.max(x * 0), "round": np.round,
+    "round 2": lambda x: np.round(x, 2), "clip": lambda x: np.clip(x, 0, 1),
+    "clip from zero": lambda x: np.clip(x, 0.0, None), "clip to zero": lambda x: x.clip(max=0),
+    "conj": lambda x: x.conj(), "half": lambda x: np.heaviside(x, 0.5), "ldexp": lambda x: np.ldexp(x, 2000),
+    "ldexp back": lambda x: np.ldexp(x, -2000), "ldexp far": lambda x: np.ldexp(x, 2**31 - 1),
+    "ldexp near": lambda x: np.ldexp(x, -3), "copysign": lambda x: np.copysign(x, -1),
     "isclose": lambda x: np.isclose(x, 1), "where": lambda x: np.where(x, x, 1), "bool": lambda x: x.astype(bool),
     **{f"astype {t}": lambda x, t=t: x.astype(t) for t in ("f2", "f4", "f8")},
 }  # fmt: skip
-OF_INTEGERS: dict[str, Function] = {f"astype {t}": lambda x, t=t: x.astype(t) for t in "bhilBHIL"}  # a float beyond them is anything in C
+# a float beyond them is anything in C
+OF_INTEGERS: dict[str, Function] = {f"astype {t}": lambda x, t=t: x.astype(t) for t in "bhilBHIL"}
 
 TWO: dict[str, Function] = {name: getattr(np, name) for name in (
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "maximum", "minimum", "fmax",
-    "fmin", "arctan2", "hypot", "copysign", "heaviside", "logaddexp", "logaddexp2", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-    "logical_xor", "ldexp",
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "maximum",
+    "minimum", "fmax", "fmin", "arctan2", "hypot", "copysign", "heaviside", "logaddexp", "logaddexp2", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "logical_and", "logical_or", "logical_xor", "ldexp",
 )} | {
-    "divmod 0": lambda x, y: divmod(x, y)[0], "divmod 1": lambda x, y: divmod(x, y)[1], "where": lambda x, y: np.where(x > 0, x, y),
-    "x ** y": lambda x, y: x**y, "x ** |y|": lambda x, y: x ** (y & 63), "clip": lambda x, y: np.clip(x, y, y + 1),
-    "swapped": lambda x, y: np.maximum(y, x) + np.minimum(y, x),
+    "divmod 0": lambda x, y: divmod(x, y)[0], "divmod 1": lambda x, y: divmod(x, y)[1],
+    "where": lambda x, y: np.where(x > 0, x, y), "x ** y": lambda x, y: x**y, "x ** |y|": lambda x, y: x ** (y & 63),
+    "clip": lambda x, y: np.clip(x, y, y + 1), "swapped": lambda x, y: np.maximum(y, x) + np.minimum(y, x),
 }  # fmt: skip
 
 
@@ -114,7 +172,8 @@ def wrong(name: str, wanted: Any, found: Any, operands: tuple[Any, ...]) -> str 
 
 
 def disagreements(functions: Mapping[str, Function], operands: tuple[Any, ...]) -> tuple[list[str], int]:
-    """What differs from NumPy, and how many results were compared: all that NumPy has answers to come from one compiled function."""
+    """What differs from NumPy, and how many results were compared:
+    all that NumPy has answers to come from one compiled function."""
     wanted: dict[str, Any] = {}
     found: list[str] = []
     with np.errstate(all="ignore"):
@@ -159,7 +218,26 @@ def test_functions_of_two_operands(codes: tuple[str, str]):
 
 
 def test_python_numbers_as_operands():
-    numbers = [0.0, -0.0, 0.5, 2.0, -1.0, np.inf, -np.inf, np.nan, 1e300, 1e-320, 2.0**53, 16777217.0, 1, 2, 3, 100, True, False]
+    numbers = [
+        0.0,
+        -0.0,
+        0.5,
+        2.0,
+        -1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e300,
+        1e-320,
+        2.0**53,
+        16777217.0,
+        1,
+        2,
+        3,
+        100,
+        True,
+        False,
+    ]
     functions = {name: f for name, f in TWO.items() if name not in ("ldexp", "x ** |y|", "fmax", "fmin")}
     for code in "?bLef":
         x = edges(code)
@@ -174,7 +252,9 @@ def test_python_numbers_as_operands():
                         except (TypeError, ValueError, OverflowError):
                             continue
                 names = tuple(wanted)
-                f = jitted.setdefault(names, tj.jit(lambda x, t, names=names: [functions[name](x, t) for name in names]))
+                f = jitted.setdefault(
+                    names, tj.jit(lambda x, t, names=names: [functions[name](x, t) for name in names])
+                )
                 for (name, value), result in zip(wanted.items(), f(x, t), strict=True):
                     if not (name == "x ** y" and code == "?" and t == 2):  # np.square of bools, else np.power
                         assert wrong(name, value, result, (x,)) is None, (wrong(name, value, result, (x,)), t)
@@ -192,7 +272,12 @@ def test_ldexp_rounds_once(dtype: str):
 def test_negative_powers_of_integers():
     f = tj.jit(lambda x, n: x**n)
     np.testing.assert_array_equal(f(np.array([2, -3]), np.array([5, 3])), [32, -27])
-    for x, n in ((np.array([2, 3]), np.array([1, -1])), (np.array([1, 1]), -1), (np.int8(2), np.int8(-1)), (2, np.array([-3]))):
+    for x, n in (
+        (np.array([2, 3]), np.array([1, -1])),
+        (np.array([1, 1]), -1),
+        (np.int8(2), np.int8(-1)),
+        (2, np.array([-3])),
+    ):
         with pytest.raises(ValueError, match="integers to negative integer powers are not allowed") as caught:
             f(x, n)
         assert isinstance(caught.value, NegativePower)
@@ -208,7 +293,9 @@ def test_negative_powers_of_integers():
 def main() -> int:
     """All pairs of dtypes; the number of disagreements."""
     count, failed = 0, 0
-    for found, compared in itertools.chain(map(of_one, CODES), itertools.starmap(of_two, itertools.product(CODES, repeat=2))):
+    for found, compared in itertools.chain(
+        map(of_one, CODES), itertools.starmap(of_two, itertools.product(CODES, repeat=2))
+    ):
         count += compared
         failed += len(found)
         print(*found, sep="\n", end="\n" if found else "")
@@ -230,7 +317,17 @@ def test_running_sums_of_negative_zeros(dtype: str):
 def test_roots_of_scalars_are_powers_and_of_arrays_square_roots(dtype: str):
     for value in (-np.inf, np.inf, -0.0, 0.0, np.nan, -2.0, 2.0, 65504.0):
         x, s = np.array([value, 1], dtype), np.array(value, dtype)
-        for form in ("x**0.5", "x[0]**0.5", "x[..., 0]**0.5", "s**0.5", "s[()]**0.5", "(s + 0)**0.5", "x[0]**n", "x**n", "(s + 0)**n"):
+        for form in (
+            "x**0.5",
+            "x[0]**0.5",
+            "x[..., 0]**0.5",
+            "s**0.5",
+            "s[()]**0.5",
+            "(s + 0)**0.5",
+            "x[0]**n",
+            "x**n",
+            "(s + 0)**n",
+        ):
             f = eval(f"lambda x, s, n: {form}")
             with np.errstate(all="ignore"):
                 want, found = np.asarray(f(x, s, 0.5)), np.asarray(tj.jit(f)(x, s, 0.5))
@@ -268,7 +365,12 @@ def test_where_of_an_array_of_integers_is_refused_as_by_numpy(where: Any):
 @pytest.mark.parametrize("k", [3, 3.0, True])
 def test_a_number_is_no_dtype(k: Any):
     x = np.arange(3.0)
-    for f in (lambda x, k: np.zeros(2, k), lambda x, k: np.full(2, 1, k), lambda x, k: x.astype(k), lambda x, k: x.sum(dtype=k)):
+    for f in (
+        lambda x, k: np.zeros(2, k),
+        lambda x, k: np.full(2, 1, k),
+        lambda x, k: x.astype(k),
+        lambda x, k: x.sum(dtype=k),
+    ):
         with pytest.raises(TypeError):
             f(x, k)
         with pytest.raises(TypeError, match="is not a dtype"):

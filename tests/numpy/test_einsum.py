@@ -25,11 +25,11 @@ def operands(subscripts: str, dtype: Any = np.float64) -> list[Any]:
 @pytest.mark.parametrize(
     "subscripts",
     [
-        "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij->ji", "ij->i", "ij->", "ij", "ji", "ii->i", "ii", "iij->j", "aab->ab", "iiii->i", "i,i",
-        "i,i->", "i,j->ij", "i,j->ji", "ij,ij->ij", "ij,ij->", "ij,ij->i", "ijk,ilk->ijl", "aij,ajk->aik", "aij,jk->aik", "ij,ajk->iak",
-        "ij,jk,kl->il", "ij,jk,kl", "ijk,jl,kl->il", "i,j,k->kji", "ij,j,i->", "...ij,...jk->...ik", "...i->...", "i...->i...",
-        "...ii->...i", "ij...,j->i...", "...,...->...", "...", "a...,...b->ab...", "ab,bc,cd,da->", "abc,cd,d->ba", "ii,jj->ij", "ij,kl->",
-        "ab,b,b->a", "aa,ab->b",
+        "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij->ji", "ij->i", "ij->", "ij", "ji", "ii->i", "ii", "iij->j", "aab->ab",
+        "iiii->i", "i,i", "i,i->", "i,j->ij", "i,j->ji", "ij,ij->ij", "ij,ij->", "ij,ij->i", "ijk,ilk->ijl",
+        "aij,ajk->aik", "aij,jk->aik", "ij,ajk->iak", "ij,jk,kl->il", "ij,jk,kl", "ijk,jl,kl->il", "i,j,k->kji",
+        "ij,j,i->", "...ij,...jk->...ik", "...i->...", "i...->i...", "...ii->...i", "ij...,j->i...", "...,...->...",
+        "...", "a...,...b->ab...", "ab,bc,cd,da->", "abc,cd,d->ba", "ii,jj->ij", "ij,kl->", "ab,b,b->a", "aa,ab->b",
     ],
 )  # fmt: skip
 def test_subscripts(agree: Any, subscripts: str):
@@ -58,11 +58,17 @@ def test_random_subscripts(seed: int):
 @pytest.mark.parametrize(
     "optimize",
     [
-        True, "greedy", "optimal", ["einsum_path", (0, 1), (0, 1)], ["einsum_path", (1, 2), (0, 1)], ["einsum_path", (0, 1, 2)],
+        True, "greedy", "optimal", ["einsum_path", (0, 1), (0, 1)], ["einsum_path", (1, 2), (0, 1)],
+        ["einsum_path", (0, 1, 2)],
     ],
 )  # fmt: skip
 def test_any_order_of_contraction(agree: Any, optimize: Any):
-    agree(lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=optimize), *operands("ij,jk,kl"), rtol=1e-11, symbolic=False)
+    agree(
+        lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=optimize),
+        *operands("ij,jk,kl"),
+        rtol=1e-11,
+        symbolic=False,
+    )
 
 
 def test_a_path_of_four_operands(agree: Any):

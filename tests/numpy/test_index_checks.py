@@ -53,7 +53,7 @@ def checks(function: Any, *args: Any) -> bool:
     return tj.jit(function).lower(*args).program.checked
 
 
-# -- raising --------------------------------------------------------------------------------------------------------------------------
+# -- raising -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_number_out_of_bounds(backend: str, record_backend: Any):
     f = tj.jit(read, backend=backend)
@@ -149,7 +149,7 @@ def test_no_reference_is_lost_where_a_call_fails():
     assert sys.getrefcount(big) == before
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_argument_changes_where_a_call_fails(backend: str, record_backend: Any):
     f = tj.jit(written, backend=backend)
@@ -179,7 +179,7 @@ def test_a_donated_argument_survives_a_call_that_fails():
     np.testing.assert_array_equal(x, X)
 
 
-# -- control flow ---------------------------------------------------------------------------------------------------------------------
+# -- control flow ------------------------------------------------------------------------------------------------------
 def test_a_branch_that_is_not_taken_does_not_fail():
     f = tj.jit(lambda x, i: tj.lax.cond(i < 5, lambda: x[i], lambda: -1.0))
     assert (f(X, 3), f(X, 9)) == (3, -1)
@@ -262,7 +262,7 @@ def test_an_array_that_a_loop_changes_is_not_known_to_be_in_bounds():
         np.testing.assert_array_equal(tj.jit(f)(np.arange(9.0)), f(np.arange(9.0)))
 
 
-# -- transformations ------------------------------------------------------------------------------------------------------------------
+# -- transformations ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("compiled", [True, False])
 def test_transformations(compiled: bool):
     run: Any = tj.jit if compiled else lambda f: f
@@ -306,7 +306,8 @@ def test_loops_without_jit_raise():
     np.testing.assert_array_equal(tj.lax.fori_loop(0, 2, lambda i, c: c + c[i], X), X + X[0] + (X[0] + X[1]))
 
 
-# -- what does not raise --------------------------------------------------------------------------------------------------------------
+# -- what does not raise
+# --------------------------------------------------------------------------------------------------------------
 def test_at_and_lax_clamp_and_drop():
     f = tj.jit(lambda x, i: (x.at[i].get(), x.at[i].set(9), x.at[i].add(1), tj.lax.dynamic_slice(x, (i,), (1,))))
     for i in (7, -9):
@@ -327,7 +328,8 @@ def test_functions_that_search_or_clip_do_not_check():
         assert not checks(lambda x, i, mode=mode: np.take(x, i, mode=mode), X, np.array([3]))
 
 
-# -- what needs no check --------------------------------------------------------------------------------------------------------------
+# -- what needs no check
+# --------------------------------------------------------------------------------------------------------------
 def stencil(x: Any) -> Any:
     y = x.copy()
     for i in tj.range(1, x.shape[0] - 1):
@@ -362,7 +364,7 @@ def ring(x: Any) -> Any:
 
 
 def rows(x: Any) -> Any:
-    return x[np.arange(x.shape[0]), ]
+    return x[np.arange(x.shape[0]),]
 
 
 @pytest.mark.parametrize("function", [stencil, backwards, carried, nearest, largest, ring, rows])
@@ -411,7 +413,7 @@ def test_the_report_names_kernels_that_exist():
     assert {where for _, where in lowered.report} <= {k.name for k in lowered.program.kernels()} | {"program"}
 
 
-# -- NumPy ----------------------------------------------------------------------------------------------------------------------------
+# -- NumPy -------------------------------------------------------------------------------------------------------------
 WAYS = {
     "read": tj.jit(read), "write": tj.jit(written), "loop": tj.jit(summed), "number": tj.jit(read),
     "mapped": tj.jit(lambda x, i: tj.vmap(read, in_axes=(None, 0))(x, i)),

@@ -15,21 +15,24 @@ def written(expression: str, *names: str) -> Any:
 
 
 EXPRESSIONS = [
-    "xp.concatenate([x, y])", "xp.concatenate((x, y, x), axis=-2)", "xp.concatenate([x, x], 1)", "xp.concatenate([x, y], axis=None)",
-    "xp.concatenate(x)", "xp.concat([x, y])", "xp.stack([x, x])", "xp.stack([x, x], axis=-1)", "xp.stack((x, x), 1)", "xp.stack(x)",
-    "xp.vstack([x, y])", "xp.vstack([x, x[0]])", "xp.hstack([x, x])", "xp.hstack([x[0], y[0]])", "xp.dstack([x, x])",
-    "xp.dstack([x[0], x[0]])", "xp.column_stack([x[:, 0], x])", "xp.append(x, y)", "xp.append(x, y, axis=0)", "xp.append(x, 3.0)",
-    "xp.block([[x, x], [y, y]])", "xp.block([x, x])", "xp.block(x)", "xp.tile(x, 2)", "xp.tile(x, (2, 1))", "xp.tile(x, (2, 3, 1))",
-    "xp.tile(x, 1)", "xp.tile(x[0], (2, 2))", "xp.repeat(x, 2)", "xp.repeat(x, 3, axis=0)", "x.repeat(2, axis=1)",
-    "xp.repeat(x, [1, 0, 2], axis=0)", "xp.repeat(x, [2], axis=1)", "xp.repeat(x, 0, axis=1)", "xp.resize(x, (2, 7))",
-    "xp.resize(x, (2, 2))", "xp.roll(x, 1)", "xp.roll(x, -2, axis=0)", "xp.roll(x, 1, axis=1)", "xp.roll(x, 7, axis=1)",
-    "xp.roll(x, (1, 2), axis=(0, 1))", "xp.roll(x, (1, 1), axis=(0, 0))", "xp.roll(x, 1, axis=(0, 1))", "xp.roll(x, 3, axis=0)",
-    "xp.roll(x, 0)", "xp.split(x, 2, axis=1)", "xp.split(x, [1, 2])", "xp.split(x, [0, 5, 2])", "xp.split(x, [-1])",
-    "xp.array_split(x, 2)", "xp.array_split(x, 5, axis=1)", "xp.array_split(x, 5)", "xp.hsplit(x, 2)", "xp.vsplit(x, 3)",
-    "xp.dsplit(x[None], 2)", "xp.hsplit(x[0], [1, 3])", "xp.unstack(x)", "xp.unstack(x, axis=1)", "xp.delete(x, 1, axis=0)",
-    "xp.delete(x, [0, -1], axis=1)", "xp.delete(x, slice(0, 2), axis=1)", "xp.delete(x, 3)", "xp.delete(x, [], axis=0)",
-    "xp.insert(x, 1, 5.0, axis=0)", "xp.insert(x, -1, x[:, 0], axis=1)", "xp.insert(x, 4, x[0, 0], axis=1)", "xp.insert(x, 2, 9.0)",
-    "xp.insert(x, [1], x, axis=0)", "xp.insert(x, 0, x[1], axis=0)",
+    "xp.concatenate([x, y])", "xp.concatenate((x, y, x), axis=-2)", "xp.concatenate([x, x], 1)",
+    "xp.concatenate([x, y], axis=None)", "xp.concatenate(x)", "xp.concat([x, y])", "xp.stack([x, x])",
+    "xp.stack([x, x], axis=-1)", "xp.stack((x, x), 1)", "xp.stack(x)", "xp.vstack([x, y])", "xp.vstack([x, x[0]])",
+    "xp.hstack([x, x])", "xp.hstack([x[0], y[0]])", "xp.dstack([x, x])", "xp.dstack([x[0], x[0]])",
+    "xp.column_stack([x[:, 0], x])", "xp.append(x, y)", "xp.append(x, y, axis=0)", "xp.append(x, 3.0)",
+    "xp.block([[x, x], [y, y]])", "xp.block([x, x])", "xp.block(x)", "xp.tile(x, 2)", "xp.tile(x, (2, 1))",
+    "xp.tile(x, (2, 3, 1))", "xp.tile(x, 1)", "xp.tile(x[0], (2, 2))", "xp.repeat(x, 2)", "xp.repeat(x, 3, axis=0)",
+    "x.repeat(2, axis=1)", "xp.repeat(x, [1, 0, 2], axis=0)", "xp.repeat(x, [2], axis=1)", "xp.repeat(x, 0, axis=1)",
+    "xp.resize(x, (2, 7))", "xp.resize(x, (2, 2))", "xp.roll(x, 1)", "xp.roll(x, -2, axis=0)", "xp.roll(x, 1, axis=1)",
+    "xp.roll(x, 7, axis=1)", "xp.roll(x, (1, 2), axis=(0, 1))", "xp.roll(x, (1, 1), axis=(0, 0))",
+    "xp.roll(x, 1, axis=(0, 1))", "xp.roll(x, 3, axis=0)", "xp.roll(x, 0)", "xp.split(x, 2, axis=1)",
+    "xp.split(x, [1, 2])", "xp.split(x, [0, 5, 2])", "xp.split(x, [-1])", "xp.array_split(x, 2)",
+    "xp.array_split(x, 5, axis=1)", "xp.array_split(x, 5)", "xp.hsplit(x, 2)", "xp.vsplit(x, 3)",
+    "xp.dsplit(x[None], 2)", "xp.hsplit(x[0], [1, 3])", "xp.unstack(x)", "xp.unstack(x, axis=1)",
+    "xp.delete(x, 1, axis=0)", "xp.delete(x, [0, -1], axis=1)", "xp.delete(x, slice(0, 2), axis=1)", "xp.delete(x, 3)",
+    "xp.delete(x, [], axis=0)", "xp.insert(x, 1, 5.0, axis=0)", "xp.insert(x, -1, x[:, 0], axis=1)",
+    "xp.insert(x, 4, x[0, 0], axis=1)", "xp.insert(x, 2, 9.0)", "xp.insert(x, [1], x, axis=0)",
+    "xp.insert(x, 0, x[1], axis=0)",
 ]  # fmt: skip
 
 
@@ -50,9 +53,10 @@ def test_joining_and_splitting_other_dtypes(agree_together: Any, numbers: Any, d
     "expression",
     [
         "xp.concatenate([x, y])", "xp.stack([x, x], 1)", "xp.vstack([x, y])", "xp.hstack([x, x])", "xp.append(x, y, 0)",
-        "xp.tile(x, (2, 2))", "xp.repeat(x, 2, axis=1)", "xp.roll(x, 1, axis=0)", "xp.roll(x, -1, axis=1)", "xp.roll(x, 1)",
-        "xp.roll(x, 2, 0)", "xp.roll(x, 5, axis=1)", "xp.delete(x[:, :3], 1, axis=1)", "xp.block([[x, x], [y, y]])",
-        "xp.column_stack([x[:, 0], x])", "xp.split(x, [1])", "xp.concatenate([x[1:], x[:1] * 2], axis=0)",
+        "xp.tile(x, (2, 2))", "xp.repeat(x, 2, axis=1)", "xp.roll(x, 1, axis=0)", "xp.roll(x, -1, axis=1)",
+        "xp.roll(x, 1)", "xp.roll(x, 2, 0)", "xp.roll(x, 5, axis=1)", "xp.delete(x[:, :3], 1, axis=1)",
+        "xp.block([[x, x], [y, y]])", "xp.column_stack([x[:, 0], x])", "xp.split(x, [1])",
+        "xp.concatenate([x[1:], x[:1] * 2], axis=0)",
     ],
 )  # fmt: skip
 def test_joining_needs_no_extents(agree: Any, numbers: Any, expression: str):
@@ -62,12 +66,18 @@ def test_joining_needs_no_extents(agree: Any, numbers: Any, expression: str):
 @pytest.mark.parametrize(
     "dtypes",
     [
-        (np.int8, np.float32), (np.uint8, np.int8), (np.bool_, np.int64), (np.float16, np.float32), (np.int64, np.float32),
+        (np.int8, np.float32), (np.uint8, np.int8), (np.bool_, np.int64), (np.float16, np.float32),
+        (np.int64, np.float32),
     ],
 )  # fmt: skip
 def test_joined_dtypes_are_promoted(agree: Any, numbers: Any, dtypes: Any):
     x, y = numbers((2, 3), dtypes[0]), numbers((2, 3), dtypes[1], seed=1)
-    agree(lambda xp, x, y: (xp.concatenate([x, y]), xp.stack([x, y]), xp.append(x, y), xp.hstack([x, 1 * y])), x, y, symbolic=False)
+    agree(
+        lambda xp, x, y: (xp.concatenate([x, y]), xp.stack([x, y]), xp.append(x, y), xp.hstack([x, 1 * y])),
+        x,
+        y,
+        symbolic=False,
+    )
 
 
 def test_a_dtype_can_be_asked_for(agree: Any, numbers: Any):
@@ -99,7 +109,14 @@ def test_empty_parts(agree: Any, numbers: Any, expression: str):
 
 def test_numbers_are_joined(agree: Any):
     agree(
-        lambda xp, x: (xp.stack([x, x * 2, 3.0]), xp.hstack([x, 1.0]), xp.vstack([x, x]), xp.tile(x, 3), xp.repeat(x, 2), xp.append(x, x)),
+        lambda xp, x: (
+            xp.stack([x, x * 2, 3.0]),
+            xp.hstack([x, 1.0]),
+            xp.vstack([x, x]),
+            xp.tile(x, 3),
+            xp.repeat(x, 2),
+            xp.append(x, x),
+        ),
         np.array(2.5),
     )
 
@@ -119,9 +136,10 @@ def test_parts_of_a_split_are_views():
         ("np.concatenate([x, x[:, :2]])", r"differ in axis 1: shape \(2, 3\) of array 0 and \(2, 2\) of array 1"),
         ("np.concatenate([x, x[0]])", "differ in rank"), ("np.concatenate([x, x], 2)", "axis 2 is out of bounds"),
         ("np.concatenate([x[0, 0], x[0, 0]])", "rank 0"), ("np.stack([x, x[0]])", "differ in shape"),
-        ("np.stack([x, x], 4)", "axis 4 is out of bounds"), ("np.split(x, 2, axis=1)", "cannot be split into 2 equal parts"),
-        ("np.array_split(x, 0)", "must be positive"), ("np.repeat(x, [1, 2, 3], axis=0)", "3 counts for an axis of extent 2"),
-        ("np.repeat(x, -1)", "negative"), ("np.tile(x, -1)", "cannot repeat"), ("np.vsplit(x[0], 1)", "at least 2 axes"),
+        ("np.stack([x, x], 4)", "axis 4 is out of bounds"),
+        ("np.split(x, 2, axis=1)", "cannot be split into 2 equal parts"), ("np.array_split(x, 0)", "must be positive"),
+        ("np.repeat(x, [1, 2, 3], axis=0)", "3 counts for an axis of extent 2"), ("np.repeat(x, -1)", "negative"),
+        ("np.tile(x, -1)", "cannot repeat"), ("np.vsplit(x[0], 1)", "at least 2 axes"),
         ("np.roll(x, 1, axis=2)", "axis 2 is out of bounds"), ("np.delete(x, 9, axis=0)", "out of bounds"),
         ("np.insert(x, 9, 0, axis=0)", "out of bounds"), ("np.block([[x], x])", "different depths"),
     ],
@@ -161,7 +179,8 @@ SUMS_IN_ONE_ARRAY = [
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("number", range(len(SUMS_IN_ONE_ARRAY)))
 def test_several_sums_of_long_arrays_in_one_array(number: int, dynamic: Any):
-    """One loop over the sums, each of whose iterations does something else: it is cut apart, and the loops in it are scheduled."""
+    """One loop over the sums, each of whose iterations does something else:
+    it is cut apart, and the loops in it are scheduled."""
     f = SUMS_IN_ONE_ARRAY[number]
     jitted = tj.jit(f, dynamic_shapes=dynamic) if dynamic else tj.jit(f)
     for n in (100, 5000, 100_000, 200):
@@ -170,8 +189,8 @@ def test_several_sums_of_long_arrays_in_one_array(number: int, dynamic: Any):
 
 
 _ROWS = [
-    "x * 0.9", "x", "A[0]", "np.sin(x)", "np.cumsum(x)", "x[::-1]", "A.sum(0)", "A[1]", "A.T.max(1)", "np.full_like(x, x.mean())",
-    "np.roll(x, 1)",
+    "x * 0.9", "x", "A[0]", "np.sin(x)", "np.cumsum(x)", "x[::-1]", "A.sum(0)", "A[1]", "A.T.max(1)",
+    "np.full_like(x, x.mean())", "np.roll(x, 1)",
 ]  # fmt: skip
 
 

@@ -16,9 +16,10 @@ def written(expression: str, *names: str) -> Any:
 
 
 SHAPES = [
-    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)),
-    ((2, 1, 3, 4), (5, 4, 2)), ((6, 1, 3, 4), (1, 5, 4, 2)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)), ((1, 3, 4), (1, 4, 2)),
-    ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((2, 0, 3), (3, 1)), ((1, 1), (1, 1)), ((7, 1, 2, 3), (3,)), ((2, 3, 1), (1, 4)),
+    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
+    ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((6, 1, 3, 4), (1, 5, 4, 2)), ((2, 3, 4), (4,)),
+    ((4,), (2, 4, 3)), ((1, 3, 4), (1, 4, 2)), ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((2, 0, 3), (3, 1)),
+    ((1, 1), (1, 1)), ((7, 1, 2, 3), (3,)), ((2, 3, 1), (1, 4)),
 ]  # fmt: skip
 
 
@@ -28,7 +29,9 @@ def test_matrix_products(agree: Any, numbers: Any, shape_x: Any, shape_y: Any):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, np.bool_])
-@pytest.mark.parametrize(("shape_x", "shape_y"), [((3, 4), (4, 5)), ((6, 1, 3, 4), (1, 5, 4, 2)), ((3, 4), (4,)), ((3, 0), (0, 2))])
+@pytest.mark.parametrize(
+    ("shape_x", "shape_y"), [((3, 4), (4, 5)), ((6, 1, 3, 4), (1, 5, 4, 2)), ((3, 4), (4,)), ((3, 0), (0, 2))]
+)
 def test_matrix_products_of_other_dtypes(agree: Any, numbers: Any, dtype: Any, shape_x: Any, shape_y: Any):
     x, y = numbers(shape_x, dtype), numbers(shape_y, dtype, seed=1)
     agree(lambda xp, x, y: x @ y, x, y, rtol=RTOL.get(np.dtype(dtype).char, 0.0), symbolic=False, protocols=False)
@@ -36,15 +39,16 @@ def test_matrix_products_of_other_dtypes(agree: Any, numbers: Any, dtype: Any, s
 
 PRODUCTS = [
     "xp.dot(x, y)", "x.dot(y)", "xp.dot(x[0], y)", "xp.dot(x, y[:, 0])", "xp.dot(x[0], y[:, 0])", "xp.dot(x, 2.0)",
-    "xp.dot(x, xp.stack([y, y]))", "xp.dot(xp.stack([x, x]), xp.stack([y, y]))", "xp.inner(x, y.T)", "xp.inner(x[0], x)",
-    "xp.inner(3, x)", "xp.vdot(x, y)", "xp.outer(x, y)", "xp.outer(x[0], 2)", "xp.tensordot(x, y, 1)", "xp.tensordot(x, y, 0)",
-    "xp.tensordot(x, y.T, 2)", "xp.tensordot(x, y, axes=(0, 1))", "xp.tensordot(x, y, axes=([1, 0], [0, 1]))",
-    "xp.tensordot(x, y, ((-1,), (-2,)))", "xp.kron(x, y)", "xp.kron(x, y[0])", "xp.kron(x[0, 0], y)", "xp.trace(x)", "xp.trace(x, 1)",
-    "x.trace(-1)", "xp.trace(xp.stack([x, x]), 0, 1, 2)", "xp.diagonal(x)", "xp.diagonal(x, 2)", "xp.diagonal(x, -1)", "x.diagonal(9)",
+    "xp.dot(x, xp.stack([y, y]))", "xp.dot(xp.stack([x, x]), xp.stack([y, y]))", "xp.inner(x, y.T)",
+    "xp.inner(x[0], x)", "xp.inner(3, x)", "xp.vdot(x, y)", "xp.outer(x, y)", "xp.outer(x[0], 2)",
+    "xp.tensordot(x, y, 1)", "xp.tensordot(x, y, 0)", "xp.tensordot(x, y.T, 2)", "xp.tensordot(x, y, axes=(0, 1))",
+    "xp.tensordot(x, y, axes=([1, 0], [0, 1]))", "xp.tensordot(x, y, ((-1,), (-2,)))", "xp.kron(x, y)",
+    "xp.kron(x, y[0])", "xp.kron(x[0, 0], y)", "xp.trace(x)", "xp.trace(x, 1)", "x.trace(-1)",
+    "xp.trace(xp.stack([x, x]), 0, 1, 2)", "xp.diagonal(x)", "xp.diagonal(x, 2)", "xp.diagonal(x, -1)", "x.diagonal(9)",
     "xp.diagonal(xp.stack([x, x]), 0, 2, 1)", "xp.diagonal(xp.stack([x, x]))", "xp.cross(x[:, :3], y[:3, :3])",
     "xp.cross(x[0, :3], y[:3])", "xp.cross(x[:, :3], y[0, :3])", "xp.cross(x.T, y.T, axisa=-1, axisb=0)",
-    "xp.cross(y[:3], y[1:], axis=0)", "xp.add.outer(x[0], y)", "xp.subtract.outer(x, y[0])", "xp.multiply.outer(x[0], x[1])",
-    "xp.less.outer(x[0], x[1])",
+    "xp.cross(y[:3], y[1:], axis=0)", "xp.add.outer(x[0], y)", "xp.subtract.outer(x, y[0])",
+    "xp.multiply.outer(x[0], x[1])", "xp.less.outer(x[0], x[1])",
 ]  # fmt: skip
 
 
@@ -71,8 +75,9 @@ def test_products_over_leading_axes(agree: Any, numbers: Any, name: str):
 @pytest.mark.parametrize(
     "expression",
     [
-        "x @ y", "xp.dot(x, y)", "xp.vdot(x, y)", "xp.outer(x, y)", "xp.tensordot(x, y, 1)", "xp.kron(x, y)", "xp.diagonal(x @ y)",
-        "xp.trace(x @ y)", "xp.inner(x, y.T)", "x @ y[:, 0]", "xp.stack([x, x]) @ y", "xp.stack([x, x]) @ xp.stack([y, y])",
+        "x @ y", "xp.dot(x, y)", "xp.vdot(x, y)", "xp.outer(x, y)", "xp.tensordot(x, y, 1)", "xp.kron(x, y)",
+        "xp.diagonal(x @ y)", "xp.trace(x @ y)", "xp.inner(x, y.T)", "x @ y[:, 0]", "xp.stack([x, x]) @ y",
+        "xp.stack([x, x]) @ xp.stack([y, y])",
     ],
 )  # fmt: skip
 def test_products_need_no_extents(agree: Any, numbers: Any, expression: str):

@@ -34,25 +34,31 @@ def arranged(how: str, shape: tuple[int, ...] = (3, 4)) -> np.ndarray:
 ORDERS = ("C", "F", "strided", "columns", "reversed", "rotated", "inner")
 
 STATEMENTS = [
-    "y = np.ascontiguousarray(x); y[0] = 7", "y = np.asfortranarray(x); y[0] = 7", "y = x.ravel(); y[0] = 7", "y = x.reshape(-1); y[1] = 7",
-    "y = x.reshape(4, 3); y[0] = 7", "y = x.reshape(2, 6); x[0] = 7", "y = x.reshape(3, 2, 2); y[0] = 7", "y = x.T + 1; y.ravel()[0] = 99",
-    "y = x.T.copy(); y.ravel()[0] = 99", "y = x.copy(); y.ravel()[0] = 99", "y = np.array(x.T); y.ravel()[0] = 99",
-    "y = np.copy(x); y.ravel()[0] = 99", "y = np.zeros_like(x.T); y.ravel()[0] = 99", "y = np.empty_like(x); y[:] = 1; y.ravel()[0] = 9",
-    "y = x.astype('f4'); y.ravel()[0] = 99", "y = x.astype(float, copy=False); y[0] = 99", "y = x[:, [0, 1]]; y.ravel()[0] = 99",
-    "y = x[[0, 2]]; y.ravel()[0] = 99", "y = x[:, [0, 1]].T; y.ravel()[0] = 99", "y = np.sqrt(x).T; y.reshape(-1)[1] = 5",
-    "y = x * x.T[0, 0]; y.ravel()[1] = 5", "y = x + x[0]; y.ravel()[1] = 5", "y = np.where(x > 3, x, 0); y.ravel()[2] = 5",
-    "y = np.einsum('ij->ji', x); y[0] = 5", "y = np.einsum('ii->i', x[:3, :3]); y[:] = 5", "y = np.einsum('ij->ij', x); y[0] = 5",
+    "y = np.ascontiguousarray(x); y[0] = 7", "y = np.asfortranarray(x); y[0] = 7", "y = x.ravel(); y[0] = 7",
+    "y = x.reshape(-1); y[1] = 7", "y = x.reshape(4, 3); y[0] = 7", "y = x.reshape(2, 6); x[0] = 7",
+    "y = x.reshape(3, 2, 2); y[0] = 7", "y = x.T + 1; y.ravel()[0] = 99", "y = x.T.copy(); y.ravel()[0] = 99",
+    "y = x.copy(); y.ravel()[0] = 99", "y = np.array(x.T); y.ravel()[0] = 99", "y = np.copy(x); y.ravel()[0] = 99",
+    "y = np.zeros_like(x.T); y.ravel()[0] = 99", "y = np.empty_like(x); y[:] = 1; y.ravel()[0] = 9",
+    "y = x.astype('f4'); y.ravel()[0] = 99", "y = x.astype(float, copy=False); y[0] = 99",
+    "y = x[:, [0, 1]]; y.ravel()[0] = 99", "y = x[[0, 2]]; y.ravel()[0] = 99", "y = x[:, [0, 1]].T; y.ravel()[0] = 99",
+    "y = np.sqrt(x).T; y.reshape(-1)[1] = 5", "y = x * x.T[0, 0]; y.ravel()[1] = 5", "y = x + x[0]; y.ravel()[1] = 5",
+    "y = np.where(x > 3, x, 0); y.ravel()[2] = 5", "y = np.einsum('ij->ji', x); y[0] = 5",
+    "y = np.einsum('ii->i', x[:3, :3]); y[:] = 5", "y = np.einsum('ij->ij', x); y[0] = 5",
     "y = np.broadcast_to(x[:1], (3, 4)).ravel('K')", "y = np.broadcast_to(x[:, :1], (3, 4)).T.flatten('K')",
-    "y = x.ravel('K'); y[1] = 5", "y = x.ravel('F'); y[1] = 5", "y = x.ravel('A'); y[1] = 5", "y = x.flatten('K'); y[1] = 5",
-    "y = x.flatten('F'); y[1] = 5", "y = x.reshape(6, 2, order='F'); y[0] = 5", "y = x.reshape(4, 3, order='A'); y[0] = 5",
-    "y = np.full_like(x, 2); y.ravel()[0] = 5", "y = np.array(x, order='F'); y.ravel()[0] = 5", "y = np.asarray(x, order='C'); y[0] = 5",
-    "y = np.zeros((3, 4), order='F'); y.ravel()[0] = 5", "y = np.ones((3, 4)).T; y.ravel()[0] = 5", "y = x.copy('F'); y.T.ravel()[0] = 5",
-    "y = x.reshape(x.shape); y[0] = 5", "y = np.atleast_3d(x); y.ravel()[0] = 5", "y = np.clip(x, 1, 5); y.ravel()[0] = 9",
-    "y = x @ x.T; y.ravel()[0] = 9", "y = np.flip(x, 1).reshape(-1); y[0] = 9", "y = (x.T * 2).reshape(2, 6); y[0] = 9; x[0] = y[1, 0]",
-    "y = x.T; z = y * 2; w = z.reshape(3, 4); w[0] = 9; y = z", "y = x.swapaxes(0, 1).reshape(12); y[5] = 1", "y = -x; y.ravel()[0] = 9",
-    "y = np.linspace(x[0], x[1], 3, axis=-1) + 0; y[0] = 9", "y = x[1:].T.reshape(-1); y[0] = 9", "y = x.T[1:3].copy(); y.ravel()[0] = 9",
-    "y = np.broadcast_to(x[0], (3, 4)) + x; y.ravel()[0] = 9", "y = np.broadcast_to(x[:, :1], (3, 4)) * 2; y.ravel()[0] = 9",
-    "y = np.array([x[0], x[1]]); y.ravel()[0] = 9", "y = np.require(x, requirements='C'); y[0] = 1",
+    "y = x.ravel('K'); y[1] = 5", "y = x.ravel('F'); y[1] = 5", "y = x.ravel('A'); y[1] = 5",
+    "y = x.flatten('K'); y[1] = 5", "y = x.flatten('F'); y[1] = 5", "y = x.reshape(6, 2, order='F'); y[0] = 5",
+    "y = x.reshape(4, 3, order='A'); y[0] = 5", "y = np.full_like(x, 2); y.ravel()[0] = 5",
+    "y = np.array(x, order='F'); y.ravel()[0] = 5", "y = np.asarray(x, order='C'); y[0] = 5",
+    "y = np.zeros((3, 4), order='F'); y.ravel()[0] = 5", "y = np.ones((3, 4)).T; y.ravel()[0] = 5",
+    "y = x.copy('F'); y.T.ravel()[0] = 5", "y = x.reshape(x.shape); y[0] = 5", "y = np.atleast_3d(x); y.ravel()[0] = 5",
+    "y = np.clip(x, 1, 5); y.ravel()[0] = 9", "y = x @ x.T; y.ravel()[0] = 9",
+    "y = np.flip(x, 1).reshape(-1); y[0] = 9", "y = (x.T * 2).reshape(2, 6); y[0] = 9; x[0] = y[1, 0]",
+    "y = x.T; z = y * 2; w = z.reshape(3, 4); w[0] = 9; y = z", "y = x.swapaxes(0, 1).reshape(12); y[5] = 1",
+    "y = -x; y.ravel()[0] = 9", "y = np.linspace(x[0], x[1], 3, axis=-1) + 0; y[0] = 9",
+    "y = x[1:].T.reshape(-1); y[0] = 9", "y = x.T[1:3].copy(); y.ravel()[0] = 9",
+    "y = np.broadcast_to(x[0], (3, 4)) + x; y.ravel()[0] = 9",
+    "y = np.broadcast_to(x[:, :1], (3, 4)) * 2; y.ravel()[0] = 9", "y = np.array([x[0], x[1]]); y.ravel()[0] = 9",
+    "y = np.require(x, requirements='C'); y[0] = 1",
 ]  # fmt: skip
 
 
@@ -92,7 +98,8 @@ def _records(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("how", FOREIGN)
 def test_arrays_that_are_copied_for_the_program_lie_where_they_lay(how: str):
-    """Misaligned arrays and those of foreign byte order are passed as packed copies, which says nothing of what is a view."""
+    """Misaligned arrays and those of foreign byte order are passed as packed copies,
+    which says nothing of what is a view."""
     for statement in STATEMENTS:
         if "big-endian" in how and "copy=False" in statement:
             continue  # their dtype is a native one in the function, so that this is no copy
@@ -105,22 +112,25 @@ def test_arrays_that_are_copied_for_the_program_lie_where_they_lay(how: str):
 
 
 EXPRESSIONS = [
-    "x", "x.T", "x + 1", "x.T * 2", "x + x.T", "x.T + x.T", "-x.transpose(1, 0, 2)", "x + x[0]", "x + x[:, :1]", "np.sqrt(x)", "x[1:] * 2",
-    "x[::-1] + 1", "x[:, ::-1].T - 1", "np.copy(x)", "x.copy()", "np.array(x.T)", "x.astype('i8')", "np.zeros_like(x)",
-    "np.ones_like(x.transpose(2, 0, 1))", "np.where(x > 1, x, x.T)", "np.maximum(x, x.T)", "x[[0, 1]]", "x[:, [0, 1]]", "x[:, :, [0, 1]]",
-    "x[[0, 1], :, [0, 1]]", "x[:, [0, 1], [0, 1]]", "x[:, np.array([[0, 1], [1, 0]])]", "x[0, :, [0, 1]]", "x[:, 0, [0, 1]]",
-    "x[None, [0, 1]]", "x[:, None, [0, 1]]", "x[:, [0, 1], 1:3]", "x.T[[0, 1]]", "x.T[:, [0, 1]]", "x.transpose(1, 0, 2)[:, [0, 1]]",
-    "x.T[[0, 1], [0, 1]]", "np.einsum('ijk->kji', x)", "np.einsum('ijk,k->ij', x, x[0, 0])", "np.einsum('ijk,jl->ikl', x, x[0])",
-    "np.einsum('ijk->ki', x)", "np.einsum('iik->ki', x)", "x[0] @ x[1]", "x.T @ x", "np.full_like(x, 3)", "np.asfortranarray(x)",
-    "np.ascontiguousarray(x)", "np.array(x, order='F')", "x.reshape(-1, 3)", "x.reshape(9, 3).T", "np.broadcast_to(x[0], x.shape) + 1",
-    "np.broadcast_to(x[:, :1], x.shape).copy()", "np.zeros_like(np.broadcast_to(x[0], x.shape))", "np.clip(x.T, 0, 1)", "np.round(x.T)",
-    "x.T > 3", "~(x.T > 3)", "np.outer(x[0, 0], x[:, 0, 0])", "np.tensordot(x, x[0], 1)", "np.moveaxis(x, 0, 1) + x", "x.diagonal() * 1",
-    "np.sum(x, 0)", "x.mean(1)", "x.T.max(axis=2)", "np.std(x, axis=1, keepdims=True)", "np.var(x, (0,))", "np.argmax(x, 1)",
-    "np.ptp(x, 0)", "np.nansum(x, axis=1)", "np.nanmax(x, 0)", "np.cumsum(x, 1)", "np.cumprod(x.T, 0)", "np.any(x, 2)",
-    "np.count_nonzero(x, axis=0)", "np.pad(x, 1)", "np.pad(x.T, 1, mode='edge')", "np.diff(x, axis=0)", "np.diff(x.T, 2)",
-    "np.diff(x, axis=1, prepend=0)", "np.diff(x, 1, 0, 5.0)",
-    "np.roll(x, 1, 0)", "np.concatenate([x, x])", "np.take(x, [0, 1], 1)", "np.repeat(x, 2, 1)", "np.tile(x.T, 2)", "np.roll(x, 1)",
-    "np.nan_to_num(x.T)", "np.isclose(x.T, 1)", "np.squeeze(x[:1].T) + 0", "np.hypot(x.T, 1)",
+    "x", "x.T", "x + 1", "x.T * 2", "x + x.T", "x.T + x.T", "-x.transpose(1, 0, 2)", "x + x[0]", "x + x[:, :1]",
+    "np.sqrt(x)", "x[1:] * 2", "x[::-1] + 1", "x[:, ::-1].T - 1", "np.copy(x)", "x.copy()", "np.array(x.T)",
+    "x.astype('i8')", "np.zeros_like(x)", "np.ones_like(x.transpose(2, 0, 1))", "np.where(x > 1, x, x.T)",
+    "np.maximum(x, x.T)", "x[[0, 1]]", "x[:, [0, 1]]", "x[:, :, [0, 1]]", "x[[0, 1], :, [0, 1]]",
+    "x[:, [0, 1], [0, 1]]", "x[:, np.array([[0, 1], [1, 0]])]", "x[0, :, [0, 1]]", "x[:, 0, [0, 1]]", "x[None, [0, 1]]",
+    "x[:, None, [0, 1]]", "x[:, [0, 1], 1:3]", "x.T[[0, 1]]", "x.T[:, [0, 1]]", "x.transpose(1, 0, 2)[:, [0, 1]]",
+    "x.T[[0, 1], [0, 1]]", "np.einsum('ijk->kji', x)", "np.einsum('ijk,k->ij', x, x[0, 0])",
+    "np.einsum('ijk,jl->ikl', x, x[0])", "np.einsum('ijk->ki', x)", "np.einsum('iik->ki', x)", "x[0] @ x[1]", "x.T @ x",
+    "np.full_like(x, 3)", "np.asfortranarray(x)", "np.ascontiguousarray(x)", "np.array(x, order='F')",
+    "x.reshape(-1, 3)", "x.reshape(9, 3).T", "np.broadcast_to(x[0], x.shape) + 1",
+    "np.broadcast_to(x[:, :1], x.shape).copy()", "np.zeros_like(np.broadcast_to(x[0], x.shape))", "np.clip(x.T, 0, 1)",
+    "np.round(x.T)", "x.T > 3", "~(x.T > 3)", "np.outer(x[0, 0], x[:, 0, 0])", "np.tensordot(x, x[0], 1)",
+    "np.moveaxis(x, 0, 1) + x", "x.diagonal() * 1", "np.sum(x, 0)", "x.mean(1)", "x.T.max(axis=2)",
+    "np.std(x, axis=1, keepdims=True)", "np.var(x, (0,))", "np.argmax(x, 1)", "np.ptp(x, 0)", "np.nansum(x, axis=1)",
+    "np.nanmax(x, 0)", "np.cumsum(x, 1)", "np.cumprod(x.T, 0)", "np.any(x, 2)", "np.count_nonzero(x, axis=0)",
+    "np.pad(x, 1)", "np.pad(x.T, 1, mode='edge')", "np.diff(x, axis=0)", "np.diff(x.T, 2)",
+    "np.diff(x, axis=1, prepend=0)", "np.diff(x, 1, 0, 5.0)", "np.roll(x, 1, 0)", "np.concatenate([x, x])",
+    "np.take(x, [0, 1], 1)", "np.repeat(x, 2, 1)", "np.tile(x.T, 2)", "np.roll(x, 1)", "np.nan_to_num(x.T)",
+    "np.isclose(x.T, 1)", "np.squeeze(x[:1].T) + 0", "np.hypot(x.T, 1)",
 ]  # fmt: skip
 
 
@@ -161,7 +171,9 @@ def test_a_write_that_decides_is_refused_by_name_where_the_order_is_not_followed
         flat[0] = 7
         return y
 
-    with pytest.raises(UnsupportedError, match=r"(?s)whether the result of ravel is a view or a copy.*flat\[0\] = 7") as info:
+    with pytest.raises(
+        UnsupportedError, match=r"(?s)whether the result of ravel is a view or a copy.*flat\[0\] = 7"
+    ) as info:
         tj.jit(f)(arranged("C"))
     assert "copy it first" in str(info.value)
 
@@ -248,7 +260,9 @@ def test_a_trace_that_starts_again_for_strides_has_its_effects_once():
     np.testing.assert_array_equal(x, arranged("F"))
 
 
-@pytest.mark.parametrize("make", [np.zeros_like, np.ones_like, np.empty_like, lambda x, **options: np.full_like(x, 3, **options)])
+@pytest.mark.parametrize(
+    "make", [np.zeros_like, np.ones_like, np.empty_like, lambda x, **options: np.full_like(x, 3, **options)]
+)
 @pytest.mark.parametrize("order", ["A", "K", "C", "F"])
 @pytest.mark.parametrize("shape", [(2, 3, 2), (6,), (2, 6), ()])
 @pytest.mark.parametrize("prototype", ["C", "F"])
@@ -268,7 +282,8 @@ def test_what_is_made_like_an_array_in_another_shape(make: Any, order: str, shap
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("make", [
     lambda x, axis: np.linspace(x, 5, 3, axis=axis), lambda x, axis: np.linspace(x, 5, 3, axis=axis, retstep=True)[0],
-    lambda x, axis: np.logspace(x * 0, 2, 3, axis=axis), lambda x, axis: np.round(np.geomspace(x + 1, 64, 3, axis=axis), 9),
+    lambda x, axis: np.logspace(x * 0, 2, 3, axis=axis),
+    lambda x, axis: np.round(np.geomspace(x + 1, 64, 3, axis=axis), 9),
     lambda x, axis: np.cross(np.stack([x, x + 1, x * 2]), [1, 2, 3], axisa=0, axisc=axis),
 ])  # fmt: skip
 def test_what_numpy_moves_an_axis_of_lies_in_memory_as_there(make: Any, axis: int, order: str):
@@ -287,7 +302,8 @@ def test_what_numpy_moves_an_axis_of_lies_in_memory_as_there(make: Any, axis: in
 
 
 @pytest.mark.parametrize("make", [
-    lambda x: np.nancumsum(x, 1), lambda x: np.nancumprod(x, 0), lambda x: np.cumsum(x, 1), lambda x: np.nancumsum(x.T, 0),
+    lambda x: np.nancumsum(x, 1), lambda x: np.nancumprod(x, 0), lambda x: np.cumsum(x, 1),
+    lambda x: np.nancumsum(x.T, 0),
 ])  # fmt: skip
 def test_running_sums_lie_as_what_they_run_over(make: Any):
     def f(x: Any) -> Any:
@@ -296,5 +312,9 @@ def test_running_sums_lie_as_what_they_run_over(make: Any):
         made.ravel("F")[-2:] = 60
         return made
 
-    for x in (np.arange(9.0).reshape(3, 3), np.repeat(np.arange(9.0).reshape(3, 3), 2, axis=0)[1::2], np.asfortranarray(np.ones((3, 3)))):
+    for x in (
+        np.arange(9.0).reshape(3, 3),
+        np.repeat(np.arange(9.0).reshape(3, 3), 2, axis=0)[1::2],
+        np.asfortranarray(np.ones((3, 3))),
+    ):
         np.testing.assert_array_equal(tj.jit(f)(x), f(x))

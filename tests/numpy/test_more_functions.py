@@ -16,11 +16,17 @@ def written(expression: str, *names: str) -> Any:
 HOLES = np.array([[1.5, np.nan, -2.0, 7.0], [np.nan, np.nan, np.nan, np.nan], [0.0, 3.0, -1.0, np.nan]])
 
 
-@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum", "nancumprod"])
+@pytest.mark.parametrize(
+    "name", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum", "nancumprod"]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_reductions_without_nan(agree: Any, name: str):
     agree(
-        lambda xp, x: (getattr(xp, name)(x, axis=1), getattr(xp, name)(x), getattr(xp, name)(x.astype(np.float32), axis=0)),
+        lambda xp, x: (
+            getattr(xp, name)(x, axis=1),
+            getattr(xp, name)(x),
+            getattr(xp, name)(x.astype(np.float32), axis=0),
+        ),
         HOLES,
         rtol=1e-6,
     )
@@ -31,8 +37,8 @@ def test_options_of_reductions_without_nan(agree: Any):
     x = HOLES[[0, 2]]
     agree(
         lambda xp, x: (
-            xp.nanvar(x, axis=1, ddof=1), xp.nanmean(x, axis=1, keepdims=True), xp.nanargmax(x, axis=1), xp.nanargmin(x),
-            xp.nanmax(x, axis=0, keepdims=True),
+            xp.nanvar(x, axis=1, ddof=1), xp.nanmean(x, axis=1, keepdims=True), xp.nanargmax(x, axis=1),
+            xp.nanargmin(x), xp.nanmax(x, axis=0, keepdims=True),
         ),
         x, rtol=1e-12, symbolic=True,
     )  # fmt: skip
@@ -49,7 +55,14 @@ def test_functions_of_one_operand(agree: Any, name: str, dtype: Any):
 
 
 @pytest.mark.parametrize(
-    "dtypes", [(np.float64, np.float64), (np.float32, np.float32), (np.int64, np.int8), (np.uint8, np.uint8), (np.bool_, np.int16)]
+    "dtypes",
+    [
+        (np.float64, np.float64),
+        (np.float32, np.float32),
+        (np.int64, np.int8),
+        (np.uint8, np.uint8),
+        (np.bool_, np.int16),
+    ],
 )
 def test_functions_of_two_operands(agree: Any, numbers: Any, dtypes: Any):
     x, y = numbers(20, dtypes[0]), numbers(20, dtypes[1], seed=1)
@@ -68,25 +81,36 @@ def test_ldexp(agree: Any):
 
 
 def test_fmod_at_the_edges(agree: Any):
-    agree(lambda xp, x, y: xp.fmod(x, y), np.array([np.iinfo(np.int64).min, 7, -7, 5]), np.array([3, -4, 4, 0]), symbolic=False)
-    agree(lambda xp, x, y: xp.fmod(x, y), np.array([5.5, -5.5, np.inf, 1.0, 1e300]), np.array([2.0, 2.0, 2.0, np.inf, 3.0]), symbolic=False)
+    agree(
+        lambda xp, x, y: xp.fmod(x, y),
+        np.array([np.iinfo(np.int64).min, 7, -7, 5]),
+        np.array([3, -4, 4, 0]),
+        symbolic=False,
+    )
+    agree(
+        lambda xp, x, y: xp.fmod(x, y),
+        np.array([5.5, -5.5, np.inf, 1.0, 1e300]),
+        np.array([2.0, 2.0, 2.0, np.inf, 3.0]),
+        symbolic=False,
+    )
 
 
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.take(x, [0, 2, 1])", "xp.take(x, [[0, 1], [2, -1]], axis=1)", "x.take([1], axis=0)", "xp.take(x, [-9, 9], axis=0, mode='clip')",
-        "xp.take(x, [-3, 5], mode='wrap', axis=0)", "xp.take(x, 1, axis=1)",
-        "xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), axis=1)", "xp.take_along_axis(x, np.array([[1], [0], [2]]), 1)",
-        "xp.take_along_axis(x, np.array([3, 1]), None)", "xp.isin(x, [x[0, 0], 2.0])", "xp.isin(x, x[0], invert=True)",
-        "xp.cumulative_sum(x, axis=1)", "xp.cumulative_sum(x[0], include_initial=True)",
-        "xp.cumulative_prod(x, axis=0, include_initial=True)",
+        "xp.take(x, [0, 2, 1])", "xp.take(x, [[0, 1], [2, -1]], axis=1)", "x.take([1], axis=0)",
+        "xp.take(x, [-9, 9], axis=0, mode='clip')", "xp.take(x, [-3, 5], mode='wrap', axis=0)", "xp.take(x, 1, axis=1)",
+        "xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), axis=1)",
+        "xp.take_along_axis(x, np.array([[1], [0], [2]]), 1)", "xp.take_along_axis(x, np.array([3, 1]), None)",
+        "xp.isin(x, [x[0, 0], 2.0])", "xp.isin(x, x[0], invert=True)", "xp.cumulative_sum(x, axis=1)",
+        "xp.cumulative_sum(x[0], include_initial=True)", "xp.cumulative_prod(x, axis=0, include_initial=True)",
     ],
 )  # fmt: skip
 def test_taking(agree: Any, numbers: Any, expression: str):
     if "cumulative" in expression and not hasattr(np, "cumulative_sum"):
         pytest.skip("numpy.cumulative_sum is new in NumPy 2.1")
-    agree(written(expression, "x"), numbers((3, 4)), rtol=1e-15 if "cumulative" in expression else 0.0)  # lanes add in another order
+    # lanes add in another order
+    agree(written(expression, "x"), numbers((3, 4)), rtol=1e-15 if "cumulative" in expression else 0.0)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -96,7 +120,11 @@ def test_searches(agree: Any, extent: int, side: Any):
     line = np.sort(rng.integers(0, 12, extent)).astype(float)
     values = np.array([*rng.integers(-2, 15, 7), np.nan, np.inf, -np.inf, 3.5])
     agree(
-        lambda xp, a, v: (xp.searchsorted(a, v, side), xp.searchsorted(a, 4.0, side), xp.searchsorted(a, v.reshape(11, 1), side)),
+        lambda xp, a, v: (
+            xp.searchsorted(a, v, side),
+            xp.searchsorted(a, 4.0, side),
+            xp.searchsorted(a, v.reshape(11, 1), side),
+        ),
         line,
         values,
     )
@@ -115,7 +143,8 @@ def test_searches_among_nan_and_integers(agree: Any):
         symbolic=False,
     )
     agree(
-        lambda xp, x: (xp.digitize(x, [0.0, 1.0, 2.5]), xp.digitize(x, [0.0, 1.0, 2.5], right=True)), np.array([-1.0, 0.0, 1.0, 2.0, 9.0])
+        lambda xp, x: (xp.digitize(x, [0.0, 1.0, 2.5]), xp.digitize(x, [0.0, 1.0, 2.5], right=True)),
+        np.array([-1.0, 0.0, 1.0, 2.0, 9.0]),
     )
 
 
@@ -137,9 +166,11 @@ def test_interpolation(agree: Any, extent: int, options: Any):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("np.take(x, [0], axis=3)", "out of bounds"), ("np.take(x, [0], mode='no')", "mode is"), ("np.searchsorted(x, 1.0)", "is a vector"),
-        ("np.searchsorted(x[0], 1.0, 'up')", "'left' or 'right'"), ("np.interp(1.0, x[0], x[0, :2])", "not two vectors"),
-        ("np.take_along_axis(x, np.array([1]), 0)", "rank 2 and 1"), ("np.interp(1.0, x[0, :0], x[0, :0])", "at least one point"),
+        ("np.take(x, [0], axis=3)", "out of bounds"), ("np.take(x, [0], mode='no')", "mode is"),
+        ("np.searchsorted(x, 1.0)", "is a vector"), ("np.searchsorted(x[0], 1.0, 'up')", "'left' or 'right'"),
+        ("np.interp(1.0, x[0], x[0, :2])", "not two vectors"),
+        ("np.take_along_axis(x, np.array([1]), 0)", "rank 2 and 1"),
+        ("np.interp(1.0, x[0, :0], x[0, :0])", "at least one point"),
     ],
 )  # fmt: skip
 def test_errors_name_the_fault(expression: str, message: str):
@@ -148,13 +179,16 @@ def test_errors_name_the_fault(expression: str, message: str):
         tj.jit(lambda x: f(np, x))(np.zeros((3, 4)))
 
 
-# -- what was found by comparing with recorded answers -----------------------------------------------------------------------------------
+# -- what was found by comparing with recorded answers
+# -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["hypot", "copysign", "arctan2", "heaviside", "logaddexp", "logaddexp2"])
 @pytest.mark.parametrize(
-    "dtypes", [("i1", "u1"), ("i2", "u2"), ("i1", "u2"), ("?", "i1"), ("f2", "i2"), ("f4", "i4"), ("i4", "u4"), ("u2", "?")]
+    "dtypes",
+    [("i1", "u1"), ("i2", "u2"), ("i1", "u2"), ("?", "i1"), ("f2", "i2"), ("f4", "i4"), ("i4", "u4"), ("u2", "?")],
 )
 def test_floating_point_functions_of_mixed_integers(agree: Any, numbers: Any, name: str, dtypes: Any):
-    """NumPy takes the first floating-point dtype that holds both operands, not the one that holds their common integer."""
+    """NumPy takes the first floating-point dtype that holds both operands,
+    not the one that holds their common integer."""
     x, y = (np.abs(numbers(5, d, seed)) if d != "?" else numbers(5, d, seed) for seed, d in enumerate(dtypes))
     agree(lambda xp, x, y: getattr(xp, name)(x, y), x, y, rtol=2e-3, symbolic=False)
 
@@ -163,7 +197,12 @@ def test_floating_point_functions_of_mixed_integers(agree: Any, numbers: Any, na
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "?", "f4"])
 @pytest.mark.parametrize("number", [3, 1.5])
 def test_floating_point_functions_of_numbers(agree: Any, numbers: Any, name: str, dtype: Any, number: Any):
-    agree(lambda xp, x: (getattr(xp, name)(x, number), getattr(xp, name)(number, x)), numbers(5, dtype), rtol=2e-3, symbolic=False)
+    agree(
+        lambda xp, x: (getattr(xp, name)(x, number), getattr(xp, name)(number, x)),
+        numbers(5, dtype),
+        rtol=2e-3,
+        symbolic=False,
+    )
 
 
 CUBE = np.arange(24.0).reshape(2, 3, 4)
@@ -172,9 +211,11 @@ CUBE = np.arange(24.0).reshape(2, 3, 4)
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.average(x, 0, np.array([1, 2]))", "xp.average(x.astype(np.float32), 0, np.array([1, 2]))", "xp.average(x, (0, 2), w[:, 0])",
-        "xp.average(x, (2, 0), w[:, 0].T, returned=True)", "xp.average(x, (2, 1, 0), w.T)", "xp.average(x, None, w)", "xp.average(x, 1, w)",
-        "xp.average(x, (0, 1), w[:, :, 0], keepdims=True)", "xp.average(x, -1, returned=True)", "xp.average(x, (0, 2), returned=True)",
+        "xp.average(x, 0, np.array([1, 2]))", "xp.average(x.astype(np.float32), 0, np.array([1, 2]))",
+        "xp.average(x, (0, 2), w[:, 0])", "xp.average(x, (2, 0), w[:, 0].T, returned=True)",
+        "xp.average(x, (2, 1, 0), w.T)", "xp.average(x, None, w)", "xp.average(x, 1, w)",
+        "xp.average(x, (0, 1), w[:, :, 0], keepdims=True)", "xp.average(x, -1, returned=True)",
+        "xp.average(x, (0, 2), returned=True)",
         "xp.average(x.astype(np.int32), -1, np.arange(4, dtype=np.int8), returned=True)", "xp.average(x > 3, 1)",
     ],
 )  # fmt: skip
@@ -185,12 +226,18 @@ def test_average(agree: Any, expression: str):
 def test_weights_that_do_not_fit():
     x = CUBE
     for call, message in (
-        (lambda: tj.numpy.average(x, 1, np.ones(2)), "np.average: weights of shape (2,) do not fit axes (1,) of shape (2, 3, 4)"),
+        (
+            lambda: tj.numpy.average(x, 1, np.ones(2)),
+            "np.average: weights of shape (2,) do not fit axes (1,) of shape (2, 3, 4)",
+        ),
         (
             lambda: tj.numpy.average(x, (0, 1), np.ones((3, 2))),
             "np.average: weights of shape (3, 2) do not fit axes (0, 1) of shape (2, 3, 4)",
         ),
-        (lambda: tj.numpy.average(x, None, np.ones(4)), "np.average: weights of shape (4,) for an array of shape (2, 3, 4) need an axis"),
+        (
+            lambda: tj.numpy.average(x, None, np.ones(4)),
+            "np.average: weights of shape (4,) for an array of shape (2, 3, 4) need an axis",
+        ),
     ):
         with pytest.raises(ShapeError) as error:
             call()
@@ -243,20 +290,47 @@ def test_scipy_s_error_function():
 
 def test_running_truth(agree: Any):
     agree(
-        lambda xp, x: (xp.cumsum(x, dtype=bool), xp.cumprod(x, dtype=bool), xp.sum(x, dtype=bool), xp.prod(x, dtype=bool)),
+        lambda xp, x: (
+            xp.cumsum(x, dtype=bool),
+            xp.cumprod(x, dtype=bool),
+            xp.sum(x, dtype=bool),
+            xp.prod(x, dtype=bool),
+        ),
         np.array([0, 3, 256, 0, 1]),
     )
 
 
 def test_folds_of_numbers_take_axis_0_and_minus_1(agree: Any):
-    names = ("sum", "prod", "max", "min", "all", "any", "argmax", "argmin", "cumsum", "cumprod", "count_nonzero", "ptp", "nansum", "nanmax")
+    names = (
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+        "count_nonzero",
+        "ptp",
+        "nansum",
+        "nanmax",
+    )
     for axis in (0, -1):
-        agree(lambda xp, x, axis=axis: tuple([getattr(xp, n)(x, axis=axis) for n in names]), np.array(3.0), protocols=False)
+        agree(
+            lambda xp, x, axis=axis: tuple([getattr(xp, n)(x, axis=axis) for n in names]),
+            np.array(3.0),
+            protocols=False,
+        )
 
 
 def test_initial_takes_the_dtype_of_the_result(agree: Any):
     agree(lambda xp, x: (xp.max(x, initial=3), xp.min(x, initial=0), xp.sum(x, initial=2.5)), np.array([True, False]))
-    agree(lambda xp, x: (xp.max(x, initial=2.5), xp.sum(x, initial=2.5), xp.prod(x, axis=0, initial=1.5)), np.array([1, 2]))
+    agree(
+        lambda xp, x: (xp.max(x, initial=2.5), xp.sum(x, initial=2.5), xp.prod(x, axis=0, initial=1.5)),
+        np.array([1, 2]),
+    )
     agree(lambda xp, x: (xp.max(x, initial=-1.5), xp.sum(x, initial=2.1)), np.array([1, 2], np.float16))
 
 
@@ -280,7 +354,15 @@ def test_powers_by_loops_that_end_elsewhere_for_each_copy(agree: Any, dtype: str
 
 def test_masks_of_what_is_not_nan(agree: Any):
     x, mask = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]]), np.array([[True, True, False], [True, True, True]])
-    agree(lambda xp, x, m: (xp.nanmean(x, axis=1, where=m), xp.nanvar(x, where=m), xp.nanstd(x, axis=1, where=m, keepdims=True)), x, mask)
+    agree(
+        lambda xp, x, m: (
+            xp.nanmean(x, axis=1, where=m),
+            xp.nanvar(x, where=m),
+            xp.nanstd(x, axis=1, where=m, keepdims=True),
+        ),
+        x,
+        mask,
+    )
 
 
 @pytest.mark.parametrize(
@@ -293,7 +375,12 @@ def test_one_axis_where_one_is_meant(call: str):
 
 @pytest.mark.parametrize("x", [np.array(True), np.array(3, "i2"), np.array(2.5, "f4"), np.array([True, False])])
 def test_the_imaginary_part_of_an_array_of_rank_0_is_one(x: Any):
-    for f in (lambda a: np.imag(a) ** 2, lambda a: a.imag**2, lambda a: a[()].imag ** 2, lambda a: np.imag(a) + np.int8(1)):
+    for f in (
+        lambda a: np.imag(a) ** 2,
+        lambda a: a.imag**2,
+        lambda a: a[()].imag ** 2,
+        lambda a: np.imag(a) + np.int8(1),
+    ):
         want, got = f(x), tj.jit(f)(x)
         assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
 
@@ -376,7 +463,9 @@ def test_equal_quotients_are_float64_unless_asked_otherwise(dtype: str, asked: A
 @pytest.mark.parametrize("weights", [[1, 2, 3], np.arange(3) + 1, np.array([0.5, 1, 1])])
 def test_average_of_no_rows(weights: Any):
     x = np.zeros((0, 3))
-    np.testing.assert_array_equal(tj.jit(lambda x: np.average(x, axis=1, weights=weights))(x), np.average(x, axis=1, weights=weights))
+    np.testing.assert_array_equal(
+        tj.jit(lambda x: np.average(x, axis=1, weights=weights))(x), np.average(x, axis=1, weights=weights)
+    )
 
 
 @pytest.mark.parametrize("function", [np.add, np.multiply, np.subtract])
@@ -423,9 +512,10 @@ class Dual(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 @pytest.mark.parametrize("function", [
-    lambda x: x * Quaternion(x), lambda x: x - Quaternion(x), lambda x: x @ Quaternion(x), lambda x: x < Quaternion(x + 1),
-    lambda x: x[0] * Quaternion(x), lambda x: x.sum() - Quaternion(x), lambda x: (x * Dual(x)).v, lambda x: np.multiply(x, Dual(x)).v,
-    lambda x: (Dual(x) + x).v, lambda x: (x[1] * Dual(x)).v, lambda x: np.sin(Dual(x)).v, lambda x: (2 * Dual(x)).v,
+    lambda x: x * Quaternion(x), lambda x: x - Quaternion(x), lambda x: x @ Quaternion(x),
+    lambda x: x < Quaternion(x + 1), lambda x: x[0] * Quaternion(x), lambda x: x.sum() - Quaternion(x),
+    lambda x: (x * Dual(x)).v, lambda x: np.multiply(x, Dual(x)).v, lambda x: (Dual(x) + x).v,
+    lambda x: (x[1] * Dual(x)).v, lambda x: np.sin(Dual(x)).v, lambda x: (2 * Dual(x)).v,
 ])  # fmt: skip
 def test_arrays_give_way_to_classes_that_ask_for_it(function: Any):
     x = np.arange(3.0)
@@ -446,8 +536,9 @@ class State:
 
 
 @pytest.mark.parametrize("function", [
-    lambda h, x: (h * State(x)).d, lambda h, x: (h / 2 * State(x)).d, lambda h, x: (x.sum() * State(x)).d, lambda h, x: (h + State(x)).d,
-    lambda h, x: x if h == State(x) else x * 2, lambda h, x: x if h != State(x) else x * 2, lambda h, x: (x[0] * State(x)).d,
+    lambda h, x: (h * State(x)).d, lambda h, x: (h / 2 * State(x)).d, lambda h, x: (x.sum() * State(x)).d,
+    lambda h, x: (h + State(x)).d, lambda h, x: x if h == State(x) else x * 2,
+    lambda h, x: x if h != State(x) else x * 2, lambda h, x: (x[0] * State(x)).d,
 ])  # fmt: skip
 def test_numbers_leave_operands_to_classes_that_know_them(function: Any):
     x = np.ones(2) * 3
@@ -461,8 +552,9 @@ def test_a_number_and_an_object_that_knows_none():
 
 
 @pytest.mark.parametrize("function", [
-    lambda x: np.take(x, range(len(x)), axis=0), lambda x: np.take(x, [0] * len(x), axis=0), lambda x: np.take(x, [], axis=1),
-    lambda x: np.repeat(x, [2] * len(x), axis=0), lambda x: np.repeat(x, range(len(x)), axis=0), lambda x: x.take((), axis=1),
+    lambda x: np.take(x, range(len(x)), axis=0), lambda x: np.take(x, [0] * len(x), axis=0),
+    lambda x: np.take(x, [], axis=1), lambda x: np.repeat(x, [2] * len(x), axis=0),
+    lambda x: np.repeat(x, range(len(x)), axis=0), lambda x: x.take((), axis=1),
 ])  # fmt: skip
 def test_lists_of_no_indices(function: Any):
     compiled = tj.jit(function)

@@ -1,4 +1,5 @@
-"""`out=` as a keyword, at its place among the arguments, of functions and of methods; what does not fit is refused as NumPy refuses it."""
+"""`out=` as a keyword, at its place among the arguments, of functions and of methods;
+what does not fit is refused as NumPy refuses it."""
 
 from __future__ import annotations
 
@@ -13,14 +14,32 @@ from tracejit.support.errors import TracejitError, UnsupportedError
 M = np.arange(12.0).reshape(3, 4)
 
 ELEMENTWISE = [
-    "x.clip(1, 5, out=z)", "x.clip(1, 5, z)", "x.clip(min=1, out=z)", "np.clip(x, 1, 5, z)", "np.clip(x, 1, 5, x)", "x.clip(1, 5, x)",
-    "x.round(0, z)", "x.round(out=z)", "np.round(x, 0, z)", "np.around(x, 0, z)", "np.fix(x, z)", "np.add(x, 1, out=z)", "np.add(x, 1, z)",
-    "np.add(1, 2, out=z)", "np.add(x[0], 2, out=z)", "np.clip(x[0], 1, 3, out=z)", "np.add(x[None], 1, out=z)", "np.add(x[:1], 1, out=z)",
-    "x.cumsum(0, out=z)", "x.cumsum(0, None, z)", "x.cumprod(1, out=z)", "np.cumsum(x, 0, None, z)", "np.nancumsum(x, 0, None, z)",
-    "np.concatenate([x[:1], x[1:]], out=z)", "np.stack([x[0], x[1], x[2]], out=z)", "np.negative(x, z)", "np.mean(x, 0, out=z)",
-    "np.divmod(x, 2, out=(z, x))", "np.take(x, [2, 0, 1], 0, z)", "x.take([2, 0, 1], 0, z)", "np.outer(x[:, 0], x[0], z)",
+    "x.clip(1, 5, out=z)", "x.clip(1, 5, z)", "x.clip(min=1, out=z)", "np.clip(x, 1, 5, z)", "np.clip(x, 1, 5, x)",
+    "x.clip(1, 5, x)", "x.round(0, z)", "x.round(out=z)", "np.round(x, 0, z)", "np.around(x, 0, z)", "np.fix(x, z)",
+    "np.add(x, 1, out=z)", "np.add(x, 1, z)", "np.add(1, 2, out=z)", "np.add(x[0], 2, out=z)",
+    "np.clip(x[0], 1, 3, out=z)", "np.add(x[None], 1, out=z)", "np.add(x[:1], 1, out=z)", "x.cumsum(0, out=z)",
+    "x.cumsum(0, None, z)", "x.cumprod(1, out=z)", "np.cumsum(x, 0, None, z)", "np.nancumsum(x, 0, None, z)",
+    "np.concatenate([x[:1], x[1:]], out=z)", "np.stack([x[0], x[1], x[2]], out=z)", "np.negative(x, z)",
+    "np.mean(x, 0, out=z)", "np.divmod(x, 2, out=(z, x))", "np.take(x, [2, 0, 1], 0, z)", "x.take([2, 0, 1], 0, z)",
+    "np.outer(x[:, 0], x[0], z)",
 ]  # fmt: skip
-FOLDS = ["sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "cumsum", "ptp", "nansum", "nanmax", "nanmean", "nanstd"]
+FOLDS = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "std",
+    "var",
+    "any",
+    "all",
+    "cumsum",
+    "ptp",
+    "nansum",
+    "nanmax",
+    "nanmean",
+    "nanstd",
+]
 OF_ROWS = [
     "x.max(0, z)", "x.min(0, z)", "x.take([1], 0, z)", "x.sum(0, None, z)", "x.mean(0, None, z)", "np.max(x, 0, z)",
     "np.std(x, 0, None, z)",
@@ -105,7 +124,12 @@ def test_attributes_that_are_set():
     np.testing.assert_array_equal(tj.jit(flat)(M.copy(), np.arange(5)), flat(M.copy(), np.arange(5)))
 
 
-DTYPES = ["np.multiply(x, x, dtype='i1')", "np.add(x, 1.5, dtype='i8')", "np.sin(x, dtype='i4')", "np.add(x, z, dtype='f4')"]
+DTYPES = [
+    "np.multiply(x, x, dtype='i1')",
+    "np.add(x, 1.5, dtype='i8')",
+    "np.sin(x, dtype='i4')",
+    "np.add(x, z, dtype='f4')",
+]
 
 
 @pytest.mark.parametrize("text", DTYPES)
@@ -116,7 +140,12 @@ def test_dtype_of_a_ufunc(text: str):
 @pytest.mark.parametrize("value", [0.5, 3, True, -1, 300])
 @pytest.mark.parametrize("dtype", ["i8", "i1", "?", "f4", "u1"])
 def test_numbers_that_are_copied_in(value: Any, dtype: str):
-    for text in ("np.copyto(x, {v})", "np.copyto(x, {v}, where=z > 0)", "np.place(x, z > 0, [{v}])", "np.putmask(x, z > 0, [{v}])"):
+    for text in (
+        "np.copyto(x, {v})",
+        "np.copyto(x, {v}, where=z > 0)",
+        "np.place(x, z > 0, [{v}])",
+        "np.putmask(x, z > 0, [{v}])",
+    ):
         agrees(f"({text.format(v=value)}, x)[1]", np.zeros(3, dtype), np.ones(3))
     f = eval("lambda x, z, v: (np.copyto(x, v), x)[1]")
     try:
@@ -135,12 +164,15 @@ def test_constants_that_are_padded_with(value: Any, dtype: str):
         agrees(f"np.pad(x, 1, constant_values={value})", np.ones(3, dtype), np.zeros(1))
 
 
-CASTINGS = ["", ", casting='no'", ", casting='safe'", ", casting='unsafe'", ", dtype='f8'", ", dtype='f2', casting='safe'",
+CASTINGS = ["", ", casting='no'", ", casting='safe'", ", casting='unsafe'", ", dtype='f8'", ", dtype='f2', "
+                                                                                            "casting='safe'",
             ", dtype='i4', casting='unsafe'"]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", CASTINGS)
-@pytest.mark.parametrize("call", ["np.add(x, z{})", "np.subtract.outer(x, z{})", "np.greater(x, z{})", "np.add(x, z, out=x{})"])
+@pytest.mark.parametrize(
+    "call", ["np.add(x, z{})", "np.subtract.outer(x, z{})", "np.greater(x, z{})", "np.add(x, z, out=x{})"]
+)
 def test_rules_of_conversion(call: str, options: str):
     with np.errstate(all="ignore"):
         for one in ("f2", "f4", "f8", "i1", "i4", "u1"):
@@ -149,15 +181,24 @@ def test_rules_of_conversion(call: str, options: str):
 
 
 SUMS = [
-    "np.sum(x, out=z)", "x.prod(out=z)", "np.mean(x, out=z)", "np.sum(x, None, None, z)", "np.nansum(x, out=z)", "np.add.reduce(x, out=z)",
-    "np.multiply.reduce(x, out=z)",
+    "np.sum(x, out=z)", "x.prod(out=z)", "np.mean(x, out=z)", "np.sum(x, None, None, z)", "np.nansum(x, out=z)",
+    "np.add.reduce(x, out=z)", "np.multiply.reduce(x, out=z)",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", SUMS)
 def test_sums_are_computed_in_the_dtype_of_out(call: str):
     f = eval(f"lambda x, z: ({call}, z)[1]")
-    for dtype, out in (("i1", "f8"), ("u1", "f8"), ("f2", "f8"), ("f4", "f8"), ("i8", "f8"), ("?", "f8"), ("f8", "f4"), ("i1", "f4")):
+    for dtype, out in (
+        ("i1", "f8"),
+        ("u1", "f8"),
+        ("f2", "f8"),
+        ("f4", "f8"),
+        ("i8", "f8"),
+        ("?", "f8"),
+        ("f8", "f4"),
+        ("i1", "f4"),
+    ):
         x = np.full(40, 100).astype(dtype)
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(tj.jit(f)(x, np.zeros((), out)), f(x, np.zeros((), out)), rtol=1e-6)
@@ -187,9 +228,10 @@ def test_einsum_casts_into_out_by_the_rule_safe(of: str, dtype: str):
 WIDE_AND_NARROW = [
     "np.sum(x, 0, out=z)", "np.prod(x, 0, out=z)", "np.mean(x, 0, out=z)", "np.var(x, 0, out=z)", "np.std(x, 0, out=z)",
     "np.ptp(x, 0, out=z)",
-    "np.einsum('ij->j', x, out=z)", "np.einsum('ij,ij->j', x, x, out=z)", "np.nansum(x, 0, out=z)", "np.nanvar(x, 0, out=z)",
-    "x.ptp(0, z) if hasattr(x, 'ptp') else x.sum(0, None, z)", "x.trace(out=z[0, ...])", "np.trace(x, out=z[0, ...])",
-    "np.add.reduce(x, 0, out=z)", "np.max(x, 0, out=z)", "np.dot(x[0], x, out=z)", "np.average(x, 0)",
+    "np.einsum('ij->j', x, out=z)", "np.einsum('ij,ij->j', x, x, out=z)", "np.nansum(x, 0, out=z)",
+    "np.nanvar(x, 0, out=z)", "x.ptp(0, z) if hasattr(x, 'ptp') else x.sum(0, None, z)", "x.trace(out=z[0, ...])",
+    "np.trace(x, out=z[0, ...])", "np.add.reduce(x, 0, out=z)", "np.max(x, 0, out=z)", "np.dot(x[0], x, out=z)",
+    "np.average(x, 0)",
 ]  # fmt: skip
 
 
@@ -215,5 +257,11 @@ def test_what_goes_into_another_dtype_is_computed_in_numpys(text: str):
             except UnsupportedError:
                 assert np.dtype(out).kind in "iu", (dtype, out)
                 continue
-            narrow = max(np.finfo(d).resolution for d in (dtype, out) if np.dtype(d).kind == "f") if "f" in dtype + out else 0
-            np.testing.assert_allclose(traced, plain, rtol=max(8 * narrow, 1e-12), err_msg=f"{text}, {dtype} into {out}")
+            narrow = (
+                max(np.finfo(d).resolution for d in (dtype, out) if np.dtype(d).kind == "f")
+                if "f" in dtype + out
+                else 0
+            )
+            np.testing.assert_allclose(
+                traced, plain, rtol=max(8 * narrow, 1e-12), err_msg=f"{text}, {dtype} into {out}"
+            )

@@ -34,10 +34,11 @@ def test_borders_of_one_need_no_extents(agree: Any, numbers: Any, mode: str):
 @pytest.mark.parametrize(
     ("width", "kwargs"),
     [
-        (2, {"constant_values": 3}), ((1, 2), {"constant_values": (4, 5)}), (((1, 2), (3, 4)), {"constant_values": ((1, 2), (3, 4))}),
-        (1, {"mode": "linear_ramp", "end_values": (1, -2)}), (2, {"mode": "mean", "stat_length": 2}),
-        (1, {"mode": "maximum", "stat_length": ((1, 2), (3, 9))}), ((2,), {}), ([[1], [2]], {}),
-        (np.array([[1, 2], [0, 1]]), {"mode": "edge"}), (0, {}), (1, {"constant_values": 2.7}), (1, {"constant_values": np.nan}),
+        (2, {"constant_values": 3}), ((1, 2), {"constant_values": (4, 5)}),
+        (((1, 2), (3, 4)), {"constant_values": ((1, 2), (3, 4))}), (1, {"mode": "linear_ramp", "end_values": (1, -2)}),
+        (2, {"mode": "mean", "stat_length": 2}), (1, {"mode": "maximum", "stat_length": ((1, 2), (3, 9))}), ((2,), {}),
+        ([[1], [2]], {}), (np.array([[1, 2], [0, 1]]), {"mode": "edge"}), (0, {}), (1, {"constant_values": 2.7}),
+        (1, {"constant_values": np.nan}),
     ],
 )  # fmt: skip
 def test_options(agree: Any, numbers: Any, width: Any, kwargs: Any):
@@ -73,8 +74,10 @@ def test_widths_by_axis_from_a_dict():
     ("args", "error", "message"),
     [
         ((-1,), ShapeError, "may not be negative"), ((1.5,), TracerError, "made of integers"),
-        (((1, 2, 3),), ShapeError, "does not fit an array of rank 2"), ((1, "median"), UnsupportedError, "supported are constant"),
-        ((((1, 1), (1, 1), (1, 1)),), ShapeError, "does not fit"), ((1, lambda v: v), UnsupportedError, "not supported"),
+        (((1, 2, 3),), ShapeError, "does not fit an array of rank 2"),
+        ((1, "median"), UnsupportedError, "supported are constant"),
+        ((((1, 1), (1, 1), (1, 1)),), ShapeError, "does not fit"),
+        ((1, lambda v: v), UnsupportedError, "not supported"),
     ],
 )  # fmt: skip
 def test_errors(args: Any, error: Any, message: str):

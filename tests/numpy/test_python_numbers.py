@@ -1,4 +1,5 @@
-"""Python numbers as arguments and as literals mean what they mean to NumPy, whatever their size and the array's dtype."""
+"""Python numbers as arguments and as literals mean what they mean to NumPy,
+whatever their size and the array's dtype."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from tracejit.support.errors import NumberOutOfBounds
 
 DTYPES = [np.dtype(c) for c in "?bBhHiIlLefd"]
 INTEGERS = (
-    0, 1, 3, -1, 127, 128, -128, -129, 255, 256, 300, 32767, -32768, 32768, 65535, 65536, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1,
-    2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**64, -(2**63) - 1,
+    0, 1, 3, -1, 127, 128, -128, -129, 255, 256, 300, 32767, -32768, 32768, 65535, 65536, 2**31 - 1, 2**31, -(2**31),
+    -(2**31) - 1, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**64, -(2**63) - 1,
 )  # fmt: skip
 FEW = (3, -1, 255, 300, 2**63, 2**64)
 
@@ -38,8 +39,18 @@ def outcome(function: Callable[..., Any], *args: Any) -> Any:
         with np.errstate(all="ignore"):
             result = function(*args)
     except (OverflowError, ValueError, TypeError) as error:
-        return "OverflowError" if isinstance(error, OverflowError) else "TypeError" if isinstance(error, TypeError) else "ValueError"
-    return [(np.asarray(x).dtype, np.asarray(x).tobytes()) for x in (result, *args) if isinstance(x, (np.ndarray, np.generic))]
+        return (
+            "OverflowError"
+            if isinstance(error, OverflowError)
+            else "TypeError"
+            if isinstance(error, TypeError)
+            else "ValueError"
+        )
+    return [
+        (np.asarray(x).dtype, np.asarray(x).tobytes())
+        for x in (result, *args)
+        if isinstance(x, (np.ndarray, np.generic))
+    ]
 
 
 def assign(a: Any, t: Any) -> None:
@@ -51,9 +62,9 @@ def add_in_place(a: Any, t: Any) -> None:
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "lt": lambda a, t: a < t, "le": lambda a, t: a <= t, "gt": lambda a, t: a > t, "ge": lambda a, t: a >= t, "eq": lambda a, t: a == t,
-    "ne": lambda a, t: a != t, "reflected": lambda a, t: t < a, "ufunc": lambda a, t: np.greater_equal(t, a),
-    "scalar": lambda a, t: a[1] <= t, "element": lambda a, t: t > a[3],
+    "lt": lambda a, t: a < t, "le": lambda a, t: a <= t, "gt": lambda a, t: a > t, "ge": lambda a, t: a >= t,
+    "eq": lambda a, t: a == t, "ne": lambda a, t: a != t, "reflected": lambda a, t: t < a,
+    "ufunc": lambda a, t: np.greater_equal(t, a), "scalar": lambda a, t: a[1] <= t, "element": lambda a, t: t > a[3],
 }  # fmt: skip
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -61,9 +72,10 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": lambda a, t: a // t, "and": lambda a, t: a & t, "shift": lambda a, t: a << t,
     "insert": lambda a, t: np.insert(a, 1, t), "putmask": lambda a, t: np.putmask(a, a == 3, t),
     "minimum": np.minimum, "maximum": lambda a, t: np.maximum(t, a), "clip": lambda a, t: np.clip(a, 0, t),
-    "clip from": lambda a, t: np.clip(a, t, 300), "method": lambda a, t: a.clip(max=t), "where": lambda a, t: np.where(a > 1, a, t),
-    "select": lambda a, t: np.select([a > 1], [a], t), "assign": assign, "fill": lambda a, t: a.fill(t), "in place": add_in_place,
-    "full": lambda a, t: np.full(3, t, a.dtype), "full_like": np.full_like, "array": lambda a, t: np.array([t, 1], a.dtype),
+    "clip from": lambda a, t: np.clip(a, t, 300), "method": lambda a, t: a.clip(max=t),
+    "where": lambda a, t: np.where(a > 1, a, t), "select": lambda a, t: np.select([a > 1], [a], t), "assign": assign,
+    "fill": lambda a, t: a.fill(t), "in place": add_in_place, "full": lambda a, t: np.full(3, t, a.dtype),
+    "full_like": np.full_like, "array": lambda a, t: np.array([t, 1], a.dtype),
     "asarray": lambda a, t: np.asarray(t, a.dtype), "initial": lambda a, t: np.max(a, initial=t),
     "sum": lambda a, t: np.sum(a, initial=t), "scalar": lambda a, t: a[1] + t, "type": lambda a, t: np.uint8(t),
 }  # fmt: skip
@@ -116,7 +128,9 @@ def test_operations_with_any_integer_as_a_literal(dtype: np.dtype[Any]):
     for name, operation in OPERATIONS.items():
         for t in FEW:
             if name not in ("full", "full_like", "where", "select") or -(2**63) <= t < 2**64:
-                assert outcome(tj.jit(lambda a, o=operation, t=t: o(a, t)), some(dtype)) == outcome(operation, some(dtype), t), (name, t)
+                assert outcome(tj.jit(lambda a, o=operation, t=t: o(a, t)), some(dtype)) == outcome(
+                    operation, some(dtype), t
+                ), (name, t)
 
 
 @pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")
@@ -132,8 +146,9 @@ def test_integers_and_bools_are_counted_as_python_counts_them():
 def test_integers_that_outgrow_64_bits_are_refused():
     x = np.ones(3)
     for f, fits, grows in (
-        (lambda x, n: x * n**3, 2_000_000, 3_000_000), (lambda x, n: x * (n * n), 2**31, -(2**32)), (lambda x, n: x * (1 << n), 62, 64),
-        (lambda x, n: x * (n * 10), 10**17, 10**18), (lambda x, n: x * ((n + 1) * (n - 1)), 10**9, 10**10),
+        (lambda x, n: x * n**3, 2_000_000, 3_000_000), (lambda x, n: x * (n * n), 2**31, -(2**32)),
+        (lambda x, n: x * (1 << n), 62, 64), (lambda x, n: x * (n * 10), 10**17, 10**18),
+        (lambda x, n: x * ((n + 1) * (n - 1)), 10**9, 10**10),
     ):  # fmt: skip
         np.testing.assert_array_equal(tj.jit(f)(x, fits), f(x, fits))
         with pytest.raises(NumberOutOfBounds, match=r"an integer beyond 64 bits.*in floating point \(2.0\*\*n\)"):
@@ -166,7 +181,9 @@ def test_no_argument_has_changed_when_a_number_did_not_fit():
     assert a.tolist() == [1, 255, 0]
 
 
-@pytest.mark.parametrize("t", [3.7, -0.9, 255.9, 256.0, -1.0, 1e30, -1e30, np.inf, 9.2e18, -(2.0**63), 2.0**63, 1.8e19, 2.0**64])
+@pytest.mark.parametrize(
+    "t", [3.7, -0.9, 255.9, 256.0, -1.0, 1e30, -1e30, np.inf, 9.2e18, -(2.0**63), 2.0**63, 1.8e19, 2.0**64]
+)
 def test_a_float_is_stored_in_integers_where_its_integer_fits(t: float):
     for dtype in "bBhHiIlL":
         assert outcome(tj.jit(assign), np.zeros(2, dtype), t) == outcome(assign, np.zeros(2, dtype), t), dtype
@@ -255,8 +272,9 @@ def test_arithmetic_is_checked_only_where_a_number_might_not_fit():
 @pytest.mark.parametrize("n", [2**61 - 1, 2**61, 2**62, 2**63 - 1, -(2**61), -(2**63), 2**64, 1 - 2**61, 12345])
 def test_sums_of_integers_are_right_or_refused(n: int):
     forms = [
-        lambda x, n: x * (n + 1), lambda x, n: x * (n - 1), lambda x, n: x * (n + n), lambda x, n: x * (n + n + n + n + n),
-        lambda x, n: x * (n - 2**62 + n), lambda x, n: x * (-n - n), lambda x, n: x * (2**62 - n + 2**62), lambda x, n: x * (n - (0 - n)),
+        lambda x, n: x * (n + 1), lambda x, n: x * (n - 1), lambda x, n: x * (n + n),
+        lambda x, n: x * (n + n + n + n + n), lambda x, n: x * (n - 2**62 + n), lambda x, n: x * (-n - n),
+        lambda x, n: x * (2**62 - n + 2**62), lambda x, n: x * (n - (0 - n)),
     ]  # fmt: skip
     for f in forms:
         try:
@@ -270,11 +288,14 @@ def test_sums_of_integers_are_right_or_refused(n: int):
 @pytest.mark.parametrize(
     "statement",
     [
-        "x[0] = s", "x[1:] = s", "x[...] = s", "x.fill(s)", "x[[0, 1]] = s", "x[x == 0] = s", "x[i] = s", "x[0] = a[0]", "x[0] = a.sum()",
-        "x[:] = a[0]", "np.copyto(x, s, casting='unsafe')", "np.copyto(x, 300)", "np.copyto(x, i + 299)",
+        "x[0] = s", "x[1:] = s", "x[...] = s", "x.fill(s)", "x[[0, 1]] = s", "x[x == 0] = s", "x[i] = s", "x[0] = a[0]",
+        "x[0] = a.sum()", "x[:] = a[0]", "np.copyto(x, s, casting='unsafe')", "np.copyto(x, 300)",
+        "np.copyto(x, i + 299)",
     ],
 )  # fmt: skip
-def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_are_assigned(statement: str, dtype: str):
+def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_are_assigned(
+    statement: str, dtype: str
+):
     scope: dict[str, Any] = {"np": np}
     exec(f"def f(x, s, a, i):\n    {statement}\n    return x", scope)
     compiled = tj.jit(scope["f"])
@@ -288,8 +309,8 @@ def test_scalars_of_numpy_that_do_not_fit_signed_integers_are_errors_where_they_
             return OverflowError
 
     for s in (
-        np.uint16(40000), np.int64(300), np.int64(-1), np.uint64(2**63 + 5), np.int8(5), np.float16(300), np.float32(-3.5),
-        np.float64(1e10),
+        np.uint16(40000), np.int64(300), np.int64(-1), np.uint64(2**63 + 5), np.int8(5), np.float16(300),
+        np.float32(-3.5), np.float64(1e10),
     ):  # fmt: skip
         expected = result(scope["f"], s)
         if s.dtype.kind != "f" or expected is OverflowError or abs(float(s)) < 100:  # others are undefined in C
@@ -305,19 +326,30 @@ def test_functions_of_numbers_give_python_numbers(n: Any, dtype: type):
         lambda x, n: math.atan2(1, n) + x,
         lambda x, n: math.log(n, 2) * x, lambda x, n: math.log(n + 1) * x, lambda x, n: math.log(3, n + 1) * np.ones(2),
         lambda x, n: x * math.isnan(n), lambda x, n: math.pow(n, 2) * np.float16(2) + x, lambda x, n: math.floor(n) * x,
-        lambda x, n: x / math.sqrt(x[0] + x.shape[0]), lambda x, n: x - math.hypot(n, x[1]), lambda x, n: round(float(n)) * x,
-        lambda x, n: round(float(n), 1) * x, lambda x, n: max(float(n), 2.25) * x, lambda x, n: min(int(n), 1, 7) * x,
+        lambda x, n: x / math.sqrt(x[0] + x.shape[0]), lambda x, n: x - math.hypot(n, x[1]),
+        lambda x, n: round(float(n)) * x, lambda x, n: round(float(n), 1) * x, lambda x, n: max(float(n), 2.25) * x,
+        lambda x, n: min(int(n), 1, 7) * x,
     ]  # fmt: skip
     x = np.array([1.5, 2.5, 4.0], dtype)
     for number, f in enumerate(forms):
         expected, found = f(x, n), tj.jit(f)(x, n)
         assert expected.dtype == found.dtype, number
-        np.testing.assert_allclose(found, expected, rtol={2: 2e-3, 4: 3e-7, 8: 1e-14}[expected.dtype.itemsize], err_msg=str(number))
+        np.testing.assert_allclose(
+            found, expected, rtol={2: 2e-3, 4: 3e-7, 8: 1e-14}[expected.dtype.itemsize], err_msg=str(number)
+        )
 
 
-@pytest.mark.parametrize("y", [np.float32(1), np.int8(1), 1, 300, -(2**63), 2**63, 2**70, 1.5, np.inf, np.nan, 1e300, True])
+@pytest.mark.parametrize(
+    "y", [np.float32(1), np.int8(1), 1, 300, -(2**63), 2**63, 2**70, 1.5, np.inf, np.nan, 1e300, True]
+)
 def test_isclose_to_numbers_that_the_dtype_cannot_hold(y: Any):
-    for x in (*(np.array([0, 1, 5, 100], d) for d in ("i1", "u1", "i8", "u8", "f2", "f4", "f8", "?")), 2**63, 2**70, 1.5, np.nan):
+    for x in (
+        *(np.array([0, 1, 5, 100], d) for d in ("i1", "u1", "i8", "u8", "f2", "f4", "f8", "?")),
+        2**63,
+        2**70,
+        1.5,
+        np.nan,
+    ):
         for more in ({}, {"rtol": 1}, {"atol": 0, "rtol": np.float32(0.5)}, {"equal_nan": True}):
             for a, b in ((x, y), (y, x)):
                 with np.errstate(all="ignore"):
@@ -330,13 +362,14 @@ def test_isclose_to_numbers_that_the_dtype_cannot_hold(y: Any):
 
 
 NUMBER_FORMS = [
-    "x * divmod(n, 3)[1]", "divmod(n, 3)", "divmod(-n, 3)", "divmod(n, 3.5)", "divmod(7, n)", "divmod(7, x)", "divmod(7.5, x)",
-    "divmod(x, 2)",
-    "x * n.real", "x * n.imag", "x * n.conjugate()", "n.real", "n.imag", "x * copy.copy(n)", "x * copy.deepcopy([n])[0]",
-    "hasattr(n, 'shape')", "hasattr(n, '__len__')", "hasattr(n, 'is_integer')", "getattr(n, 'ndim', -1)",
-    "np.zeros(3, np.result_type(x, n))",
-    "math.hypot(n, 2, 6)", "math.hypot(n)", "math.hypot(x[0], x[1], n, 2)", "round(n, 1)", "round(n, 2)", "round(n)", "x * round(n, 1)",
-    "x * np.array_equal(x, x)", "np.array_equal(x, x + n)", "np.allclose(x, x)", "np.array_equiv(x, x)",
+    "x * divmod(n, 3)[1]", "divmod(n, 3)", "divmod(-n, 3)", "divmod(n, 3.5)", "divmod(7, n)", "divmod(7, x)",
+    "divmod(7.5, x)", "divmod(x, 2)",
+    "x * n.real", "x * n.imag", "x * n.conjugate()", "n.real", "n.imag", "x * copy.copy(n)",
+    "x * copy.deepcopy([n])[0]", "hasattr(n, 'shape')", "hasattr(n, '__len__')", "hasattr(n, 'is_integer')",
+    "getattr(n, 'ndim', -1)", "np.zeros(3, np.result_type(x, n))",
+    "math.hypot(n, 2, 6)", "math.hypot(n)", "math.hypot(x[0], x[1], n, 2)", "round(n, 1)", "round(n, 2)", "round(n)",
+    "x * round(n, 1)", "x * np.array_equal(x, x)", "np.array_equal(x, x + n)", "np.allclose(x, x)",
+    "np.array_equiv(x, x)",
 ]  # fmt: skip
 
 
@@ -358,7 +391,9 @@ def test_what_python_does_with_numbers(form: str):
             np.testing.assert_array_almost_equal_nulp(np.asarray(a, float), np.asarray(b, float), 2)
 
 
-@pytest.mark.parametrize("form", ["n.numerator", "n.denominator", "n.bit_length()", "n.bit_count()", "n.to_bytes(2, 'big')[1]"])
+@pytest.mark.parametrize(
+    "form", ["n.numerator", "n.denominator", "n.bit_length()", "n.bit_count()", "n.to_bytes(2, 'big')[1]"]
+)
 def test_what_integers_have(form: str):
     f = eval(f"lambda x, n: x * {form}")
     assert tj.jit(f)(np.ones(2), 7).tolist() == f(np.ones(2), 7).tolist()
@@ -393,10 +428,10 @@ def test_powers_of_bools():
 
 
 SLICES = [
-    "x[:n] = 0", "x[n:] = 0", "x[::n] = 1", "x[n:n + 2] = 9", "m = np.zeros(9); m[n:n + len(x)] = x; x = m", "x[-n:] = 0", "x[n:] += 1",
-    "x[n:][...] = 0", "x.ravel()[n:] = 5", "x.flat[n:] = 5", "x.T[n:] = 4", "x[:n] = x[::-1][:n]", "x[:n][x[:n] > 1] = 0",
-    "x = x * (n in (None, 2, 'a'))", "x = x * [None, 3, 2, 1].index(n)", "x = x * ((n,) == (None,))",
-    "x = x * (slice(n, None) == slice(None))",
+    "x[:n] = 0", "x[n:] = 0", "x[::n] = 1", "x[n:n + 2] = 9", "m = np.zeros(9); m[n:n + len(x)] = x; x = m",
+    "x[-n:] = 0", "x[n:] += 1", "x[n:][...] = 0", "x.ravel()[n:] = 5", "x.flat[n:] = 5", "x.T[n:] = 4",
+    "x[:n] = x[::-1][:n]", "x[:n][x[:n] > 1] = 0", "x = x * (n in (None, 2, 'a'))", "x = x * [None, 3, 2, 1].index(n)",
+    "x = x * ((n,) == (None,))", "x = x * (slice(n, None) == slice(None))",
     "x = x * (n == None)", "x = x * (n != None)", "x = x * (n == 'a')", "x = x * (x[0] == None)", "x = x * (n == {})",
     "b = n > 1; x = x * (b is True)", "x = x * (1 if (n == 2) is True else 5)", "x = x * ((n > 1) is False)",
 ]  # fmt: skip
@@ -414,8 +449,8 @@ def test_integers_in_slices_and_comparisons(statement: str):
 
 
 TO_INTEGERS: dict[str, Callable[[Any], Any]] = {
-    "int": lambda t: int(t), "round": lambda t: round(t), "floor": lambda t: math.floor(t), "ceil": lambda t: math.ceil(t),
-    "trunc": lambda t: math.trunc(t), "compared": lambda t: int(t) > 5,
+    "int": lambda t: int(t), "round": lambda t: round(t), "floor": lambda t: math.floor(t),
+    "ceil": lambda t: math.ceil(t), "trunc": lambda t: math.trunc(t), "compared": lambda t: int(t) > 5,
     "of a sum": lambda t: int(np.sum(np.array([1.0, 2.0]) * t)), "index": lambda t: np.arange(3) + int(t),
 }  # fmt: skip
 
@@ -471,8 +506,8 @@ def _stored_flat_all(x: Any, a: Any, b: Any) -> Any:
 
 STORED = {
     "array": lambda x, a, b: np.array([a, b], x.dtype), "asarray": lambda x, a, b: np.asarray([a, b], dtype=x.dtype),
-    "nested": lambda x, a, b: np.array([[a], [b]], x.dtype), "slice": _stored_all, "flat": _stored_flat, "flat =": _stored_flat_all,
-    "arrays": lambda x, a, b: np.array([np.full(2, a), np.full(2, b)], x.dtype),
+    "nested": lambda x, a, b: np.array([[a], [b]], x.dtype), "slice": _stored_all, "flat": _stored_flat,
+    "flat =": _stored_flat_all, "arrays": lambda x, a, b: np.array([np.full(2, a), np.full(2, b)], x.dtype),
 }  # fmt: skip
 
 
@@ -481,7 +516,13 @@ STORED = {
 @pytest.mark.filterwarnings("ignore")
 def test_members_of_a_list_are_converted_each_by_itself(name: str, dtype: str):
     function = STORED[name]
-    for a, b in [*itertools.product(BIG, BIG), (np.int64(300), 1), (np.int64(-1), 2.5), (np.float64(300.5), 1), (True, 2.5)]:
+    for a, b in [
+        *itertools.product(BIG, BIG),
+        (np.int64(300), 1),
+        (np.int64(-1), 2.5),
+        (np.float64(300.5), 1),
+        (True, 2.5),
+    ]:
         try:
             expected = function(np.zeros(2, dtype), a, b)
         except OverflowError:
@@ -503,10 +544,10 @@ def test_the_one_quotient_that_outgrows_64_bits():
 
 
 EXTENTS_AND_NUMBERS = [
-    "k + n", "n - k", "k * n", "k / n", "n / k", "k // n", "n % k", "divmod(n, k)", "k ** n", "n ** k", "k < n", "n >= k", "n == k",
-    "n != k", "-n + k", "abs(n - k)", "(k + n) * .5", "k * .5 * n", "x * (k * n)", "x / (n + k)", "x.sum() / (n + k)",
-    "np.where(x > 0, x, k + n)", "np.clip(x, 0, k + n)", "np.multiply(n, k)", "np.full(3, k * n)", "np.array([k, n])",
-    "x.mean(0) * (n / k)",
+    "k + n", "n - k", "k * n", "k / n", "n / k", "k // n", "n % k", "divmod(n, k)", "k ** n", "n ** k", "k < n",
+    "n >= k", "n == k", "n != k", "-n + k", "abs(n - k)", "(k + n) * .5", "k * .5 * n", "x * (k * n)", "x / (n + k)",
+    "x.sum() / (n + k)", "np.where(x > 0, x, k + n)", "np.clip(x, 0, k + n)", "np.multiply(n, k)", "np.full(3, k * n)",
+    "np.array([k, n])", "x.mean(0) * (n / k)",
     "sum([n, k]) * x", "k * n * n", "(n * k) // 2 + x", "math.prod([n, k]) * x", "(k > 1) * n * x", "float(k) * n * x",
     "round(k / n, 1) * x",
 ]  # fmt: skip
@@ -604,7 +645,10 @@ class Metres(float):
 @pytest.mark.parametrize("other", [Mode.OFF, Metres(2.5)], ids=repr)
 @pytest.mark.parametrize("form", ["x * m", "m - x", "x + m", "x < m", "m == x", "m ** x", "x // m", "x != m"])
 def test_members_of_an_int_enum_and_other_derived_numbers_are_numbers(form: str, other: Any, value: Any):
-    for f, args in [(eval(f"lambda x, m: {form}"), (value, other)), (eval(f"lambda x: {form}", {"m": other}), (value,))]:
+    for f, args in [
+        (eval(f"lambda x, m: {form}"), (value, other)),
+        (eval(f"lambda x: {form}", {"m": other}), (value,)),
+    ]:
         got, want = tj.jit(f)(*args), f(*args)
         assert np.array_equal(got, want)
         assert getattr(got, "dtype", type(got)) == getattr(want, "dtype", type(want))

@@ -16,17 +16,20 @@ def written(expression: str, *names: str) -> Any:
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.where(x > 0, x, y)", "xp.where(x > 0, x, 0)", "xp.where(x, 1, 2)", "xp.where(x > 0, 1.5, y)", "xp.where(x[0] > 0, x, y)",
-        "xp.clip(x, -1, 1)", "xp.clip(x, 0, None)", "xp.clip(x, None, 0)", "x.clip(0, 2)", "x.clip(max=1)", "xp.clip(x, y, y + 1)",
-        "xp.clip(x, min=0)", "xp.clip(x, min=0, max=1)", "xp.select([x > 1, x > 0], [x, y])",
-        "xp.select([x > 1, y > 0], [1, y], default=-7)", "xp.select([x[0] > 0], [y], 1.5)", "xp.choose(x > 0, [x, y], mode='clip')",
+        "xp.where(x > 0, x, y)", "xp.where(x > 0, x, 0)", "xp.where(x, 1, 2)", "xp.where(x > 0, 1.5, y)",
+        "xp.where(x[0] > 0, x, y)", "xp.clip(x, -1, 1)", "xp.clip(x, 0, None)", "xp.clip(x, None, 0)", "x.clip(0, 2)",
+        "x.clip(max=1)", "xp.clip(x, y, y + 1)", "xp.clip(x, min=0)", "xp.clip(x, min=0, max=1)",
+        "xp.select([x > 1, x > 0], [x, y])", "xp.select([x > 1, y > 0], [1, y], default=-7)",
+        "xp.select([x[0] > 0], [y], 1.5)", "xp.choose(x > 0, [x, y], mode='clip')",
         "xp.choose((x * 3).astype(int), [x, y, 7.0], mode='wrap')",
-        "xp.piecewise(x, [x < 0, x > 1], [lambda v: v * 2, 5, lambda v: v + 1])", "xp.piecewise(x, [x < 0], [lambda v: -v])", "xp.round(x)",
-        "xp.round(x, 1)", "x.round(2)", "xp.around(x, 0)", "xp.round(x * 100, -1)", "xp.fix(x)", "xp.real(x)", "x.real", "x.imag",
-        "xp.imag(x)", "x.conj()", "x.conjugate()", "xp.isreal(x)", "xp.iscomplex(x)", "xp.isclose(x, y)", "xp.isclose(x, x + 1e-9)",
-        "xp.isclose(x, y, rtol=1.0)", "xp.nan_to_num(x)", "xp.array_equal(x, x)", "xp.array_equal(x, y)", "xp.array_equal(x, x[0])",
-        "xp.allclose(x, x + 1e-12)", "xp.allclose(x, y)", "xp.array_equiv(x, x[None])", "xp.array_equiv(x, x[:, :2])", "xp.clip(x, 1, 0)",
-        "xp.where(x > 0, x.astype(np.float32), 2)", "xp.where(x > 0, np.int8(1), y.astype(np.int16))",
+        "xp.piecewise(x, [x < 0, x > 1], [lambda v: v * 2, 5, lambda v: v + 1])",
+        "xp.piecewise(x, [x < 0], [lambda v: -v])", "xp.round(x)", "xp.round(x, 1)", "x.round(2)", "xp.around(x, 0)",
+        "xp.round(x * 100, -1)", "xp.fix(x)", "xp.real(x)", "x.real", "x.imag", "xp.imag(x)", "x.conj()",
+        "x.conjugate()", "xp.isreal(x)", "xp.iscomplex(x)", "xp.isclose(x, y)", "xp.isclose(x, x + 1e-9)",
+        "xp.isclose(x, y, rtol=1.0)", "xp.nan_to_num(x)", "xp.array_equal(x, x)", "xp.array_equal(x, y)",
+        "xp.array_equal(x, x[0])", "xp.allclose(x, x + 1e-12)", "xp.allclose(x, y)", "xp.array_equiv(x, x[None])",
+        "xp.array_equiv(x, x[:, :2])", "xp.clip(x, 1, 0)", "xp.where(x > 0, x.astype(np.float32), 2)",
+        "xp.where(x > 0, np.int8(1), y.astype(np.int16))",
     ],
 )  # fmt: skip
 def test_choices(agree: Any, numbers: Any, expression: str):
@@ -38,8 +41,9 @@ def test_choices(agree: Any, numbers: Any, expression: str):
 
 
 OF_ANY_DTYPE = [
-    "xp.clip(x, 2, 5)", "xp.clip(x, -100000, 3)", "xp.round(x)", "xp.round(x, -1)", "xp.round(x, 2)", "xp.where(x > 3, x, 1)",
-    "xp.isclose(x, 3)", "xp.nan_to_num(x)", "xp.select([x > 3], [x])", "xp.where(x > 3, x, 2.5)", "x.clip(min=4)",
+    "xp.clip(x, 2, 5)", "xp.clip(x, -100000, 3)", "xp.round(x)", "xp.round(x, -1)", "xp.round(x, 2)",
+    "xp.where(x > 3, x, 1)", "xp.isclose(x, 3)", "xp.nan_to_num(x)", "xp.select([x > 3], [x])",
+    "xp.where(x > 3, x, 2.5)", "x.clip(min=4)",
 ]  # fmt: skip
 
 
@@ -51,9 +55,10 @@ def test_choices_of_other_dtypes(agree_together: Any, numbers: Any, dtype: Any):
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.nan_to_num(x)", "xp.nan_to_num(x, nan=1.0, posinf=2.0, neginf=-3.0)", "xp.isclose(x, x)", "xp.isclose(x, x, equal_nan=True)",
-        "xp.isclose(x, x[::-1])", "xp.clip(x, -1, 1)", "xp.array_equal(x, x)", "xp.array_equal(x, x, equal_nan=True)",
-        "xp.where(x > 0, x, 0)", "xp.round(x, 1)", "xp.fix(x)", "xp.allclose(x, x, equal_nan=True)",
+        "xp.nan_to_num(x)", "xp.nan_to_num(x, nan=1.0, posinf=2.0, neginf=-3.0)", "xp.isclose(x, x)",
+        "xp.isclose(x, x, equal_nan=True)", "xp.isclose(x, x[::-1])", "xp.clip(x, -1, 1)", "xp.array_equal(x, x)",
+        "xp.array_equal(x, x, equal_nan=True)", "xp.where(x > 0, x, 0)", "xp.round(x, 1)", "xp.fix(x)",
+        "xp.allclose(x, x, equal_nan=True)",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
@@ -68,8 +73,8 @@ def test_special_values(agree: Any, expression: str, dtype: Any):
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.where(x > 0, x, 0)", "xp.clip(x, 0, 1)", "xp.select([x > 0], [x])", "xp.round(x, 1)", "xp.isclose(x, x)", "xp.nan_to_num(x)",
-        "xp.array_equal(x, x + 0)", "xp.choose(x > 0, [x, 1.0], mode='clip')",
+        "xp.where(x > 0, x, 0)", "xp.clip(x, 0, 1)", "xp.select([x > 0], [x])", "xp.round(x, 1)", "xp.isclose(x, x)",
+        "xp.nan_to_num(x)", "xp.array_equal(x, x + 0)", "xp.choose(x > 0, [x, 1.0], mode='clip')",
     ],
 )  # fmt: skip
 def test_choices_need_no_extents(agree: Any, numbers: Any, expression: str):
@@ -121,10 +126,12 @@ def test_questions_about_dtypes():
     ("expression", "error", "message"),
     [
         ("np.where(x > 0)", TracerError, r"shape depends on values.*np.where\(mask, x, other\)"),
-        ("np.nonzero(x)", TracerError, "index with the mask itself"), ("x.nonzero()", TracerError, "index with the mask itself"),
+        ("np.nonzero(x)", TracerError, "index with the mask itself"),
+        ("x.nonzero()", TracerError, "index with the mask itself"),
         ("np.unique(x)", TracerError, "shape depends on values"), ("np.select([x], [x])", DtypeError, "condition 0 is"),
         ("np.select([x > 0], [x, x])", ShapeError, "1 conditions for 2 choices"),
-        ("np.choose(x > 0, [x, x])", UnsupportedError, "mode='clip'"), ("np.choose(x, [x], mode='clip')", DtypeError, "not an index"),
+        ("np.choose(x > 0, [x, x])", UnsupportedError, "mode='clip'"),
+        ("np.choose(x, [x], mode='clip')", DtypeError, "not an index"),
         ("np.where(x > 0, x, np.zeros(3))", ShapeError, "cannot be broadcast"),
         ("np.copyto(x.astype(int), 2.5 * x)", DtypeError, "cannot be cast to int64"),
         ("np.piecewise(x, [x > 0], [1, 2, 3])", ShapeError, "1 conditions"),

@@ -14,16 +14,18 @@ def written(expression: str, *names: str) -> Any:
 
 
 REARRANGEMENTS = [
-    "xp.reshape(x, (4, 6))", "xp.reshape(x, -1)", "xp.reshape(x, (3, -1))", "xp.reshape(x, (2, 3, -1, 1))", "x.reshape(6, 4)",
-    "x.reshape((6, -1))", "x.reshape(-1)", "x.reshape([2, 12])", "xp.ravel(x)", "x.ravel()", "x.flatten()", "xp.transpose(x)",
-    "xp.transpose(x, (1, 2, 0))", "x.T", "x.mT", "x.transpose(2, 0, 1)", "x.transpose((0, 2, 1))", "x.transpose()", "x.transpose(None)",
-    "xp.transpose(x, (-1, 0, 1))", "xp.permute_dims(x, (2, 1, 0))", "xp.matrix_transpose(x)", "xp.swapaxes(x, 0, -1)",
-    "x.swapaxes(1, 2)", "xp.moveaxis(x, 0, -1)", "xp.moveaxis(x, (0, 1), (-1, 0))", "xp.moveaxis(x, [2, 0], [0, 1])",
-    "xp.rollaxis(x, 2)", "xp.rollaxis(x, 0, 3)", "xp.rollaxis(x, -1, 1)", "xp.rollaxis(x, 1, -1)", "xp.expand_dims(x, 0)",
-    "xp.expand_dims(x, (0, -1))", "xp.expand_dims(x, 2)", "xp.atleast_1d(x)", "xp.atleast_3d(x)", "xp.broadcast_to(x, (5, 2, 3, 4))",
-    "xp.broadcast_arrays(x, x[0], x[:, :1])", "xp.flip(x)", "xp.flip(x, 1)", "xp.flip(x, (0, -1))", "xp.fliplr(x)", "xp.flipud(x)",
-    "xp.rot90(x)", "xp.rot90(x, 2)", "xp.rot90(x, 3, (1, 2))", "xp.rot90(x, -1, (0, 2))", "xp.copy(x)", "x.copy()", "xp.rot90(x, 4)",
-    "xp.reshape(xp.transpose(x), (4, 6))", "xp.flip(xp.flip(x, 0) + x, 1)", "x.T.T", "xp.squeeze(x[:, :1])", "x[:1, :, :1].squeeze(0)",
+    "xp.reshape(x, (4, 6))", "xp.reshape(x, -1)", "xp.reshape(x, (3, -1))", "xp.reshape(x, (2, 3, -1, 1))",
+    "x.reshape(6, 4)", "x.reshape((6, -1))", "x.reshape(-1)", "x.reshape([2, 12])", "xp.ravel(x)", "x.ravel()",
+    "x.flatten()", "xp.transpose(x)", "xp.transpose(x, (1, 2, 0))", "x.T", "x.mT", "x.transpose(2, 0, 1)",
+    "x.transpose((0, 2, 1))", "x.transpose()", "x.transpose(None)", "xp.transpose(x, (-1, 0, 1))",
+    "xp.permute_dims(x, (2, 1, 0))", "xp.matrix_transpose(x)", "xp.swapaxes(x, 0, -1)", "x.swapaxes(1, 2)",
+    "xp.moveaxis(x, 0, -1)", "xp.moveaxis(x, (0, 1), (-1, 0))", "xp.moveaxis(x, [2, 0], [0, 1])", "xp.rollaxis(x, 2)",
+    "xp.rollaxis(x, 0, 3)", "xp.rollaxis(x, -1, 1)", "xp.rollaxis(x, 1, -1)", "xp.expand_dims(x, 0)",
+    "xp.expand_dims(x, (0, -1))", "xp.expand_dims(x, 2)", "xp.atleast_1d(x)", "xp.atleast_3d(x)",
+    "xp.broadcast_to(x, (5, 2, 3, 4))", "xp.broadcast_arrays(x, x[0], x[:, :1])", "xp.flip(x)", "xp.flip(x, 1)",
+    "xp.flip(x, (0, -1))", "xp.fliplr(x)", "xp.flipud(x)", "xp.rot90(x)", "xp.rot90(x, 2)", "xp.rot90(x, 3, (1, 2))",
+    "xp.rot90(x, -1, (0, 2))", "xp.copy(x)", "x.copy()", "xp.rot90(x, 4)", "xp.reshape(xp.transpose(x), (4, 6))",
+    "xp.flip(xp.flip(x, 0) + x, 1)", "x.T.T", "xp.squeeze(x[:, :1])", "x[:1, :, :1].squeeze(0)",
     "xp.squeeze(x[:1, :, :1], (0, -1))",
 ]  # fmt: skip
 
@@ -41,10 +43,12 @@ def test_rearranging_other_dtypes(agree_together: Any, numbers: Any, dtype: Any)
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.reshape(x, -1)", "x.ravel()", "x.T", "xp.swapaxes(x, 0, 1)", "xp.moveaxis(x, 0, 2)", "xp.expand_dims(x, 1)", "xp.flip(x)",
-        "xp.rot90(x)", "x.reshape(-1, x.shape[2])", "x.reshape(x.shape[0], -1)", "x.reshape(x.shape[1], x.shape[0], x.shape[2])",
-        "xp.broadcast_to(x, (5, *x.shape))", "xp.squeeze(x[None])", "xp.atleast_3d(x[0])", "xp.ravel(x.T)", "xp.broadcast_arrays(x, x[0])",
-        "x.reshape(x.shape[0] * x.shape[1], x.shape[2])", "x.transpose(1, 0, 2).reshape(-1)", "xp.reshape(x, x.shape[::-1])",
+        "xp.reshape(x, -1)", "x.ravel()", "x.T", "xp.swapaxes(x, 0, 1)", "xp.moveaxis(x, 0, 2)", "xp.expand_dims(x, 1)",
+        "xp.flip(x)", "xp.rot90(x)", "x.reshape(-1, x.shape[2])", "x.reshape(x.shape[0], -1)",
+        "x.reshape(x.shape[1], x.shape[0], x.shape[2])", "xp.broadcast_to(x, (5, *x.shape))", "xp.squeeze(x[None])",
+        "xp.atleast_3d(x[0])", "xp.ravel(x.T)", "xp.broadcast_arrays(x, x[0])",
+        "x.reshape(x.shape[0] * x.shape[1], x.shape[2])", "x.transpose(1, 0, 2).reshape(-1)",
+        "xp.reshape(x, x.shape[::-1])",
     ],
 )  # fmt: skip
 def test_rearranging_needs_no_extents(agree: Any, numbers: Any, expression: str):
@@ -54,8 +58,8 @@ def test_rearranging_needs_no_extents(agree: Any, numbers: Any, expression: str)
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.reshape(x, (0, 5))", "xp.reshape(x, (0,))", "x.reshape(3, -1)", "x.T", "xp.ravel(x)", "xp.flip(x)", "xp.flip(x, 0)",
-        "xp.rot90(x)", "xp.expand_dims(x, 0)", "xp.broadcast_to(x, (4, 3, 0))",
+        "xp.reshape(x, (0, 5))", "xp.reshape(x, (0,))", "x.reshape(3, -1)", "x.T", "xp.ravel(x)", "xp.flip(x)",
+        "xp.flip(x, 0)", "xp.rot90(x)", "xp.expand_dims(x, 0)", "xp.broadcast_to(x, (4, 3, 0))",
     ],
 )  # fmt: skip
 def test_rearranging_nothing(agree: Any, expression: str):
@@ -65,8 +69,9 @@ def test_rearranging_nothing(agree: Any, expression: str):
 @pytest.mark.parametrize(
     "expression",
     [
-        "xp.reshape(x, (1, 1))", "xp.reshape(x, ())", "xp.ravel(x)", "x.T", "xp.expand_dims(x, 0)", "xp.atleast_1d(x)", "xp.atleast_2d(x)",
-        "xp.atleast_3d(x)", "xp.squeeze(x)", "xp.flip(x)", "xp.broadcast_to(x, (2, 2))", "xp.copy(x)",
+        "xp.reshape(x, (1, 1))", "xp.reshape(x, ())", "xp.ravel(x)", "x.T", "xp.expand_dims(x, 0)", "xp.atleast_1d(x)",
+        "xp.atleast_2d(x)", "xp.atleast_3d(x)", "xp.squeeze(x)", "xp.flip(x)", "xp.broadcast_to(x, (2, 2))",
+        "xp.copy(x)",
     ],
 )  # fmt: skip
 def test_rearranging_one_number(agree: Any, expression: str):
@@ -75,7 +80,9 @@ def test_rearranging_one_number(agree: Any, expression: str):
 
 def test_atleast_lifts_every_rank(agree: Any, numbers: Any):
     agree(
-        lambda xp, x, y: (xp.atleast_1d(x, y), xp.atleast_2d(x, y), xp.atleast_3d(x, y), xp.atleast_2d(x[0])), numbers((3, 2)), numbers(4)
+        lambda xp, x, y: (xp.atleast_1d(x, y), xp.atleast_2d(x, y), xp.atleast_3d(x, y), xp.atleast_2d(x[0])),
+        numbers((3, 2)),
+        numbers(4),
     )
 
 
@@ -95,14 +102,15 @@ def test_questions_have_python_answers():
     ("expression", "message"),
     [
         ("np.reshape(x, (4, 5))", "cannot reshape an array of 6 elements"),
-        ("np.reshape(x, (-1, 4))", "cannot reshape an array of 6 elements"), ("np.reshape(x, (-1, -1))", "only one extent"),
-        ("np.reshape(x, (-2, 3))", "negative"), ("np.transpose(x, (0, 0))", "twice"), ("np.transpose(x, (0,))", "every axis"),
+        ("np.reshape(x, (-1, 4))", "cannot reshape an array of 6 elements"),
+        ("np.reshape(x, (-1, -1))", "only one extent"), ("np.reshape(x, (-2, 3))", "negative"),
+        ("np.transpose(x, (0, 0))", "twice"), ("np.transpose(x, (0,))", "every axis"),
         ("np.swapaxes(x, 0, 2)", "axis 2 is out of bounds"), ("np.moveaxis(x, 0, (0, 1))", "numbers of axes differ"),
         ("np.squeeze(x, 0)", "cannot squeeze axis 0"), ("np.expand_dims(x, 5)", "axis 5 is out of bounds"),
         ("np.broadcast_to(x, (2, 4))", "cannot be broadcast"), ("np.broadcast_to(x, (3,))", "cannot be broadcast"),
         ("np.broadcast_arrays(x, np.ones(2))", "cannot be broadcast"), ("np.flip(x, 3)", "axis 3 is out of bounds"),
-        ("np.fliplr(x[0])", "at least 2 axes"), ("np.rot90(x, 1, (0, 0))", "twice"), ("np.rollaxis(x, 0, 5)", "out of bounds"),
-        ("np.matrix_transpose(x[0])", "at least 2 axes"),
+        ("np.fliplr(x[0])", "at least 2 axes"), ("np.rot90(x, 1, (0, 0))", "twice"),
+        ("np.rollaxis(x, 0, 5)", "out of bounds"), ("np.matrix_transpose(x[0])", "at least 2 axes"),
     ],
 )  # fmt: skip
 def test_errors_name_the_fault_and_the_line(expression: str, message: str):
@@ -147,7 +155,9 @@ def test_a_number_spread_is_one_element_many_times():
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("function", [np.all, np.any, np.sum, np.max, np.mean, np.nanmean, np.nanvar, np.nanstd, np.logical_or.reduce])
+@pytest.mark.parametrize(
+    "function", [np.all, np.any, np.sum, np.max, np.mean, np.nanmean, np.nanvar, np.nanstd, np.logical_or.reduce]
+)
 def test_where_that_does_not_fit_the_array(function: Any):
     options = {"initial": 0.0} if function is np.max else {}
     with pytest.raises(ValueError, match="broadcast"):
@@ -157,8 +167,8 @@ def test_where_that_does_not_fit_the_array(function: Any):
 
 
 VECTORS = [
-    "xp.repeat(x, 2, axis=0)", "xp.repeat(x, 3, -1)", "x.repeat(2, axis=0)", "xp.take(x, [0, 0], axis=0)", "x.take([0], axis=-1)",
-    "xp.squeeze(x, axis=0)",
+    "xp.repeat(x, 2, axis=0)", "xp.repeat(x, 3, -1)", "x.repeat(2, axis=0)", "xp.take(x, [0, 0], axis=0)",
+    "x.take([0], axis=-1)", "xp.squeeze(x, axis=0)",
 ]  # fmt: skip
 
 
@@ -168,7 +178,9 @@ def test_scalars_are_vectors_where_numpy_checks_axes_so(agree: Any, expression: 
     agree(written(expression, "x"), dtype(3))
 
 
-@pytest.mark.parametrize("expression", ["x + [1, 2, 3]", "[1, 2, 3] - x", "x < [1, 5]", "x & [1, 2]", "x // (1, 2)", "(1, 2) + x"])
+@pytest.mark.parametrize(
+    "expression", ["x + [1, 2, 3]", "[1, 2, 3] - x", "x < [1, 5]", "x & [1, 2]", "x // (1, 2)", "(1, 2) + x"]
+)
 def test_integers_of_numpy_take_lists_for_arrays(expression: str):
     f = eval(f"lambda x: {expression}")
     got, want = tj.jit(f)(np.uint8(3)), f(np.uint8(3))

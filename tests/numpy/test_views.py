@@ -20,16 +20,19 @@ def written(statement: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     "statement",
     [
-        "y = x.reshape(-1); y[1] = 50", "y = x.T; y[1] = 50", "x.ravel()[3] = 9", "y = np.swapaxes(x, 0, 1)[1:]; y += 1",
-        "y = x[1:].T; y[0] = 7", "y = x.T.reshape(-1); y[0] = 7", "y = x[:, :2].reshape(-1); y[0] = 7", "y = x[None]; y[0, 1] = 7",
-        "y = np.expand_dims(x, 0); x[0] = 7", "y = np.flip(x, 0); y[0] = 7", "y = np.diagonal(x); x[0] = 7", "y = x.flatten(); y[0] = 7",
-        "y = x.T; x[0] = 7", "x.T[0, 1] += 5", "y = np.broadcast_to(x[0], (3, 4)); x[0] = 7", "y = x.real; y[0] = 4",
-        "np.fill_diagonal(x, 0)", "x.flat[3] = 9", "x.T.flat[1] = 9", "y = np.atleast_3d(x); y[0] = 3", "y = np.squeeze(x[:1]); y[0] = 3",
-        "y = np.rot90(x); y[0] = 3", "y = np.moveaxis(x, 0, 1); y[1] *= 2", "y = x.reshape(2, 6).reshape(4, 3); y[1] = 1",
-        "y = x[:, ::2].reshape(6); y[0] = 5", "y = x[::2].reshape(2, 2, 2); y[0] = 5", "y = x[::-1].reshape(-1); y[0] = 5",
-        "y = x[:, 1:2].reshape(3); y[0] = 5", "y = x.reshape(3, 2, 2)[:, 0].T; y[1] = 5", "y = x.reshape(3, 4); y[0] = 1",
-        "y = x.T.copy(); y[0] = 1", "y = x.reshape(-1)[2:8].reshape(2, 3); y[1] = 0", "y = x.T.T; y[0] = 1", "y = np.ravel(x.T); y[0] = 1",
-        "y = np.flipud(x)[0]; y[:] = 2", "y = x.transpose(1, 0)[1]; y -= 1; x[0] = 3", "y = x.reshape(1, 3, 4, 1); y[0, 0] = 1",
+        "y = x.reshape(-1); y[1] = 50", "y = x.T; y[1] = 50", "x.ravel()[3] = 9",
+        "y = np.swapaxes(x, 0, 1)[1:]; y += 1", "y = x[1:].T; y[0] = 7", "y = x.T.reshape(-1); y[0] = 7",
+        "y = x[:, :2].reshape(-1); y[0] = 7", "y = x[None]; y[0, 1] = 7", "y = np.expand_dims(x, 0); x[0] = 7",
+        "y = np.flip(x, 0); y[0] = 7", "y = np.diagonal(x); x[0] = 7", "y = x.flatten(); y[0] = 7", "y = x.T; x[0] = 7",
+        "x.T[0, 1] += 5", "y = np.broadcast_to(x[0], (3, 4)); x[0] = 7", "y = x.real; y[0] = 4",
+        "np.fill_diagonal(x, 0)", "x.flat[3] = 9", "x.T.flat[1] = 9", "y = np.atleast_3d(x); y[0] = 3",
+        "y = np.squeeze(x[:1]); y[0] = 3", "y = np.rot90(x); y[0] = 3", "y = np.moveaxis(x, 0, 1); y[1] *= 2",
+        "y = x.reshape(2, 6).reshape(4, 3); y[1] = 1", "y = x[:, ::2].reshape(6); y[0] = 5",
+        "y = x[::2].reshape(2, 2, 2); y[0] = 5", "y = x[::-1].reshape(-1); y[0] = 5",
+        "y = x[:, 1:2].reshape(3); y[0] = 5", "y = x.reshape(3, 2, 2)[:, 0].T; y[1] = 5",
+        "y = x.reshape(3, 4); y[0] = 1", "y = x.T.copy(); y[0] = 1", "y = x.reshape(-1)[2:8].reshape(2, 3); y[1] = 0",
+        "y = x.T.T; y[0] = 1", "y = np.ravel(x.T); y[0] = 1", "y = np.flipud(x)[0]; y[:] = 2",
+        "y = x.transpose(1, 0)[1]; y -= 1; x[0] = 3", "y = x.reshape(1, 3, 4, 1); y[0, 0] = 1",
         "y = x.swapaxes(0, 1).swapaxes(0, 1).reshape(12); y[5] = 1", "y = np.fliplr(x); x[:, 0] = 9; y[0] = 1",
         "y = x.T; z = y.reshape(2, 2, 3); z[0] = 1", "y = np.broadcast_arrays(x, x[0])[1]; x[0] = 1",
     ],
@@ -125,13 +128,13 @@ def test_views_need_no_extents():
 
 
 RANK_0 = [
-    "np.asarray(x[0])", "np.array(x[0])", "np.asarray(n)", "np.array(n, float)", "np.asarray(x.sum(), dtype=float)", "np.copy(x[0])",
-    "np.full((), n)", "np.full((), x[0])", "np.full_like(x[0], x[1])", "np.zeros_like(x[0])", "np.where(x[0] > 0, x[0], 1)",
-    "np.select([x[0] > 0], [x[0]])", "np.piecewise(x[0], [x[0] > 0], [1])", "np.require(x[0])", "x[0, ...]", "x[:1].reshape(())", "x[0]",
-    "x.sum()", "x[0].copy()", "np.asarray(x[0, ...])",
-    "x[0, ...].astype(float)", "x[0].astype(float)", "x[0].astype('f4')", "np.zeros(()).astype(float)", "np.float64(np.zeros(()))",
-    "np.float32(x[0])", "np.sqrt(np.zeros(()))", "np.positive(x[0])", "x[0, ...].copy()", "np.nan_to_num(x[0])",
-    "x @ x", "np.clip(x[0], 0, 1)",
+    "np.asarray(x[0])", "np.array(x[0])", "np.asarray(n)", "np.array(n, float)", "np.asarray(x.sum(), dtype=float)",
+    "np.copy(x[0])", "np.full((), n)", "np.full((), x[0])", "np.full_like(x[0], x[1])", "np.zeros_like(x[0])",
+    "np.where(x[0] > 0, x[0], 1)", "np.select([x[0] > 0], [x[0]])", "np.piecewise(x[0], [x[0] > 0], [1])",
+    "np.require(x[0])", "x[0, ...]", "x[:1].reshape(())", "x[0]", "x.sum()", "x[0].copy()", "np.asarray(x[0, ...])",
+    "x[0, ...].astype(float)", "x[0].astype(float)", "x[0].astype('f4')", "np.zeros(()).astype(float)",
+    "np.float64(np.zeros(()))", "np.float32(x[0])", "np.sqrt(np.zeros(()))", "np.positive(x[0])", "x[0, ...].copy()",
+    "np.nan_to_num(x[0])", "x @ x", "np.clip(x[0], 0, 1)",
 ]  # fmt: skip
 
 
@@ -165,8 +168,9 @@ def test_nan_to_num_changes_its_argument_where_it_does_not_copy(form: str, copy:
     [
         "x.T[...] = x[::-1]", "y = x.T; y[:] = x[::-1]", "x.swapaxes(0, 1)[...] = x[:, ::-1]",
         "y = x.reshape(3, 1, 3); y[...] = x[::-1, None]",
-        "y = x[...]; y[...] = x[::-1]", "np.copyto(x.T[1:, :-1], x[:0:-1, 1:])", "x[::-1].T[...] = x", "y = x.T; y += x[::-1]",
-        "x.ravel()[:] = x[::-1, ::-1].ravel()", "x.T[0] = x[2]", "y = x.T[::-1]; y[...] = x[:, ::-1]",
+        "y = x[...]; y[...] = x[::-1]", "np.copyto(x.T[1:, :-1], x[:0:-1, 1:])", "x[::-1].T[...] = x",
+        "y = x.T; y += x[::-1]", "x.ravel()[:] = x[::-1, ::-1].ravel()", "x.T[0] = x[2]",
+        "y = x.T[::-1]; y[...] = x[:, ::-1]",
     ],
 )  # fmt: skip
 def test_a_view_is_written_with_another_view_of_its_array(statement: str):
@@ -180,10 +184,10 @@ def test_a_view_is_written_with_another_view_of_its_array(statement: str):
 
 MADE_OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
     "s[None]": lambda s: s[None], "s[...]": lambda s: s[...], "s.reshape(1)": lambda s: s.reshape(1),
-    "s.reshape(-1, 1)": lambda s: s.reshape(-1, 1), "s.ravel()": lambda s: s.ravel(), "np.reshape": lambda s: np.reshape(s, 1),
-    "np.ravel": np.ravel, "np.expand_dims": lambda s: np.expand_dims(s, 0), "np.atleast_1d": np.atleast_1d,
-    "np.atleast_2d": np.atleast_2d, "np.asarray": np.asarray, "s.reshape((1, 1))[0]": lambda s: s.reshape((1, 1))[0],
-    "np.broadcast_to": lambda s: np.broadcast_to(s, 2).copy(),
+    "s.reshape(-1, 1)": lambda s: s.reshape(-1, 1), "s.ravel()": lambda s: s.ravel(),
+    "np.reshape": lambda s: np.reshape(s, 1), "np.ravel": np.ravel, "np.expand_dims": lambda s: np.expand_dims(s, 0),
+    "np.atleast_1d": np.atleast_1d, "np.atleast_2d": np.atleast_2d, "np.asarray": np.asarray,
+    "s.reshape((1, 1))[0]": lambda s: s.reshape((1, 1))[0], "np.broadcast_to": lambda s: np.broadcast_to(s, 2).copy(),
 }  # fmt: skip
 
 
@@ -227,17 +231,22 @@ def test_numbers_have_no_elements_to_change():
 
 
 WHOSE_MEMORY = {
-    "a slice of flat": "y = x.flat[:]; y[...] = 77", "a slice of flat, seen later": "y = x.flat[1:5]; x[...] = -1",
-    "flat of T": "y = x.T.flat[::2]; x[...] = -1", "an iterator kept": "it = x.flat; y = it[2:5]; y[0] = 9; it[3] = 8",
+    "a slice of flat": "y = x.flat[:]; y[...] = 77",
+    "a slice of flat, seen later": "y = x.flat[1:5]; x[...] = -1",
+    "flat of T": "y = x.T.flat[::2]; x[...] = -1",
+    "an iterator kept": "it = x.flat; y = it[2:5]; y[0] = 9; it[3] = 8",
     "flat in place": "x.flat[1:5] += 1; x.flat[2] = 9; x.flat[[1, 2]] = 3; y = x.flat[4]",
     "sparse grids": "y = np.meshgrid(x[0], x[1], copy=False, sparse=True)[0]; y[...] = 77",
     "grids": "y = np.meshgrid(x[0], x[1], copy=False)[0]; x[...] = -1",
     "copied grids": "y = np.meshgrid(x[0], x[1])[1]; x[...] = -1; y[...] = 3",
     "np.linalg.diagonal": "y = np.linalg.diagonal(x); x[...] = -1",
     "broadcast_to its own shape": "y = np.broadcast_to(x, x.shape); x[...] = -1",
-    "max with a key": "y = max([x[:2], x[2:]], key=len); y[...] = 0", "min with a key": "y = min(x, x[:2], key=len); y[...] = 0",
-    "block": "y = np.block(x); y.ravel()[:4] = 9", "mean of a list": "y = np.mean([x, x], axis=0); y.ravel()[:2] = 7",
-    "max of a list of T": "y = np.max([x.T, x.T], axis=0); y.ravel()[:2] = 7", "var of a list": "y = np.var([x, x.copy()])",
+    "max with a key": "y = max([x[:2], x[2:]], key=len); y[...] = 0",
+    "min with a key": "y = min(x, x[:2], key=len); y[...] = 0",
+    "block": "y = np.block(x); y.ravel()[:4] = 9",
+    "mean of a list": "y = np.mean([x, x], axis=0); y.ravel()[:2] = 7",
+    "max of a list of T": "y = np.max([x.T, x.T], axis=0); y.ravel()[:2] = 7",
+    "var of a list": "y = np.var([x, x.copy()])",
     "norm of a list": "y = np.linalg.norm([x[0, 1], x[1, 1]])",
 }
 
@@ -255,7 +264,9 @@ def test_what_shares_memory_with_the_array(name: str, order: str):
     np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("make", [lambda x: np.broadcast_to(x, x.shape), np.linalg.diagonal, lambda x: np.broadcast_to(x, x.shape)[0]])
+@pytest.mark.parametrize(
+    "make", [lambda x: np.broadcast_to(x, x.shape), np.linalg.diagonal, lambda x: np.broadcast_to(x, x.shape)[0]]
+)
 def test_what_is_for_reading_is_not_written(make: Any):
     def f(x: Any) -> None:
         make(x)[...] = 1

@@ -49,8 +49,8 @@ class Array:
 class Example:
     """One instance with arguments.
 
-    close: how far results may be from `impl`: 0 equal bits, "ulp" elementwise in units in the last place, "sum" relative to the
-    magnitude of the result, for sums in another order.
+    close: how far results may be from `impl`: 0 equal bits, "ulp" elementwise in units in the last place, "sum"
+    relative to the magnitude of the result, for sums in another order.
     """
 
     primitive: Primitive | Callable[[np.dtype[Any]], Primitive]
@@ -60,7 +60,8 @@ class Example:
     ulp: int = 5
     edges: bool = False  # whether the elementwise extremes (infinities, NaN, the least integer) are tried as well
     step: float = 1e-6  # of central differences
-    near: float = 1e-6  # how far derivatives may be from central differences, and inner products from each other (at most 1e-10)
+    # how far derivatives may be from central differences, and inner products from each other (at most 1e-10)
+    near: float = 1e-6
 
     def instance(self, dtype: str) -> Primitive:
         return self.primitive if isinstance(self.primitive, Primitive) else self.primitive(np.dtype(dtype))
@@ -75,10 +76,14 @@ def _elementwise() -> dict[str, list[Example]]:
     scalar = Array(())
     out: dict[str, list[Example]] = {}
 
-    def unary(p: Primitive, low: float, high: float, dtypes: tuple[str, ...] = FLOATS, close: str = "ulp", **more: Any) -> None:
+    def unary(
+        p: Primitive, low: float, high: float, dtypes: tuple[str, ...] = FLOATS, close: str = "ulp", **more: Any
+    ) -> None:
         out[p.name] = [Example(p, (Array(low=low, high=high),), dtypes, close, edges=True, **more)]
 
-    def binary(p: Primitive, dtypes: tuple[str, ...], close: str = "equal", a: Array = Array(), b: Array = Array(), **more: Any) -> None:
+    def binary(
+        p: Primitive, dtypes: tuple[str, ...], close: str = "equal", a: Array = Array(), b: Array = Array(), **more: Any
+    ) -> None:
         out[p.name] = [
             Example(p, (a, b), dtypes, close, edges=True, **more),
             Example(p, (evolve(a, shape=()), b), dtypes[-1:], close, **more),
@@ -114,10 +119,11 @@ def _elementwise() -> dict[str, list[Example]]:
     unary(e.Rint(), 0.1, 0.4, FLOATS, "equal")
     unary(e.Sqrt(), 0.3, 3, close="equal")
     for p, low, high in (
-        (e.Cbrt(), 0.3, 3), (e.Exp(), -2, 2), (e.Exp2(), -2, 2), (e.Expm1(), -2, 2), (e.Log(), 0.3, 3), (e.Log2(), 0.3, 3),
-        (e.Log10(), 0.3, 3), (e.Log1p(), -0.5, 2), (e.Sin(), -2, 2), (e.Cos(), -2, 2), (e.Tan(), -1, 1), (e.Asin(), -0.8, 0.8),
-        (e.Acos(), -0.8, 0.8), (e.Atan(), -2, 2), (e.Sinh(), -2, 2), (e.Cosh(), -2, 2), (e.Tanh(), -2, 2), (e.Erf(), -2, 2),
-        (e.Asinh(), -2, 2), (e.Acosh(), 1.3, 3), (e.Atanh(), -0.8, 0.8),
+        (e.Cbrt(), 0.3, 3), (e.Exp(), -2, 2), (e.Exp2(), -2, 2), (e.Expm1(), -2, 2), (e.Log(), 0.3, 3),
+        (e.Log2(), 0.3, 3), (e.Log10(), 0.3, 3), (e.Log1p(), -0.5, 2), (e.Sin(), -2, 2), (e.Cos(), -2, 2),
+        (e.Tan(), -1, 1), (e.Asin(), -0.8, 0.8), (e.Acos(), -0.8, 0.8), (e.Atan(), -2, 2), (e.Sinh(), -2, 2),
+        (e.Cosh(), -2, 2), (e.Tanh(), -2, 2), (e.Erf(), -2, 2), (e.Asinh(), -2, 2), (e.Acosh(), 1.3, 3),
+        (e.Atanh(), -0.8, 0.8),
     ):  # fmt: skip
         unary(p, low, high)
 
@@ -132,7 +138,12 @@ def _elementwise() -> dict[str, list[Example]]:
     coarse = {"f2": (0.25, 2e-2), "f4": (0.25, 1e-6)}
     out["convert"] = [
         Example(
-            e.Convert(np.dtype(to)), (Array(),), ALL, edges=True, step=coarse.get(to, (1e-6, 1e-6))[0], near=coarse.get(to, (1e-6, 1e-6))[1]
+            e.Convert(np.dtype(to)),
+            (Array(),),
+            ALL,
+            edges=True,
+            step=coarse.get(to, (1e-6, 1e-6))[0],
+            near=coarse.get(to, (1e-6, 1e-6))[1],
         )
         for to in ALL
     ]
@@ -153,7 +164,10 @@ def _shape() -> dict[str, list[Example]]:
             Example(s.Reshape((4, 1, 3)), (x,), ("f8",)),
             Example(s.Reshape(()), (Array((1, 1)),), ("f8",)),
         ],
-        "transpose": [Example(s.Transpose((1, 0)), (x,), ALL), Example(s.Transpose((2, 0, 1)), (Array((2, 3, 4)),), ("f8",))],
+        "transpose": [
+            Example(s.Transpose((1, 0)), (x,), ALL),
+            Example(s.Transpose((2, 0, 1)), (Array((2, 3, 4)),), ("f8",)),
+        ],
         "slice": [
             Example(s.Slice((1, 0), (2, 2), (1, 2)), (x,), ALL),
             Example(s.Slice((2, 3), (3, 2), (-1, -2)), (x,), ("f8",)),
@@ -162,7 +176,10 @@ def _shape() -> dict[str, list[Example]]:
             Example(s.Concatenate(0), (x, Array((2, 4))), ALL),
             Example(s.Concatenate(1), (x, Array((3, 1)), Array((3, 2))), ("f8",)),
         ],
-        "pad": [Example(s.Pad((1, 0), (2, 3)), (x, Array(())), ALL), Example(s.Pad((2,), (0,)), (Array((3,)), Array(())), ("f8",))],
+        "pad": [
+            Example(s.Pad((1, 0), (2, 3)), (x, Array(())), ALL),
+            Example(s.Pad((2,), (0,)), (Array((3,)), Array(())), ("f8",)),
+        ],
     }
 
 
@@ -172,7 +189,8 @@ def _reductions() -> dict[str, list[Example]]:
     distinct = Array((3, 4, 5), distinct=True)
     out: dict[str, list[Example]] = {
         "reduce_sum": [
-            Example(r.ReduceSum(a), (x,), NUMBERS if a == (1,) else ("f8", "f4"), "sum") for a in ((1,), (0, 2), (2,), (0, 1, 2))
+            Example(r.ReduceSum(a), (x,), NUMBERS if a == (1,) else ("f8", "f4"), "sum")
+            for a in ((1,), (0, 2), (2,), (0, 1, 2))
         ],
         "reduce_prod": [
             Example(r.ReduceProd(a), (Array((3, 4), low=0.5, high=1.5),), ALL if a == (1,) else ("f8",), "sum")
@@ -192,10 +210,14 @@ def _reductions() -> dict[str, list[Example]]:
         ]
     for c in (r.CumMax, r.CumMin):
         out[c.name] = [
-            Example(c(a, back), (Array(distinct=True),), NUMBERS if a == 1 else ("f8",)) for a in (0, 1) for back in (False, True)
+            Example(c(a, back), (Array(distinct=True),), NUMBERS if a == 1 else ("f8",))
+            for a in (0, 1)
+            for back in (False, True)
         ]
     out["cumprod"] += [
-        Example(r.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum") for a in (0, 1) for back in (False, True)
+        Example(r.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum")
+        for a in (0, 1)
+        for back in (False, True)
     ]
     return out
 
@@ -237,7 +259,9 @@ def _indexing() -> dict[str, list[Example]]:
 
 
 def _contractions() -> dict[str, list[Example]]:
-    def dot(contract: Any, batch: Any, a: tuple[int, ...], b: tuple[int, ...], dtypes: tuple[str, ...] = ("f8",)) -> Example:
+    def dot(
+        contract: Any, batch: Any, a: tuple[int, ...], b: tuple[int, ...], dtypes: tuple[str, ...] = ("f8",)
+    ) -> Example:
         return Example(contraction.DotGeneral(contract, batch), (Array(a), Array(b)), dtypes, "sum")
 
     return {
@@ -267,7 +291,9 @@ def _control_flow() -> dict[str, list[Example]]:
             a = ShapedArray(inner, dtype)
             steps = jaxpr_of(lambda n, k, x: [k < n], number, number, a)
             step = jaxpr_of(lambda w, k, x: [k + 1, np.sin(x) * w + x], a, number, a)
-            scanned = jaxpr_of(lambda w, i, x, row: [x * w + np.sin(row) + i.astype(x.dtype), np.cos(x) * row], a, number, a, a)
+            scanned = jaxpr_of(
+                lambda w, i, x, row: [x * w + np.sin(row) + i.astype(x.dtype), np.cos(x) * row], a, number, a, a
+            )
             plain = jaxpr_of(lambda w, i, x: [x * w + np.sin(x)], a, number, a)
             one = jaxpr_of(lambda x, y: [np.sin(x) * y, x + 1.0], a, a)
             other = jaxpr_of(lambda x, y: [x - y * y, y], a, a)
@@ -311,8 +337,8 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not", "or", "shift_left",
-    "shift_right", "xor",
+    "and", "argmax", "argmin", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not", "or",
+    "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 

@@ -1,4 +1,5 @@
-"""Every rule of every registered primitive, on the examples of `examples.py`: against NumPy, finite differences, inner products, loops."""
+"""Every rule of every registered primitive, on the examples of `examples.py`:
+against NumPy, finite differences, inner products, loops."""
 
 import itertools
 from collections.abc import Sequence
@@ -25,7 +26,12 @@ from tracejit.tracer.known import range_of_array
 from tracejit.tracer.linearize import linearize
 from tracejit.tracer.stage import stage
 
-CASES = [pytest.param(e, d, id=f"{name}-{n}-{d}") for name, es in EXAMPLES.items() for n, e in enumerate(es) for d in e.dtypes]
+CASES = [
+    pytest.param(e, d, id=f"{name}-{n}-{d}")
+    for name, es in EXAMPLES.items()
+    for n, e in enumerate(es)
+    for d in e.dtypes
+]
 FLOAT = [p for p in CASES if p.values[1] == "f8"]
 SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERENTIABLE]
 FIRST = [pytest.param(e, e.dtypes[-1], id=f"{name}-{n}") for name, es in EXAMPLES.items() for n, e in enumerate(es)]
@@ -37,7 +43,8 @@ def test_every_primitive_has_examples_and_the_other_way_round():
         assert {e.instance(e.dtypes[0]).name for e in examples} == {name}
 
 
-# -- running a primitive ------------------------------------------------------------------------------------------------------------
+# -- running a primitive
+# ------------------------------------------------------------------------------------------------------------
 def results(p: Primitive, *args: Any) -> list[Any]:
     out = bind(p, *args)
     return list(out) if p.multiple_results else [out]
@@ -59,7 +66,9 @@ def compiled(jaxpr: Jaxpr, args: Sequence[Any], backend: str = "cpu") -> list[An
     layouts = ["C" if a.flags.c_contiguous else "strided" for a in args]
     lowered = lower_jaxpr(jaxpr, get_backend(backend), layouts)
     names = [e.primitive.name for e in clean(jaxpr).equations]
-    assert sorted(set(names)) == sorted({n for n, _ in lowered.report} & set(names)), "an equation is missing from the compile report"
+    assert sorted(set(names)) == sorted({n for n, _ in lowered.report} & set(names)), (
+        "an equation is missing from the compile report"
+    )
     return lowered.compile().run(list(args), {})
 
 
@@ -67,7 +76,7 @@ def as_arrays(values: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(v) for v in values]
 
 
-# -- comparing ------------------------------------------------------------------------------------------------------------------------
+# -- comparing ---------------------------------------------------------------------------------------------------------
 def check_equal(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
     got = np.asarray(got)
     assert got.dtype == want.dtype
@@ -96,7 +105,17 @@ def edge_arguments(example: Example, dtype: str) -> list[np.ndarray[Any, Any]]:
         elif kind.kind in "iu":
             info = np.iinfo(kind)
             values = sorted(
-                {int(info.min), int(info.min) + 1, -1 if info.min else 2, 0, 1, 3, kind.itemsize * 8 - 1, kind.itemsize * 8, int(info.max)}
+                {
+                    int(info.min),
+                    int(info.min) + 1,
+                    -1 if info.min else 2,
+                    0,
+                    1,
+                    3,
+                    kind.itemsize * 8 - 1,
+                    kind.itemsize * 8,
+                    int(info.max),
+                }
             )
         else:
             info = np.finfo(kind)
@@ -121,7 +140,7 @@ def edge_arguments(example: Example, dtype: str) -> list[np.ndarray[Any, Any]]:
     return [g.ravel().copy() for g in grid]
 
 
-# -- the forward rules ------------------------------------------------------------------------------------------------------------------
+# -- the forward rules -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("example", "dtype"), CASES)
 def test_abstract_eval_agrees_with_impl(example: Example, dtype: str):
     p, args = example.instance(dtype), example.arguments(dtype)
@@ -141,7 +160,11 @@ def test_the_compiled_form_agrees_with_impl(example: Example, dtype: str, record
 EDGES = [c for c in CASES if c.values[0].edges]
 
 
-WHOLE = [p for p in CASES if np.dtype(p.values[1]).kind in "biu" or p.values[0].instance(p.values[1]).name in ("iota", "extent", "argmax")]
+WHOLE = [
+    p
+    for p in CASES
+    if np.dtype(p.values[1]).kind in "biu" or p.values[0].instance(p.values[1]).name in ("iota", "extent", "argmax")
+]
 
 
 @pytest.mark.parametrize(("example", "dtype"), WHOLE)
@@ -155,7 +178,11 @@ def test_integer_results_lie_in_the_range_that_is_told(example: Example, dtype: 
         told.extend(x.value_range() for x in out)
         return out
 
-    stage(run, [aval_of(np.asarray(a)) for a in args], ranges={n: range_of_array(a) for n, a in enumerate(args)} if known else {})
+    stage(
+        run,
+        [aval_of(np.asarray(a)) for a in args],
+        ranges={n: range_of_array(a) for n, a in enumerate(args)} if known else {},
+    )
     for (low, high), result in zip(told, expected(p, *args), strict=True):
         if result.dtype.kind in "biu" and result.size:
             assert low is None or low <= result.min()
@@ -202,7 +229,7 @@ def test_its_jaxpr_prints_and_parses_back(example: Example, dtype: str):
     assert parse_jaxpr(str(jaxpr)) == jaxpr
 
 
-# -- derivatives --------------------------------------------------------------------------------------------------------------------------
+# -- derivatives -------------------------------------------------------------------------------------------------------
 @frozen
 class Problem:
     """An example as a function of its floating-point operands, or of some of them."""
@@ -238,7 +265,9 @@ def central_difference(f: Any, point: Sequence[Any], direction: Sequence[Any], h
     ahead = f(*[x + h * t for x, t in zip(point, direction, strict=True)])
     behind = f(*[x - h * t for x, t in zip(point, direction, strict=True)])
     return [
-        (np.asarray(a) - np.asarray(b)) / np.asarray(2 * h, np.asarray(a).dtype) if np.asarray(a).dtype.kind == "f" else None
+        (np.asarray(a) - np.asarray(b)) / np.asarray(2 * h, np.asarray(a).dtype)
+        if np.asarray(a).dtype.kind == "f"
+        else None
         for a, b in zip(ahead, behind, strict=True)
     ]
 
@@ -263,7 +292,9 @@ def test_jvp_agrees_with_finite_differences(example: Example, dtype: str):
             check_near(np.zeros_like(want) if slope is None else slope, want, example.near)
 
 
-@pytest.mark.parametrize(("example", "dtype"), [p for p in FLOAT if p.values[0].instance("f8").name in NOT_DIFFERENTIABLE])
+@pytest.mark.parametrize(
+    ("example", "dtype"), [p for p in FLOAT if p.values[0].instance("f8").name in NOT_DIFFERENTIABLE]
+)
 def test_integer_results_have_no_tangent(example: Example, dtype: str):
     for f in problems(example):
         outs, slopes = jvp(f, f.point, f.directions(1))
@@ -300,7 +331,11 @@ def test_the_transpose_is_the_adjoint(example: Example, dtype: str):
         for x, c in zip(f.point, pulled, strict=True):
             assert c is None or (np.shape(c), np.asarray(c).dtype) == (x.shape, x.dtype)
         left, right = inner(ct, pushed), inner(pulled, t)
-        exact = 1e-10 if example.near <= 1e-6 and all(np.asarray(o).dtype == np.float64 for o in lin.outputs) else example.near
+        exact = (
+            1e-10
+            if example.near <= 1e-6 and all(np.asarray(o).dtype == np.float64 for o in lin.outputs)
+            else example.near
+        )
         assert abs(left - right) <= exact * max(1.0, abs(left))
 
 
@@ -311,14 +346,20 @@ def test_a_missing_reverse_mode_is_an_error_that_says_so(example: Example, dtype
         linearize(f, f.point)
 
 
-NARROW = [c for c in CASES if c.values[1] in ("f2", "f4") and c.values[0].instance("f4").name not in NOT_DIFFERENTIABLE | FORWARD_ONLY]
+NARROW = [
+    c
+    for c in CASES
+    if c.values[1] in ("f2", "f4") and c.values[0].instance("f4").name not in NOT_DIFFERENTIABLE | FORWARD_ONLY
+]
 
 
 @pytest.mark.parametrize(("example", "dtype"), NARROW)
 def test_derivatives_keep_the_dtype(example: Example, dtype: str):
     f = problems(example, dtype)[-1]
     lin = linearize(f, f.point)
-    floats = [None if z else np.ones(np.shape(o), np.asarray(o).dtype) for o, z in zip(lin.outputs, lin.zero, strict=True)]
+    floats = [
+        None if z else np.ones(np.shape(o), np.asarray(o).dtype) for o, z in zip(lin.outputs, lin.zero, strict=True)
+    ]
     for x, c in zip(f.point, lin.pullback(floats), strict=True):
         assert c is None or np.asarray(c).dtype == x.dtype
     for o, t in zip(lin.outputs, lin.pushforward(f.point), strict=True):
@@ -363,7 +404,7 @@ def test_compiled_derivatives_agree_with_eager_ones(example: Example, dtype: str
         check_near(g, w, 1e-12)
 
 
-# -- vmap ------------------------------------------------------------------------------------------------------------------------
+# -- vmap --------------------------------------------------------------------------------------------------------------
 def subsets(count: int) -> list[tuple[int, ...]]:
     """The non-empty subsets of operands; of many operands the singletons, the pairs and all."""
     sizes = range(1, count + 1) if count <= 4 else (1, 2, count)
@@ -373,10 +414,14 @@ def subsets(count: int) -> list[tuple[int, ...]]:
 LANES = 3
 
 
-def lanes_of(example: Example, dtype: str, mapped: Sequence[int], axis: int) -> tuple[list[Any], list[int | None], list[list[Any]]]:
+def lanes_of(
+    example: Example, dtype: str, mapped: Sequence[int], axis: int
+) -> tuple[list[Any], list[int | None], list[list[Any]]]:
     """Arguments with a mapped axis for some, these axes, and the arguments of each element."""
     fixed = example.arguments(dtype)
-    elements = [[x if n in mapped else fixed[n] for n, x in enumerate(example.arguments(dtype, 10 + k))] for k in range(LANES)]
+    elements = [
+        [x if n in mapped else fixed[n] for n, x in enumerate(example.arguments(dtype, 10 + k))] for k in range(LANES)
+    ]
     args, dims = list(fixed), [None] * len(fixed)
     for n in mapped:
         dims[n] = min(axis, fixed[n].ndim) if axis >= 0 else fixed[n].ndim
@@ -418,10 +463,11 @@ def test_compiled_batches_agree_with_a_loop(example: Example, dtype: str):
             check_equal(got, want, example)
 
 
-# -- what is missing ----------------------------------------------------------------------------------------------------------------------
+# -- what is missing ---------------------------------------------------------------------------------------------------
 LINEAR = {
-    "add", "broadcast_in_dim", "concatenate", "cond", "convert", "cumsum", "div", "dot_general", "dynamic_slice", "dynamic_update_slice",
-    "gather", "loop", "mul", "neg", "pad", "reduce_sum", "reshape", "scatter", "select", "slice", "sub", "transpose", "update_slice",
+    "add", "broadcast_in_dim", "concatenate", "cond", "convert", "cumsum", "div", "dot_general", "dynamic_slice",
+    "dynamic_update_slice", "gather", "loop", "mul", "neg", "pad", "reduce_sum", "reshape", "scatter", "select",
+    "slice", "sub", "transpose", "update_slice",
 }  # fmt: skip
 """Primitives that are linear in some operand: those a linear program may consist of."""
 
@@ -456,7 +502,14 @@ def bare():
 
 @pytest.mark.parametrize(
     ("rule", "arguments"),
-    [("abstract_eval", ()), ("impl", ()), ("lower", (None,)), ("jvp", ((), ())), ("transpose", (None,)), ("batch", ((), (), 1))],
+    [
+        ("abstract_eval", ()),
+        ("impl", ()),
+        ("lower", (None,)),
+        ("jvp", ((), ())),
+        ("transpose", (None,)),
+        ("batch", ((), (), 1)),
+    ],
 )
 def test_a_missing_rule_names_primitive_rule_and_module(bare: Primitive, rule: str, arguments: tuple[Any, ...]):
     assert coverage()["bare"][rule] == "no"

@@ -41,16 +41,18 @@ class Slotted:
 
 
 DIFFERENT = [
-    (1, 1.0), (1, True), (0.0, -0.0), (Box(1), Box(1.0)), (Box(1), Box(True)), (Box(0.0), Box(-0.0)), (Box((1, 2)), Box((1.0, 2))),
-    (frozenset([1]), frozenset([1.0])), (range(0), range(5, 5)), (Decimal(1), Decimal("1.00")), (Named("a", 1.0), Named("a", 2.0)),
-    (Slotted("a", 1), Slotted("a", 2)), (Box(np.float32(1)), Box(1.0)), (slice(0, 1), slice(False, True)), (Box(Box(1)), Box(Box(1.0))),
-    (Named("a", np.ones(2)), Named("a", np.ones(2))), (Box(np.float64(0)), Box(np.float64(-0.0))), ({"a": 1}, {"a": 1.0}),
+    (1, 1.0), (1, True), (0.0, -0.0), (Box(1), Box(1.0)), (Box(1), Box(True)), (Box(0.0), Box(-0.0)),
+    (Box((1, 2)), Box((1.0, 2))), (frozenset([1]), frozenset([1.0])), (range(0), range(5, 5)),
+    (Decimal(1), Decimal("1.00")), (Named("a", 1.0), Named("a", 2.0)), (Slotted("a", 1), Slotted("a", 2)),
+    (Box(np.float32(1)), Box(1.0)), (slice(0, 1), slice(False, True)), (Box(Box(1)), Box(Box(1.0))),
+    (Named("a", np.ones(2)), Named("a", np.ones(2))), (Box(np.float64(0)), Box(np.float64(-0.0))),
+    ({"a": 1}, {"a": 1.0}),
 ]  # fmt: skip
 EQUAL = [
     (1, 1), (Box(1), Box(1)), (Box((1, "x")), Box((1, "x"))), (float("nan"), float("nan")),
-    (range(3), range(3)), (frozenset([1, 2]), frozenset([2, 1])), (Decimal("1.5"), Decimal("1.5")), (Fraction(1, 3), Fraction(1, 3)),
-    (Slotted("a", 1), Slotted("a", 1)), (Named("a", 2.0), Named("a", 2.0)), (np.float32(1), np.float32(1)),
-    (np.dtype("f4"), np.dtype("f4")),
+    (range(3), range(3)), (frozenset([1, 2]), frozenset([2, 1])), (Decimal("1.5"), Decimal("1.5")),
+    (Fraction(1, 3), Fraction(1, 3)), (Slotted("a", 1), Slotted("a", 1)), (Named("a", 2.0), Named("a", 2.0)),
+    (np.float32(1), np.float32(1)), (np.dtype("f4"), np.dtype("f4")),
     ("abc", "abc"), (slice(0, 5), slice(0, 5)), ({"a": [1, 2]}, {"a": [1, 2]}),
 ]  # fmt: skip
 
@@ -76,7 +78,8 @@ def test_objects_that_hold_themselves():
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(Box(1), Box(1.0)), (Box(True), Box(1)), (Named("a", 1.0), Named("a", 2.0)), (Slotted("a", 1), Slotted("a", 3))]
+    ("first", "second"),
+    [(Box(1), Box(1.0)), (Box(True), Box(1)), (Named("a", 1.0), Named("a", 2.0)), (Slotted("a", 1), Slotted("a", 3))],
 )
 def test_arguments_that_are_equal_by_their_own_account(first: Any, second: Any):
     def f(x: Any, o: Any) -> Any:

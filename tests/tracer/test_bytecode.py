@@ -11,7 +11,16 @@ import pytest
 
 from tracejit.tracer.bytecode import instructions, name_of
 
-NAMED = ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "STORE_ATTR", "IMPORT_NAME", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF")
+NAMED = (
+    "LOAD_GLOBAL",
+    "STORE_GLOBAL",
+    "LOAD_NAME",
+    "STORE_ATTR",
+    "IMPORT_NAME",
+    "LOAD_DEREF",
+    "STORE_DEREF",
+    "DELETE_DEREF",
+)
 
 
 def codes(module: ModuleType) -> list[CodeType]:
@@ -28,7 +37,9 @@ def long_function(lines: int) -> CodeType:
     """Names and jumps beyond 255: arguments with prefixes."""
     body = "".join(f"    a{n} = outer + g{n}.b{n}\n    if a{n}: x = a{n}\n" for n in range(lines))
     inner = "    def inner():\n        nonlocal x\n        x = a300\n        return inner, x\n"
-    return next(c for c in compile(f"def f(outer):\n    x = 0\n{body}{inner}", "f", "exec").co_consts if isinstance(c, CodeType))
+    return next(
+        c for c in compile(f"def f(outer):\n    x = 0\n{body}{inner}", "f", "exec").co_consts if isinstance(c, CodeType)
+    )
 
 
 @pytest.mark.parametrize("module", [argparse, typing, inspect, numpy_functions], ids=lambda m: m.__name__)

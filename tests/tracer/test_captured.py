@@ -1,4 +1,5 @@
-"""What a compiled function depends on outside of itself: arrays are read at each call, rebound names are followed or traced anew."""
+"""What a compiled function depends on outside of itself: arrays are read at each call,
+rebound names are followed or traced anew."""
 
 import functools
 import gc
@@ -52,7 +53,7 @@ def f(x):
 """
 
 
-# -- global names ------------------------------------------------------------------------------------------------------------------------
+# -- global names ------------------------------------------------------------------------------------------------------
 def test_elements_of_a_global_array_are_read_at_each_call():
     m = module(TEXT, W=np.ones(3), K=1.0)
     call(m.f, m, X)
@@ -72,7 +73,16 @@ def test_another_array_of_the_same_kind_takes_the_place_without_compiling():
 
 @pytest.mark.parametrize(
     "other",
-    [np.ones(1), np.ones(3, np.float32), np.ones((2, 3)), np.ones(6)[::2], np.float64(3.0), 2, np.arange(3), np.ones(3)[None]],
+    [
+        np.ones(1),
+        np.ones(3, np.float32),
+        np.ones((2, 3)),
+        np.ones(6)[::2],
+        np.float64(3.0),
+        2,
+        np.arange(3),
+        np.ones(3)[None],
+    ],
     ids=["shape", "dtype", "rank", "layout", "scalar", "number", "integers", "axis"],
 )
 def test_something_else_under_the_name_is_traced_anew(other: Any):
@@ -110,7 +120,9 @@ def test_a_name_that_changes_all_the_time_is_warned_about():
             m.K = float(n)
             m.f(X)
 
-    with pytest.warns(UserWarning, match=r"f was compiled 8 times anew .*the global 'K' has changed.*as an argument") as caught:
+    with pytest.warns(
+        UserWarning, match=r"f was compiled 8 times anew .*the global 'K' has changed.*as an argument"
+    ) as caught:
         change_often()
     assert len(caught) == 1
 
@@ -220,7 +232,9 @@ def test_an_array_whose_shape_or_memory_is_changed_in_place_is_noticed():
 
 def test_a_global_array_that_the_function_changes_is_refused():
     m = module("@tj.jit\ndef f(x):\n    W[0] = x[0]\n    return W.sum()", W=np.ones(3))
-    with pytest.raises(UnsupportedError, match="from outside of the traced function is changed in place; pass it as an argument"):
+    with pytest.raises(
+        UnsupportedError, match="from outside of the traced function is changed in place; pass it as an argument"
+    ):
         m.f(X)
     assert m.W.tolist() == [1, 1, 1]
 
@@ -247,7 +261,7 @@ def test_elements_that_decide_are_part_of_the_program():
     assert m.f.compilations == 2
 
 
-# -- closures ----------------------------------------------------------------------------------------------------------------------------
+# -- closures ----------------------------------------------------------------------------------------------------------
 def test_variables_of_enclosing_functions_are_followed():
     w, k = np.ones(3), 2.0
 
@@ -311,7 +325,8 @@ def test_default_arguments_are_read_live():
     np.testing.assert_array_equal(f(X), X + 4)
 
 
-# -- attributes and containers -----------------------------------------------------------------------------------------------------------
+# -- attributes and containers
+# -----------------------------------------------------------------------------------------------------------
 class Layer:
     def __init__(self, w: Any, k: float) -> None:
         self.w, self.k = w, k
@@ -439,9 +454,19 @@ def test_objects_that_functions_hold_are_followed(how: str):
     def default(x, held=layer):
         return held(x)
 
-    functions = {"method": lambda x: method(x), "partial": lambda x: bound(x), "default": default, "tuple": lambda x: pair[0](x)}
+    functions = {
+        "method": lambda x: method(x),
+        "partial": lambda x: bound(x),
+        "default": default,
+        "tuple": lambda x: pair[0](x),
+    }
     f = tj.jit(functions[how])
-    for change in (lambda: None, lambda: setattr(layer, "k", 3.0), lambda: setattr(layer, "w", np.full(3, 4.0)), lambda: layer.w.fill(2)):
+    for change in (
+        lambda: None,
+        lambda: setattr(layer, "k", 3.0),
+        lambda: setattr(layer, "w", np.full(3, 4.0)),
+        lambda: layer.w.fill(2),
+    ):
         change()
         np.testing.assert_array_equal(f(X), layer(X))
         np.testing.assert_array_equal(f(X), layer(X))
@@ -496,7 +521,8 @@ def test_dicts_and_lists_of_arrays_are_followed():
     assert compiled.compilations == 4  # at first; then a number, a tuple, and a list were replaced
 
 
-# -- other ways to call ------------------------------------------------------------------------------------------------------------------
+# -- other ways to call
+# ------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 def test_every_backend_follows_names(backend: str):
     w = np.ones(3)
@@ -585,7 +611,8 @@ def test_arrays_replaced_by_another_thread_stay_until_the_call_is_over():
     assert m.f.compilations == 1
 
 
-# -- dependencies and the words that show them -------------------------------------------------------------------------------------------
+# -- dependencies and the words that show them
+# -------------------------------------------------------------------------------------------
 def places() -> list[Any]:
     """(place, how it is set) of every kind."""
     space: dict[str, Any] = {"other": 0, "name": 1}
@@ -646,13 +673,16 @@ def containers() -> list[Any]:
     return [
         ([1, 2.0], lambda c: c.append(2), lambda c: c.__setitem__(0, 5), lambda c: c.pop(), lambda c: c.reverse()),
         ([], lambda c: c.append(1)),
-        ({1: 2, "a": 3}, lambda c: c.update({2: 3}), lambda c: c.update(a=4), lambda c: c.pop(1), lambda c: c.update({1: c.pop(1)})),
+        ({1: 2, "a": 3}, lambda c: c.update({2: 3}), lambda c: c.update(a=4), lambda c: c.pop(1),
+        lambda c: c.update({1: c.pop(1)})),
         ({"a": 3, "b": 4}, lambda c: c.update(a=7), lambda c: c.update(c=1), lambda c: c.update(a=c.pop("a"))),
         (OrderedDict(a=1, b=2), lambda c: c.move_to_end("a"), lambda c: c.update(b=5), lambda c: c.pop("a")),
-        (defaultdict(int, a=1), lambda c: c["b"], lambda c: c.update(a=2), lambda c: setattr(c, "default_factory", float)),
+        (defaultdict(int, a=1), lambda c: c["b"], lambda c: c.update(a=2),
+        lambda c: setattr(c, "default_factory", float)),
         (Counter("aab"), lambda c: c.update("a"), lambda c: c.update("c")),
-        (deque([1, 2, 3], 4), lambda c: c.append(4), lambda c: c.rotate(), lambda c: c.__setitem__(1, 9), lambda c: c.popleft()),
-        ({1, "a", 3.5}, lambda c: c.add(2), lambda c: c.discard(1), lambda c: (c.discard("a"), c.add("b"))),
+        (deque([1, 2, 3], 4), lambda c: c.append(4), lambda c: c.rotate(), lambda c: c.__setitem__(1, 9),
+        lambda c: c.popleft()), ({1, "a", 3.5}, lambda c: c.add(2), lambda c: c.discard(1), lambda c: (c.discard("a"),
+        c.add("b"))),
         (set(range(300)), lambda c: c.add(1000), lambda c: (c.discard(7), c.add(1007))),
         (set(), lambda c: c.add(1)),
         (bytearray(b"abc"), lambda c: c.append(1), lambda c: c.__setitem__(0, 2)),
@@ -694,7 +724,9 @@ def test_random_changes_of_containers_are_seen(kind: Any):
             elif draw.random() < 0.5 and len(container) > 2:
                 container.pop()
             else:
-                container.append(draw.randrange(2)) if draw.random() < 0.5 else container.__setitem__(0, draw.randrange(2))
+                container.append(draw.randrange(2)) if draw.random() < 0.5 else container.__setitem__(
+                    0, draw.randrange(2)
+                )
         after = contents(container)
         same = len(after) == len(before) and all(a is b for a, b in zip(after, before, strict=True))
         assert watch.holds() == same
@@ -772,9 +804,9 @@ def test_the_first_value_read_counts():
 @pytest.mark.parametrize(
     ("one", "two", "same"),
     [
-        (1, 1, True), (1, 1.0, False), (0.0, -0.0, False), (float("nan"), float("nan"), True), ("ab", "-ab"[1:], True), (True, 1, False),
-        (None, None, True), ((1,), tuple([1]), False), (np.float32(2), np.float32(2), True), (np.float32(2), np.float64(2), False),
-        (1 + 0j, complex(1, -0.0), False), (10**30, int("1" + "0" * 30), True),
+        (1, 1, True), (1, 1.0, False), (0.0, -0.0, False), (float("nan"), float("nan"), True), ("ab", "-ab"[1:], True),
+        (True, 1, False), (None, None, True), ((1,), tuple([1]), False), (np.float32(2), np.float32(2), True),
+        (np.float32(2), np.float64(2), False), (1 + 0j, complex(1, -0.0), False), (10**30, int("1" + "0" * 30), True),
     ],
 )  # fmt: skip
 def test_which_values_are_the_same_to_a_program(one: Any, two: Any, same: bool):

@@ -38,7 +38,7 @@ def follows(function: Callable[..., Any], *changes: Callable[[], Any]) -> Any:
     return compiled
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 class Config:
     alpha = 2.0
     w = np.ones(3)
@@ -85,8 +85,18 @@ CONTAINERS: list[Any] = [
     (UserDict(a=1.0), lambda c: c["a"], lambda c: c.update(a=3.0)),
     (types.MappingProxyType(CHANGED := {"a": 1.0}), lambda c: c["a"], lambda c: CHANGED.update(a=3.0)),
     (bytearray(b"ab"), lambda c: float(c[0]), lambda c: c.__setitem__(0, 3)),
-    ({n: float(n) for n in range(1000)}, lambda c: c[700], lambda c: c.update({700: 3.0}), lambda c: c.update({5000: 1.0})),
-    ([float(n) for n in range(1000)], lambda c: c[700] + len(c), lambda c: c.__setitem__(700, 1.0), lambda c: c.append(1.0)),
+    (
+        {n: float(n) for n in range(1000)},
+        lambda c: c[700],
+        lambda c: c.update({700: 3.0}),
+        lambda c: c.update({5000: 1.0}),
+    ),
+    (
+        [float(n) for n in range(1000)],
+        lambda c: c[700] + len(c),
+        lambda c: c.__setitem__(700, 1.0),
+        lambda c: c.append(1.0),
+    ),
     ([[[[[[[[1.0]]]]]]]], lambda c: c[0][0][0][0][0][0][0][0], lambda c: c[0][0][0][0][0][0][0].__setitem__(0, 2.0)),
     ({"a": 1.0, "b": 2.0}, lambda c: weighted(c.values()), lambda c: c.update(a=c.pop("a"))),
 ]
@@ -101,7 +111,9 @@ def test_containers_of_every_class_size_and_depth_are_followed(number: int):
 @pytest.mark.parametrize("size", [3, 200, 20_000, 100_000])
 def test_an_array_that_decides_is_compared_whatever_its_size(size: int):
     table = np.zeros(size)
-    compiled = follows(lambda x: x + 1 if table[-1] > 0 else x, lambda: table.__setitem__(-1, 1), lambda: table.__setitem__(-1, 0))
+    compiled = follows(
+        lambda x: x + 1 if table[-1] > 0 else x, lambda: table.__setitem__(-1, 1), lambda: table.__setitem__(-1, 0)
+    )
     assert compiled.compilations == 3
     strided = np.zeros(2 * size)[::2]
     follows(lambda x: x + 1 if strided[1] > 0 else x, lambda: strided.__setitem__(1, 1))
@@ -123,9 +135,18 @@ def test_what_is_too_large_to_compare_is_said_once_with_the_line():
         tj.jit(g)(X)
     texts = [str(w.message) for w in caught]
     assert (
-        len([t for t in texts if t.startswith("an array f64[262144] from outside, whose values decide here, is taken for a constant")]) == 1
+        len(
+            [
+                t
+                for t in texts
+                if t.startswith("an array f64[262144] from outside, whose values decide here, is taken for a constant")
+            ]
+        )
+        == 1
     )
-    assert any(t.startswith("a list of 65537 items in 'items' of an enclosing function is taken for a constant") for t in texts)
+    assert any(
+        t.startswith("a list of 65537 items in 'items' of an enclosing function is taken for a constant") for t in texts
+    )
     assert all(w.filename == __file__ for w in caught)
 
 
@@ -287,7 +308,13 @@ def test_what_is_not_there_yet_is_followed(monkeypatch: pytest.MonkeyPatch):
     module: Any = types.ModuleType("module_of_the_test")
     table: dict[str, float] = {}
     follows(
-        lambda x: x + getattr(model, "new", 1.0) + getattr(Model, "extra", 2.0) + getattr(module, "k", 3.0) + table.get("a", 4.0),
+        lambda x: (
+            x
+            + getattr(model, "new", 1.0)
+            + getattr(Model, "extra", 2.0)
+            + getattr(module, "k", 3.0)
+            + table.get("a", 4.0)
+        ),
         lambda: setattr(model, "new", 5.0),
         lambda: monkeypatch.setattr(Model, "extra", 6.0, raising=False),
         lambda: setattr(module, "k", 7.0),
@@ -301,7 +328,7 @@ def test_an_array_of_rank_0_outside_is_an_array_to_isinstance():
     follows(lambda x: x + (1.0 if isinstance(a, np.ndarray) else 2.0) + (1.0 if isinstance(a, float) else 2.0))
 
 
-# -- changing ----------------------------------------------------------------------------------------------------------------------------
+# -- changing ----------------------------------------------------------------------------------------------------------
 class Solver:
     factor = 1.0
 
@@ -427,12 +454,22 @@ def store_in_dict_of_object(s, x):
 
 @pytest.mark.parametrize(
     "store",
-    [store_attribute, store_item, store_in_list, store_object, store_in_class, store_by_method_of_the_list, store_in_dict_of_object],
+    [
+        store_attribute,
+        store_item,
+        store_in_list,
+        store_object,
+        store_in_class,
+        store_by_method_of_the_list,
+        store_in_dict_of_object,
+    ],
 )
 def test_a_traced_array_that_would_stay_is_refused_with_its_line_and_nothing_has_changed(store: Any):
     solver = Solver()
     before = repr(vars(solver))
-    with pytest.raises(UnsupportedError, match=r"is stored outside of the traced function, in .*return the array") as caught:
+    with pytest.raises(
+        UnsupportedError, match=r"is stored outside of the traced function, in .*return the array"
+    ) as caught:
         tj.jit(lambda x: store(solver, x))(X)
     assert "x * 2" in str(caught.value) or "s.scratch" in str(caught.value)
     assert repr(vars(solver)) == before
@@ -638,7 +675,9 @@ class Narrow(Slots):
 """
 
 
-def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "an_installed_package.py").write_text(PACKAGE)
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
@@ -669,9 +708,13 @@ def test_objects_of_installed_packages_are_followed_where_the_users_code_reads_t
         lambda: setattr(slots, "k", 5.0),
     )
     polynomial = np.polynomial.Polynomial([1.0, 2.0])
-    follows(lambda x: x * polynomial.coef[0] + polynomial.coef.sum(), lambda: setattr(polynomial, "coef", np.full(2, 3.0)))
+    follows(
+        lambda x: x * polynomial.coef[0] + polynomial.coef.sum(), lambda: setattr(polynomial, "coef", np.full(2, 3.0))
+    )
     table = package.Table()
-    with pytest.warns(UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"):
+    with pytest.warns(
+        UserWarning, match=r"what is in an object of an_installed_package\.Table from outside is taken for a constant"
+    ):
         tj.jit(lambda x: x * table["a"])(X)
 
 
@@ -828,7 +871,11 @@ class Items(dict[str, Any]):
 @pytest.mark.parametrize("kind", [Itself, Items])
 def test_dicts_whose_keys_are_attributes(kind: Any):
     config = kind(k=2.0, z=1.0)
-    forms = lambda x: x * config.k, lambda x: x * config["k"] + len(config), lambda x: x * sum(config.values()) + len(list(config))
+    forms = (
+        lambda x: x * config.k,
+        lambda x: x * config["k"] + len(config),
+        lambda x: x * sum(config.values()) + len(list(config)),
+    )
     for f in forms:
         jitted = tj.jit(f)
         for value in (2.0, 5.0):
@@ -866,7 +913,12 @@ def test_arrays_that_are_made_by_the_users_own_classes():
             return other * 10
 
     wrapped, reflected = Wrapped(np.array([1.0, 2.0, 3.0])), Reflected()
-    forms = lambda x: x + np.asarray(wrapped), lambda x: x * wrapped, lambda x: np.dot(x, wrapped), lambda x: x * reflected + reflected
+    forms = (
+        lambda x: x + np.asarray(wrapped),
+        lambda x: x * wrapped,
+        lambda x: np.dot(x, wrapped),
+        lambda x: x * reflected + reflected,
+    )
     for f in forms:
         jitted = tj.jit(f)
         for value in (1.0, 4.0):
@@ -878,7 +930,8 @@ def test_a_modules_dict():
     module = types.ModuleType("with_a_dict")
     forms: list[Callable[[Any], Any]] = [
         lambda x: x * module.__dict__["k"], lambda x: x * vars(module)["k"], lambda x: x * module.__dict__.get("k"),
-        lambda x: x * vars(module)["w"], lambda x: x * (1 if "other" in vars(module) else 2), lambda x: x * ("other" in globals()),
+        lambda x: x * vars(module)["w"], lambda x: x * (1 if "other" in vars(module) else 2),
+        lambda x: x * ("other" in globals()),
     ]  # fmt: skip
     for f in forms:
         module.k, module.w = 2.0, np.ones(3)
@@ -894,13 +947,19 @@ def _of_subclasses(tmp_path: Any) -> dict[str, Any]:
     mapped = np.memmap(tmp_path / "m.bin", dtype="f8", mode="w+", shape=(4,))
     mapped[:] = [1, 2, 3, 4]
     own = type("Own", (np.ndarray,), {})
-    return {"memmap": mapped, "masked": np.ma.MaskedArray([1.0, 2, 3, 4], mask=[0, 1, 0, 0]), "own": np.arange(1.0, 5).view(own)}
+    return {
+        "memmap": mapped,
+        "masked": np.ma.MaskedArray([1.0, 2, 3, 4], mask=[0, 1, 0, 0]),
+        "own": np.arange(1.0, 5).view(own),
+    }
 
 
 READ_OF_SUBCLASSES: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda x, m: x * m.sum(), "element": lambda x, m: x * m[0], "float": lambda x, m: x * float(m.max()),
-    "mean": lambda x, m: x * np.mean(m), "array": lambda x, m: x + np.array(m).ravel(), "branch": lambda x, m: x if m.min() > 2 else -x,
-    "tolist": lambda x, m: x + np.array(m.tolist(), dtype=float).ravel() if not np.ma.isMaskedArray(m) else x * m.count(),
+    "mean": lambda x, m: x * np.mean(m), "array": lambda x, m: x + np.array(m).ravel(),
+    "branch": lambda x, m: x if m.min() > 2 else -x,
+    "tolist": lambda x, m: x + np.array(m.tolist(),
+    dtype=float).ravel() if not np.ma.isMaskedArray(m) else x * m.count(),
 }  # fmt: skip
 
 
@@ -1104,8 +1163,8 @@ def test_what_a_class_holds_is_what_it_holds():
     def counted(held: Any) -> list[Any]:
         return [
             sum(v for v in held.values() if isinstance(v, float)), held["n"] is None, len(held["l"]),
-            sum(isinstance(v, property) for v in held.values()), [k for k, v in held.items() if k[:1] != "_" and not callable(v)],
-            len(held), "__getattribute__" in held,
+            sum(isinstance(v, property) for v in held.values()),
+            [k for k, v in held.items() if k[:1] != "_" and not callable(v)], len(held), "__getattribute__" in held,
         ]  # fmt: skip
 
     want = counted(vars(Shelf))
@@ -1137,7 +1196,8 @@ def test_what_a_class_holds_is_what_it_holds():
     assert type(keep["k"]) is float
 
 
-# -- which arrays are one ------------------------------------------------------------------------------------------------------------------
+# -- which arrays are one
+# ------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_double_buffers(first):
     class Sim:

@@ -1,7 +1,7 @@
 """Random programs that read objects outside of them, called while these change, against plain Python.
 
-Two worlds are made from one text.  In one the function runs as it is, in the other compiled; the same random statements change both, and
-after each the results are compared, and what the worlds hold.
+Two worlds are made from one text.  In one the function runs as it is, in the other compiled; the same random statements
+change both, and after each the results are compared, and what the worlds hold.
 
 `python tests/tracer/test_outer_state_random.py COUNT [FIRST]` runs so many programs and prints the count.
 """
@@ -108,7 +108,8 @@ def state(v, seen=None):
     if id(v) in seen: return "again"
     seen[id(v)] = v
     if isinstance(v, (set, frozenset)): return sorted(map(str, v))
-    if isinstance(v, (dict, UserDict, ChainMap, MappingProxyType)): return [(str(k), state(x, seen)) for k, x in v.items()]
+    if isinstance(v, (dict, UserDict, ChainMap, MappingProxyType)):
+        return [(str(k), state(x, seen)) for k, x in v.items()]
     if isinstance(v, (list, tuple, deque, UserList, bytearray, array)): return [state(x, seen) for x in v]
     if isinstance(v, Enum): return state(v.value, seen)
     if isinstance(v, Slotted): return state((v.a, v.b), seen)
@@ -119,7 +120,8 @@ def state(v, seen=None):
 
 
 class Writer:
-    """A random world: text that makes objects, the terms of a function that reads them, and statements that change them."""
+    """A random world: text that makes objects, the terms of a function that reads them,
+    and statements that change them."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -134,7 +136,7 @@ class Writer:
         self.count += 1
         return f"{stem}{self.count}"
 
-    # -- values ------------------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
     def leaf(self) -> str:
         draw = self.draw
         return draw.choice([
@@ -147,7 +149,12 @@ class Writer:
 
     def hashable(self) -> str:
         return self.draw.choice(
-            [repr(self.draw.randrange(6)), repr("ab"[self.draw.randrange(2)] * self.draw.randrange(1, 4)), "2.5", "None"]
+            [
+                repr(self.draw.randrange(6)),
+                repr("ab"[self.draw.randrange(2)] * self.draw.randrange(1, 4)),
+                "2.5",
+                "None",
+            ]
         )
 
     def value(self, depth: int) -> str:
@@ -161,16 +168,18 @@ class Writer:
         return draw.choice([
             lambda: f"[{', '.join(some())}]", lambda: f"[{', '.join(some())}]",
             lambda: "{" + pairs() + "}", lambda: "{" + pairs() + "}",
-            lambda: f"({inside()}, {inside()})", lambda: f"Pair({inside()}, {inside()})", lambda: f"Three({inside()}, {inside()})",
-            lambda: "OrderedDict({" + pairs() + "})", lambda: "defaultdict(float, {" + pairs() + "})",
+            lambda: f"({inside()}, {inside()})", lambda: f"Pair({inside()}, {inside()})",
+            lambda: f"Three({inside()}, {inside()})", lambda: "OrderedDict({" + pairs() + "})",
+            lambda: "defaultdict(float, {" + pairs() + "})",
             lambda: f"Counter({''.join(draw.choice('abc') for _ in range(5))!r})",
             lambda: f"deque([{', '.join(some())}])", lambda: f"{{{', '.join(self.hashable() for _ in range(3))}}}",
             lambda: f"Items([{', '.join(some())}])", lambda: "Names({" + pairs() + "})",
-            lambda: f"Record({inside()}, {inside()})", lambda: f"Slotted({inside()}, {inside()})", lambda: f"Plain({inside()}, {inside()})",
-            lambda: f"SimpleNamespace(a={inside()}, b={inside()})", lambda: "MappingProxyType({" + pairs() + "})",
-            lambda: f"bytearray({bytes(draw.randrange(9) for _ in range(3))!r})", lambda: f"array('d', [{draw.randrange(5)}, 2])",
-            lambda: "UserDict({" + pairs() + "})", lambda: f"UserList([{', '.join(some())}])",
-            lambda: "ChainMap({" + pairs() + "}, {'z': 1})",
+            lambda: f"Record({inside()}, {inside()})", lambda: f"Slotted({inside()}, {inside()})",
+            lambda: f"Plain({inside()}, {inside()})", lambda: f"SimpleNamespace(a={inside()}, b={inside()})",
+            lambda: "MappingProxyType({" + pairs() + "})",
+            lambda: f"bytearray({bytes(draw.randrange(9) for _ in range(3))!r})",
+            lambda: f"array('d', [{draw.randrange(5)}, 2])", lambda: "UserDict({" + pairs() + "})",
+            lambda: f"UserList([{', '.join(some())}])", lambda: "ChainMap({" + pairs() + "}, {'z': 1})",
             lambda: f"functools.partial(total, {inside()})",
         ])()  # fmt: skip
 
@@ -186,17 +195,19 @@ class Writer:
             self.changes.append(lambda: f"change({access!r}, {self.draw.randrange(10**6)})")
         return self.value(depth)
 
-    # -- where values are kept ---------------------------------------------------------------------------------------------------
+    # -- where values are kept
+    # ---------------------------------------------------------------------------------------------------
     def build(self) -> None:
         draw = self.draw
         parts = [
-            self.a_global, self.an_instance, self.a_class, self.an_inherited, self.a_closure, self.a_default, self.a_keyword_default,
-            self.a_partial, self.a_function_attribute, self.a_module, self.the_environment, self.a_method, self.a_property, self.a_helper,
-            self.an_enum, self.a_long_list, self.a_deciding_array, self.what_may_be_missing, self.a_nested_function, self.an_argument,
+            self.a_global, self.an_instance, self.a_class, self.an_inherited, self.a_closure, self.a_default,
+            self.a_keyword_default, self.a_partial, self.a_function_attribute, self.a_module, self.the_environment,
+            self.a_method, self.a_property, self.a_helper, self.an_enum, self.a_long_list, self.a_deciding_array,
+            self.what_may_be_missing, self.a_nested_function, self.an_argument,
         ]  # fmt: skip
         effects = [
-            self.a_cache, self.a_lazy_attribute, self.a_cached_property, self.a_cached_function, self.a_counter, self.a_log,
-            self.a_nonlocal,
+            self.a_cache, self.a_lazy_attribute, self.a_cached_property, self.a_cached_function, self.a_counter,
+            self.a_log, self.a_nonlocal,
         ]  # fmt: skip
         for part in draw.sample(parts, draw.randrange(2, 6)):
             part()
@@ -214,12 +225,16 @@ class Writer:
 
     def a_class(self) -> None:
         name = self.name("Config")
-        self.setup.append(f"class {name}:\n    alpha = {self.root(f'{name}.alpha')}\n    class Inner:\n        beta = 1.0")
+        self.setup.append(
+            f"class {name}:\n    alpha = {self.root(f'{name}.alpha')}\n    class Inner:\n        beta = 1.0"
+        )
         self.setup.append(f"{name}.Inner.beta = {self.root(f'{name}.Inner.beta', 1)}")
 
     def an_inherited(self) -> None:
         name, below = self.name("Above"), self.name("Below")
-        self.setup.append(f"class {name}(Base):\n    k = {self.root(f'{below}.k', 2)}\nclass {below}({name}):\n    pass")
+        self.setup.append(
+            f"class {name}(Base):\n    k = {self.root(f'{below}.k', 2)}\nclass {below}({name}):\n    pass"
+        )
         self.changes.append(lambda: f"{name}.k = {self.leaf()}")
         self.changes.append(lambda: f"{below}.k = {self.leaf()}")
         self.changes.append(lambda: f"if 'k' in {below}.__dict__: del {below}.k")
@@ -275,7 +290,8 @@ class Writer:
     def the_environment(self) -> None:
         name = f"TRACEJIT_TEST_{self.name('V')}"
         self.terms += [
-            f"float(os.environ.get({name!r}, 2))", f"float(os.getenv({name!r}, '4'))", f"(1.0 if {name!r} in os.environ else 0.0)",
+            f"float(os.environ.get({name!r}, 2))", f"float(os.getenv({name!r}, '4'))",
+            f"(1.0 if {name!r} in os.environ else 0.0)",
         ]  # fmt: skip
         self.setup.append(f"os.environ.pop({name!r}, None)")
         self.changes.append(lambda: f"os.environ[{name!r}] = '{self.draw.randrange(5)}'")
@@ -283,8 +299,18 @@ class Writer:
 
     def a_method(self) -> None:
         name, kind = self.name("thing"), self.name("Kind")
-        self.setup.append(f"class {kind}(Plain):\n    def run(self, x): return x + total(self.a)\n{name} = {kind}({self.value(1)}, 1.0)")
-        self.terms += [f"{name}.run(x)", f"{name}.scale()", f"{name}.static()", f"{kind}.made()", f"{name}.made()", f"{kind}.static()"]
+        self.setup.append(
+            f"class {kind}(Plain):\n    def run(self, x): return x + total(self.a)\n{name} = {kind}({self.value(1)}, "
+            "1.0)"
+        )
+        self.terms += [
+            f"{name}.run(x)",
+            f"{name}.scale()",
+            f"{name}.static()",
+            f"{kind}.made()",
+            f"{name}.made()",
+            f"{kind}.static()",
+        ]
         self.changes.append(lambda: f"{kind}.run = lambda self, x: x * {self.draw.randrange(5)}.0 + total(self.b)")
         self.changes.append(lambda: f"{name}.run = lambda x: x - {self.draw.randrange(5)}.0")
         self.changes.append(lambda: f"vars({name}).pop('run', None)")
@@ -315,7 +341,8 @@ class Writer:
     def an_enum(self) -> None:
         name = self.name("Mode")
         self.setup.append(
-            f"class {name}(Enum):\n    A = {self.value(2)}\nclass Of{name}(Enum):\n    A = 1\n    B = 'b'\nCHOSEN_{name} = Of{name}.A"
+            f"class {name}(Enum):\n    A = {self.value(2)}\nclass Of{name}(Enum):\n    A = 1\n    B = "
+            f"'b'\nCHOSEN_{name} = Of{name}.A"
         )
         self.terms += [f"total({name}.A)", f"total(CHOSEN_{name})", f"(2.0 if CHOSEN_{name} is Of{name}.B else 4.0)"]
         self.changes.append(lambda: f"CHOSEN_{name} = Of{name}.{self.draw.choice('AB')}")
@@ -355,7 +382,8 @@ class Writer:
     def a_nested_function(self) -> None:
         name = self.name("outer")
         self.setup.append(
-            f"def {name}(scale):\n    def inner(x): return x * scale + total(inner.k)\n    inner.k = 1.0\n    return inner\n"
+            f"def {name}(scale):\n    def inner(x): return x * scale + total(inner.k)\n    inner.k = 1.0\n    return "
+            "inner\n"
             f"made_{name} = {name}({self.draw.randrange(4)}.0)\nlist_{name} = [made_{name}, {name}(2.0)]"
         )
         self.terms += [f"made_{name}(x)", f"list_{name}[-1](x)"]
@@ -368,17 +396,21 @@ class Writer:
         """An object that is passed: a constant of the signature, whose attributes are read."""
         name = self.name("passed")
         self.setup.append(
-            f"{name} = Plain({self.root(f'{name}.a', 2)}, 1.0)\ndef use_{name}(x, model): return x + total(model.a) + model.scale()"
+            f"{name} = Plain({self.root(f'{name}.a', 2)}, 1.0)\ndef use_{name}(x, model): return x + total(model.a) + "
+            "model.scale()"
         )
         self.setup.append(f"use_{name} = tj.jit(use_{name}) if COMPILED else use_{name}")
         self.terms.append(f"use_{name}(x, {name})")
 
-    # -- what the function changes -----------------------------------------------------------------------------------------------
+    # -- what the function changes
+    # -----------------------------------------------------------------------------------------------
     def a_cache(self) -> None:
         name = self.name("CACHE")
         self.setup.append(f"{name} = {{}}; W_{name} = np.arange(3.0)")
         key = self.draw.choice(["len(x)", "'key'", "x.shape"])
-        made = self.draw.choice(["np.arange(3.0) * 2", f"W_{name} + 1", "[1.0, np.ones(3)]", "7.5", f"(W_{name} * 3, 2)"])
+        made = self.draw.choice(
+            ["np.arange(3.0) * 2", f"W_{name} + 1", "[1.0, np.ones(3)]", "7.5", f"(W_{name} * 3, 2)"]
+        )
         self.effects.append(f"if {key} not in {name}: {name}[{key}] = {made}")
         self.terms.append(f"total({name}[{key}])")
         self.changes.append(lambda: f"{name}.clear()")
@@ -407,7 +439,8 @@ class Writer:
     def a_cached_function(self) -> None:
         name = self.name("kept")
         self.setup.append(
-            f"K_{name} = 2.0\n@functools.lru_cache(maxsize=2)\ndef {name}(n, m=1): return np.arange(3.0) * n * K_{name} + m\n"
+            f"K_{name} = 2.0\n@functools.lru_cache(maxsize=2)\ndef {name}(n, m=1): return np.arange(3.0) * n * "
+            f"K_{name} + m\n"
             f"obj_{name} = Plain(1.0, 2.0)"
         )
         self.terms += [f"{name}(3)", f"{name}(2, m=len(x))", f"obj_{name}.kept(2)"]
@@ -419,7 +452,11 @@ class Writer:
     def a_counter(self) -> None:
         name = self.name("count")
         where, first = self.draw.choice(
-            [(f"{name}.b", f"Plain(1.0, {self.draw.randrange(3)})"), (f"{name}['n']", "{'n': 0}"), (f"{name}[0]", "[0, 1]")]
+            [
+                (f"{name}.b", f"Plain(1.0, {self.draw.randrange(3)})"),
+                (f"{name}['n']", "{'n': 0}"),
+                (f"{name}[0]", "[0, 1]"),
+            ]
         )
         self.setup.append(f"{name} = {first}")
         self.effects.append(f"{where} += 1")
@@ -432,7 +469,8 @@ class Writer:
         how, first = self.draw.choice([
             (f"{name}.append(len({name}))", "[1.0]"), (f"{name}.append(len({name}))", "[np.ones(3)]"),
             (f"{name}.append(2)", "deque([1], 4)"),
-            (f"{name}.add(len({name}))", "{0}"), (f"{name}['n'] += 1", "Counter()"), (f"{name}[len({name})]", "defaultdict(float)"),
+            (f"{name}.add(len({name}))", "{0}"), (f"{name}['n'] += 1", "Counter()"),
+            (f"{name}[len({name})]", "defaultdict(float)"),
         ])  # fmt: skip
         self.setup.append(f"{name} = {first}")
         self.effects.append(how)
@@ -443,7 +481,8 @@ class Writer:
     def a_nonlocal(self) -> None:
         name = self.name("step")
         self.setup.append(
-            f"def make_{name}():\n    n = 0\n    def {name}():\n        nonlocal n\n        n += 1\n        return float(n)\n"
+            f"def make_{name}():\n    n = 0\n    def {name}():\n        nonlocal n\n        n += 1\n        return "
+            "float(n)\n"
             f"    return {name}\n"
             f"{name} = make_{name}()"
         )
@@ -453,7 +492,13 @@ class Writer:
         self.build()
         self.draw.shuffle(self.terms)
         body = "".join(f"    {line}\n" for line in self.effects)
-        return WORLD + "\n".join(self.setup) + f"\ndef f(x):\n{body}    return x + " + " + ".join(self.terms or ["1"]) + "\n"
+        return (
+            WORLD
+            + "\n".join(self.setup)
+            + f"\ndef f(x):\n{body}    return x + "
+            + " + ".join(self.terms or ["1"])
+            + "\n"
+        )
 
 
 class World:
@@ -579,12 +624,23 @@ def run_program(seed: int, calls: int = CALLS) -> int:
     plain, compiled = World(text, False), World(text, True)
     history: list[str] = []
     for step in range(calls):
-        what = f"seed {seed}, call {step}, after {history[-3:]}\n{text[text.index('def state') :].split('return type(v).__name__')[1]}"
+        what = (
+            f"seed {seed}, call {step}, after "
+            f"{history[-3:]}\n{text[text.index('def state') :].split('return type(v).__name__')[1]}"
+        )
         for again in range(2):
             expected, found = plain.call(), compiled.call()
-            same = expected == found if isinstance(expected, str) or isinstance(found, str) else np.allclose(expected, found, rtol=1e-12)
+            same = (
+                expected == found
+                if isinstance(expected, str) or isinstance(found, str)
+                else np.allclose(expected, found, rtol=1e-12)
+            )
             assert same, f"{found} in place of {expected}, {what}, {again}"
-            differ = [pair for pair in zip(plain.state(writer.watched), compiled.state(writer.watched), strict=True) if pair[0] != pair[1]]
+            differ = [
+                pair
+                for pair in zip(plain.state(writer.watched), compiled.state(writer.watched), strict=True)
+                if pair[0] != pair[1]
+            ]
             assert not differ, f"{differ}, {what}"
         if writer.changes:
             statement = writer.draw.choice(writer.changes)()
@@ -608,7 +664,11 @@ def main(arguments: list[str]) -> None:
             run_program(seed)
         except Exception as error:
             failed += 1
-            print(f"seed {seed}: {type(error).__name__}: {error}", *traceback.format_tb(error.__traceback__)[-2:], flush=True)
+            print(
+                f"seed {seed}: {type(error).__name__}: {error}",
+                *traceback.format_tb(error.__traceback__)[-2:],
+                flush=True,
+            )
     print(f"{count} programs of {CALLS} changes, {failed} failed")
 
 

@@ -1,4 +1,5 @@
-"""The body of a loop is traced once: what it does to Python's own objects is refused where the next iteration would see it."""
+"""The body of a loop is traced once: what it does to Python's own objects is refused
+where the next iteration would see it."""
 
 import itertools
 from collections import Counter, deque

@@ -47,7 +47,7 @@ def check(function: Any, *args: Any) -> None:
         np.testing.assert_allclose(f, e, rtol=1e-12)
 
 
-# -- names of NumPy ----------------------------------------------------------------------------------------------------------------------
+# -- names of NumPy ----------------------------------------------------------------------------------------------------
 def by_module(x):
     out = np.zeros(4)
     out[1:] = x[:-1]
@@ -163,12 +163,27 @@ def test_creating_functions_give_cells_of_the_trace():
 
 
 def test_nested_lists_of_traced_arrays_are_arrays():
-    check(lambda x: (np.array([x[0], x[1] ** 2, 3.0]), np.sum([x[0], x[1]]), np.mean([x, x + 1]), np.array([[x[0], 1.0], [2.0, x[1]]])), X)
+    check(
+        lambda x: (
+            np.array([x[0], x[1] ** 2, 3.0]),
+            np.sum([x[0], x[1]]),
+            np.mean([x, x + 1]),
+            np.array([[x[0], 1.0], [2.0, x[1]]]),
+        ),
+        X,
+    )
 
 
 def test_a_call_of_a_numpy_type_converts():
     check(lambda x: (np.float32(x) * np.float64(2), float32(x).sum(), np.int32(x), np.bool_(x)), X)
-    check(lambda x: (np.ones(2, np.float32) * float(x[1]), np.ones(2, np.float32) * np.float32(x[1]), np.ones(2) * int(x[3])), X)
+    check(
+        lambda x: (
+            np.ones(2, np.float32) * float(x[1]),
+            np.ones(2, np.float32) * np.float32(x[1]),
+            np.ones(2) * int(x[3]),
+        ),
+        X,
+    )
 
 
 def test_calls_of_numpy_types_are_found_in_code_that_python_has_specialised():
@@ -189,7 +204,12 @@ def test_other_ways_to_make_and_walk_arrays():
         made[:] = x
         for (i,), v in np.ndenumerate(x):
             made[i] += v * i
-        return made, np.fromfunction(lambda i, j: i + j * 2, (2, 3)), np.asanyarray(x), np.isscalar(2.0) and not np.isscalar(x)
+        return (
+            made,
+            np.fromfunction(lambda i, j: i + j * 2, (2, 3)),
+            np.asanyarray(x),
+            np.isscalar(2.0) and not np.isscalar(x),
+        )
 
     check(f, X)
     assert redirect(lambda: np.ndarray((2,), np.int8))().dtype == np.int8
@@ -222,10 +242,19 @@ def test_types_constants_and_submodules_keep_their_identity():
 
     def f(x):
         seen.update(
-            types=np.float64 is float64_outside and np.ndarray is ndarray_outside and float32 is f32_outside and float is float_outside,
-            dtype=x.dtype == np.float64 and np.dtype(np.float32) == np.dtype("f4") and np.zeros(2, dtype=np.int32).dtype == np.int32,
+            types=np.float64 is float64_outside
+            and np.ndarray is ndarray_outside
+            and float32 is f32_outside
+            and float is float_outside,
+            dtype=x.dtype == np.float64
+            and np.dtype(np.float32) == np.dtype("f4")
+            and np.zeros(2, dtype=np.int32).dtype == np.int32,
             constants=(np.pi, np.inf, np.newaxis) == (pi_outside, float("inf"), None),
-            stable=np.zeros is np.zeros and np.zeros is numpy.zeros and zeros is np.zeros and np.linalg is la and np is numpy,
+            stable=np.zeros is np.zeros
+            and np.zeros is numpy.zeros
+            and zeros is np.zeros
+            and np.linalg is la
+            and np is numpy,
             module=isinstance(np, types.ModuleType) and np.__name__ == "numpy" and np.__version__ == version_outside,
             equal=np == np_outside,
             testing=np.testing.assert_allclose is assert_outside,
@@ -244,9 +273,17 @@ def test_traced_arrays_are_instances_of_the_types_they_stand_for():
     seen = []
 
     def f(x, n, s):
-        seen.append((isinstance(x, np.ndarray), isinstance(x, (list, tuple)), isinstance(n, float), isinstance(n, np.ndarray)))
         seen.append(
-            (isinstance(s, np.floating), isinstance(x[0], np.float64), isinstance(s, np.ndarray), isinstance(3, int), isinstance(x, Tracer))
+            (isinstance(x, np.ndarray), isinstance(x, (list, tuple)), isinstance(n, float), isinstance(n, np.ndarray))
+        )
+        seen.append(
+            (
+                isinstance(s, np.floating),
+                isinstance(x[0], np.float64),
+                isinstance(s, np.ndarray),
+                isinstance(3, int),
+                isinstance(x, Tracer),
+            )
         )
         return x * n + s
 
@@ -256,7 +293,17 @@ def test_traced_arrays_are_instances_of_the_types_they_stand_for():
 
 def test_min_and_max_of_traced_numbers_compare_as_python_does():
     nan = np.array([np.nan, 1.0])
-    check(lambda x: (max(x[0], x[2]), min(x[1], 0.5), max([x[0], x[1], x[3]]), max(1, 2), min([3, 4]), max("a", "b") == "b"), X)
+    check(
+        lambda x: (
+            max(x[0], x[2]),
+            min(x[1], 0.5),
+            max([x[0], x[1], x[3]]),
+            max(1, 2),
+            min([3, 4]),
+            max("a", "b") == "b",
+        ),
+        X,
+    )
     check(lambda x: (max(x[0], x[1]), max(x[1], x[0]), min(x[0], x[1])), nan)
 
 
@@ -316,7 +363,8 @@ def test_a_number_that_decides_through_arithmetic_becomes_static():
     np.testing.assert_array_equal(compiled(X, 6), [0, 1, 2, 0, 0, 0])
 
 
-# -- functions of the user ---------------------------------------------------------------------------------------------------------------
+# -- functions of the user
+# ---------------------------------------------------------------------------------------------------------------
 def helper(x):
     out = np.zeros_like(x)
     out[0] = x[1]
@@ -432,8 +480,9 @@ def with_objects(x):
 @pytest.mark.parametrize(
     "function",
     [
-        helper, deeper, with_decorator, closing_over(np.ones(4)), from_containers, MODEL, MODEL.step, Model.fixed, Model.made, with_objects,
-        partial(add_scaled, 2.0, b=1.0), lambda x: partial(add_scaled, b=x)(x, x), lambda x: list(map(helper, [x, x + 1]))[1],
+        helper, deeper, with_decorator, closing_over(np.ones(4)), from_containers, MODEL, MODEL.step, Model.fixed,
+        Model.made, with_objects, partial(add_scaled, 2.0, b=1.0), lambda x: partial(add_scaled, b=x)(x, x),
+        lambda x: list(map(helper, [x, x + 1]))[1],
     ],
 )  # fmt: skip
 def test_functions_that_a_function_calls_are_traced_with_it(function):
@@ -547,7 +596,8 @@ def test_functions_of_the_users_other_modules_are_traced(tmp_path: Path, monkeyp
     (package / "use.py").write_text(
         "from numpy import *\nfrom . import rates\nfrom .rates import rate\n"
         "class Held:\n    def run(self, x):\n        out = zeros(4)\n        out[0] = x[0]\n        return out\n"
-        "def total(x):\n    from .rates import rate as local\n    return rates.rate(x) + rate(x) + local(x) + ones(4) + Held().run(x)\n"
+        "def total(x):\n    from .rates import rate as local\n    return rates.rate(x) + rate(x) + local(x) + ones(4) "
+        "+ Held().run(x)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     use = importlib.import_module("project_of_a_user.use")
@@ -568,7 +618,8 @@ def test_code_made_by_exec_is_traced():
     check(space["f"], X)
 
 
-# -- what is left alone ------------------------------------------------------------------------------------------------------------------
+# -- what is left alone
+# ------------------------------------------------------------------------------------------------------------------
 def test_installed_functions_and_builtins_are_left_alone():
     assert redirect(len) is len
     assert redirect(np.exp) is np.exp
@@ -664,7 +715,7 @@ def test_redirect_false_leaves_the_function_as_it_is():
     assert seen == [np.ndarray]
 
 
-# -- clones ------------------------------------------------------------------------------------------------------------------------------
+# -- clones ------------------------------------------------------------------------------------------------------------
 def test_a_clone_looks_like_its_function():
     def original(a: int, b: str = "x", /, *args: float, c: int = 3, **kwargs: Any) -> tuple[int, ...]:
         """Says something."""
@@ -674,7 +725,16 @@ def test_a_clone_looks_like_its_function():
     clone = redirect(original)
     assert clone is not original
     assert clone.__code__ is original.__code__
-    for name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__defaults__", "__kwdefaults__", "tag"):
+    for name in (
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__doc__",
+        "__annotations__",
+        "__defaults__",
+        "__kwdefaults__",
+        "tag",
+    ):
         assert getattr(clone, name) == getattr(original, name)
     assert inspect.signature(clone) == inspect.signature(original)
     assert isinstance(clone.__globals__, Namespace)
@@ -895,7 +955,8 @@ def test_views_of_modules_are_modules():
         _ = view.nothing_like_it
 
 
-# -- transformations and traces ----------------------------------------------------------------------------------------------------------
+# -- transformations and traces
+# ----------------------------------------------------------------------------------------------------------
 def test_a_prepared_function_runs_in_the_trace_in_progress_or_its_own():
     seen = []
 
@@ -940,7 +1001,9 @@ def test_a_mapped_function_fills_arrays():
     np.testing.assert_array_equal(tj.vmap(f)(X), np.stack([X, np.zeros(4)], 1))
 
 
-@pytest.mark.parametrize("made", [lambda: np.zeros(()), lambda: np.array(2.0), lambda: np.full((), 3.0), lambda: np.asarray(1.5)])
+@pytest.mark.parametrize(
+    "made", [lambda: np.zeros(()), lambda: np.array(2.0), lambda: np.full((), 3.0), lambda: np.asarray(1.5)]
+)
 def test_created_arrays_of_rank_0_are_changed_in_place(made: Any):
     def f(x: Any) -> Any:
         s = made()
@@ -974,8 +1037,8 @@ def test_classes_of_no_module():
 
 def test_isinstance_of_every_kind():
     kinds: list[Any] = [
-        int, float, bool, (int, float), int | float, np.ndarray, Sequence, numbers.Number, numbers.Real, np.floating, np.generic, object,
-        list, (int, (float, np.ndarray)), float | np.ndarray,
+        int, float, bool, (int, float), int | float, np.ndarray, Sequence, numbers.Number, numbers.Real, np.floating,
+        np.generic, object, list, (int, (float, np.ndarray)), float | np.ndarray,
     ]  # fmt: skip
     for argument in (2, 2.5, True, np.float32(3), np.ones(2)):
         for kind in kinds:
@@ -1004,18 +1067,27 @@ def case_of(x: Any) -> Any:
 @pytest.mark.parametrize("x", [2.5, 3, True, np.ones(2), np.ones(1), np.float32(2), np.array(1.0)])
 def test_a_traced_value_is_of_the_class_that_it_stands_for(x: Any):
     assert np.array_equal(tj.jit(case_of)(x), case_of(x))
-    for f in (lambda x: x.__class__.__name__, lambda x: x.__class__ is type(x), lambda x: issubclass(x.__class__, np.generic)):
+    for f in (
+        lambda x: x.__class__.__name__,
+        lambda x: x.__class__ is type(x),
+        lambda x: issubclass(x.__class__, np.generic),
+    ):
         assert tj.jit(f)(x) == f(x)
 
 
-@pytest.mark.parametrize("name", ["__len__", "__iter__", "is_integer", "__array_interface__", "__dict__", "shape", "item", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["__len__", "__iter__", "is_integer", "__array_interface__", "__dict__", "shape", "item", "nothing"]
+)
 @pytest.mark.parametrize("x", [2.5, 3, np.float32(2), np.ones(2), np.array(1.0)])
 def test_hasattr_says_what_is_true_of_what_it_stands_for(x: Any, name: str):
     assert tj.jit(lambda x: hasattr(x, name))(x) == hasattr(x, name)
 
 
-# -- packages that ask for arrays ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["chebyshev.chebval", "polynomial.polyval", "legendre.legval", "hermite.hermval", "laguerre.lagval"])
+# -- packages that ask for arrays
+# ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "name", ["chebyshev.chebval", "polynomial.polyval", "legendre.legval", "hermite.hermval", "laguerre.lagval"]
+)
 def test_polynomials_of_two_dimensions_of_coefficients(name):
     module, _, function = name.partition(".")
     f = getattr(getattr(np.polynomial, module), function)

@@ -1,7 +1,7 @@
 """`tj.Array`: an array that never changes, over NumPy memory.
 
-It has NumPy's operators, methods and protocols and the Array API standard's; what each of them does stands in the tables that traced arrays
-use too, so eager and traced code agree.  Under a trace it is a captured array.
+It has NumPy's operators, methods and protocols and the Array API standard's; what each of them does stands in the
+tables that traced arrays use too, so eager and traced code agree.  Under a trace it is a captured array.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["Array", "as_numpy", "own"]
 class Array:
     """An immutable array.
 
-    `tj.Array(x)` copies anything that `np.array` takes; functions of `tracejit.numpy` and jitted functions of tj.Arrays return it.
-    `np.asarray(a)` is a read-only view of its memory, `a.at[i].set(v)` a changed copy.
+    `tj.Array(x)` copies anything that `np.array` takes; functions of `tracejit.numpy` and jitted functions of tj.Arrays
+    return it. `np.asarray(a)` is a read-only view of its memory, `a.at[i].set(v)` a changed copy.
 
     shape, dtype, ndim, size, itemsize, nbytes: as of a NumPy array.
 
@@ -46,13 +46,14 @@ class Array:
     __array_priority__ = 900.0
     __hash__ = None  # type: ignore[assignment]
 
-    _data: Any  # an array of any layout, native and aligned, or for rank 0 a NumPy scalar; nobody else writes into its memory
+    # an array of any layout, native and aligned, or for rank 0 a NumPy scalar; nobody else writes into its memory
+    _data: Any
 
     def __new__(cls, value: Any, dtype: Any = None) -> Array:
         made = np.array(as_numpy(value), dtype, order="C")
         return adopt(made.astype(canonical(made.dtype.newbyteorder("=")), copy=False))
 
-    # -- what an array has --------------------------------------------------------------------------------------------------------
+    # -- what an array has ---------------------------------------------------------------------------------------------
     @property
     def shape(self) -> tuple[int, ...]:
         return self._data.shape
@@ -90,14 +91,16 @@ class Array:
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array on another device.  Raises: UnsupportedError for any but "cpu"."""
         if device != "cpu" or stream is not None:
-            raise UnsupportedError(f"there is no device {device!r} for arrays; they are on 'cpu'", location=user_location())
+            raise UnsupportedError(
+                f"there is no device {device!r} for arrays; they are on 'cpu'", location=user_location()
+            )
         return self
 
     def block_until_ready(self) -> Array:
         """The array itself: its values are always there."""
         return self
 
-    # -- its values -----------------------------------------------------------------------------------------------------------------
+    # -- its values ----------------------------------------------------------------------------------------------------
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is True:
             return np.array(self._data, dtype)
@@ -113,7 +116,12 @@ class Array:
         return sys.modules["tracejit.numpy"]
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None, copy: bool | None = None
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
     ) -> Any:
         # Consumers that know no read-only memory (max_version below 1.0) promise not to write; nobody can check it.
         x = np.asarray(self) if max_version is not None and max_version >= (1, 0) else np.asarray(self._data)
@@ -178,7 +186,7 @@ class Array:
     def __deepcopy__(self, memo: Any) -> Array:
         return self
 
-    # -- indexing -------------------------------------------------------------------------------------------------------------------
+    # -- indexing ------------------------------------------------------------------------------------------------------
     def __getitem__(self, index: Any) -> Any:
         if _has_tracer(index):
             return OPERATORS.getitem(self, index)
@@ -186,7 +194,8 @@ class Array:
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise WriteError(
-            "a tj.Array never changes; x = x.at[index].set(value) is a changed copy, np.array(x) one that can be written",
+            "a tj.Array never changes; x = x.at[index].set(value) is a changed copy, np.array(x) one that can be "
+            "written",
             location=user_location(),
         )
 
@@ -201,7 +210,7 @@ class Array:
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *METHODS})
 
-    # -- NumPy's protocols ------------------------------------------------------------------------------------------------------------
+    # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         _refuse_out(kwargs.get("out"))
         function = UFUNCS.get(ufunc) if method == "__call__" else UFUNCS.get((ufunc, method))
@@ -245,11 +254,17 @@ def own(result: Any, *inputs: Any) -> Any:
         return result
     if isinstance(result, (np.ndarray, np.generic)):
         return _owned(result, [x for x in flatten(inputs)[0] if isinstance(x, np.ndarray)])
-    return map_tree(lambda x: own(x, *inputs), result) if type(result) in (tuple, list, dict) or hasattr(result, "_fields") else result
+    return (
+        map_tree(lambda x: own(x, *inputs), result)
+        if type(result) in (tuple, list, dict) or hasattr(result, "_fields")
+        else result
+    )
 
 
 def _owned(x: Any, foreign: Sequence[np.ndarray[Any, Any]]) -> Any:
-    """x as an Array, copied if it shares memory with one of `foreign`; untouched if there are no kernels for its dtype."""
+    """x as an Array, copied if it shares memory with one of `foreign`;
+    untouched if there are no kernels for its dtype.
+    """
     try:
         canonical(x.dtype)
     except DtypeError as error:
@@ -293,7 +308,22 @@ def _unary(name: str) -> Callable[[Array], Any]:
     return lambda self: own(ARITHMETIC[name](self))
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "divmod",
+):
     setattr(Array, f"__{_name}__", _binary(_name))
     setattr(Array, f"__r{_name}__", _binary(_name, reflected=True))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

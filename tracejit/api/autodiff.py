@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.transform import Call, Owner, array_leaf, checked_function, compiled_like, is_array, name_of, result_leaves
+from tracejit.api.transform import (
+    Call,
+    Owner,
+    array_leaf,
+    checked_function,
+    compiled_like,
+    is_array,
+    name_of,
+    result_leaves,
+)
 from tracejit.ir.types import Shape, ShapedArray
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import convert
@@ -35,7 +44,9 @@ float0 = np.dtype([("float0", np.void, 0)])
 
 @frozen(eq=False)
 class _Call:
-    """A call whose differentiable leaves are `primals`; the function's last run left its results' structure in `out`."""
+    """A call whose differentiable leaves are `primals`; the function's last run left its results' structure in
+    `out`.
+    """
 
     call: Call
     transformation: str
@@ -56,7 +67,8 @@ class _Call:
         if self.has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TracerError(
-                    f"{self.transformation}: with has_aux=True {name_of(self.call.function)} returns a pair (result, aux), "
+                    f"{self.transformation}: with has_aux=True {name_of(self.call.function)} returns a pair (result, "
+                    "aux), "
                     f"not {type(result).__name__}",
                     location=user_location(),
                 )
@@ -78,8 +90,13 @@ class _Call:
 
     def spread(self, parts: Sequence[Any], own: Owner) -> list[Any]:
         """One derivative for each leaf, zeros for None and float0 for the others."""
-        made = {n: part if part is not None else _zeros(x) for n, x, part in zip(self.smooth, self.primals, parts, strict=True)}
-        return [own(made[n]) if n in made else np.zeros(_concrete_shape(x), float0) for n, x in enumerate(self.call.leaves)]
+        made = {
+            n: part if part is not None else _zeros(x)
+            for n, x, part in zip(self.smooth, self.primals, parts, strict=True)
+        }
+        return [
+            own(made[n]) if n in made else np.zeros(_concrete_shape(x), float0) for n, x in enumerate(self.call.leaves)
+        ]
 
 
 def _concrete_shape(x: Any) -> tuple[int, ...]:
@@ -92,7 +109,9 @@ def _zeros(like: Any) -> Any:
 
 
 def _prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) -> _Call:
-    """Raises DtypeError for leaves that have no derivative (unless `allow_int`), TracerError for leaves that are no arrays."""
+    """Raises DtypeError for leaves that have no derivative (unless `allow_int`),
+    TracerError for leaves that are no arrays.
+    """
     smooth: list[int] = []
     for n, x in enumerate(call.leaves):
         path = call.describe(n)
@@ -104,7 +123,8 @@ def _prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) ->
             how = f"pass {float(x)}" if type(x) is int else "pass x.astype(float)"
             kind = f"the number {x}" if weak_kind(x) is not None else str(aval)
             raise DtypeError(
-                f"{transformation}: argument {path} is {kind}, and derivatives are taken with respect to floating-point numbers; {how}, "
+                f"{transformation}: argument {path} is {kind}, and derivatives are taken with respect to "
+                f"floating-point numbers; {how}, "
                 "or choose other arguments with argnums=",
                 location=user_location(),
             )
@@ -117,10 +137,13 @@ def _argnums(transformation: str, argnums: Any, args: tuple[Any, ...]) -> tuple[
     for n in wanted:
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
             raise UserError(
-                f"{transformation}: argnums is {argnums!r}; it is an integer or a sequence of integers", location=user_location()
+                f"{transformation}: argnums is {argnums!r}; it is an integer or a sequence of integers",
+                location=user_location(),
             )
         if not -len(args) <= n < len(args):
-            raise UserError(f"{transformation}: argnums {int(n)} with {len(args)} positional arguments", location=user_location())
+            raise UserError(
+                f"{transformation}: argnums {int(n)} with {len(args)} positional arguments", location=user_location()
+            )
         out.append(int(n) % len(args))
     if len(set(out)) != len(out):
         raise UserError(f"{transformation}: argnums {argnums!r} names an argument twice", location=user_location())
@@ -131,7 +154,7 @@ def _linearized(c: _Call) -> Linearized:
     return flat_linearize(c.flat, c.primals, name=c.transformation, describe=c.describe)
 
 
-# -- one derivative -----------------------------------------------------------------------------------------------------------------
+# -- one derivative ----------------------------------------------------------------------------------------------------
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
 ) -> Callable[..., Any]:
@@ -144,7 +167,12 @@ def value_and_grad(
     """
     checked_function("value_and_grad", function)
     return _gradient_function(
-        "value_and_grad", function, argnums, has_aux, allow_int, lambda value, gradient, aux: ((value, aux) if has_aux else value, gradient)
+        "value_and_grad",
+        function,
+        argnums,
+        has_aux,
+        allow_int,
+        lambda value, gradient, aux: ((value, aux) if has_aux else value, gradient),
     )
 
 
@@ -153,14 +181,14 @@ def grad(
 ) -> Callable[..., Any]:
     """The gradient of a function whose result is one real number.
 
-    argnums: which positional argument to differentiate, or several (the gradient is then a tuple); each may be a pytree of floating-point
-    arrays and numbers.  has_aux: the function returns (value, aux), the gradient function (gradient, aux).  allow_int: integer leaves get
-    derivatives of dtype float0 instead of an error.
+    argnums: which positional argument to differentiate, or several (the gradient is then a tuple); each may be a pytree
+    of floating-point arrays and numbers.  has_aux: the function returns (value, aux), the gradient function (gradient,
+    aux).  allow_int: integer leaves get derivatives of dtype float0 instead of an error.
 
     Gradients have the argument's structure, shapes and dtypes.  The gradient of a jitted function is compiled too.
 
-    Raises: DtypeError for integer arguments and results, ShapeError for a result that is not one number, TracerError where the function
-    changes an argument in place or returns something that is no array.
+    Raises: DtypeError for integer arguments and results, ShapeError for a result that is not one number, TracerError
+    where the function changes an argument in place or returns something that is no array.
     Source: JAX's grad.
 
     >>> import numpy as np, tracejit as tj
@@ -169,12 +197,22 @@ def grad(
     """
     checked_function("grad", function)
     return _gradient_function(
-        "grad", function, argnums, has_aux, allow_int, lambda value, gradient, aux: (gradient, aux) if has_aux else gradient
+        "grad",
+        function,
+        argnums,
+        has_aux,
+        allow_int,
+        lambda value, gradient, aux: (gradient, aux) if has_aux else gradient,
     )
 
 
 def _gradient_function(
-    name: str, function: Callable[..., Any], argnums: Any, has_aux: bool, allow_int: bool, answer: Callable[[Any, Any, Any], Any]
+    name: str,
+    function: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    allow_int: bool,
+    answer: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -186,7 +224,9 @@ def _gradient_function(
         own = c.call.owner()
         parts = c.call.split(c.spread(linear.pullback(cotangents), own))
         return answer(
-            c.result(linear.outputs, own), parts[0] if isinstance(argnums, (int, np.integer)) else parts, c.aux(linear.outputs, own)
+            c.result(linear.outputs, own),
+            parts[0] if isinstance(argnums, (int, np.integer)) else parts,
+            c.aux(linear.outputs, own),
         )
 
     gradient.__name__ = gradient.__qualname__ = f"{name}_{name_of(function)}"
@@ -205,7 +245,9 @@ def _scalar_one(name: str, c: _Call, outputs: Sequence[Any]) -> Any:
         raise TracerError(f"{what} a {c.out['tree'].kind}{hint}", location=user_location())
     aval = aval_of_argument(outputs[0])
     if aval.shape:
-        raise ShapeError(f"{what} {aval}; reduce it (result.sum()), or use tj.jacrev or tj.vjp", location=user_location())
+        raise ShapeError(
+            f"{what} {aval}; reduce it (result.sum()), or use tj.jacrev or tj.vjp", location=user_location()
+        )
     if aval.dtype.kind != "f":
         raise DtypeError(f"{what} {aval}, which has no derivative; compute in floating point", location=user_location())
     return aval.dtype.type(1)
@@ -214,8 +256,8 @@ def _scalar_one(name: str, c: _Call, outputs: Sequence[Any]) -> Any:
 def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """(result, its derivative along `tangents`) of `function(*primals)`; with has_aux also aux.
 
-    primals, tangents: sequences of one pytree for each argument, alike in structure, shapes and dtypes; the tangent of an integer array
-    is of dtype float0.
+    primals, tangents: sequences of one pytree for each argument, alike in structure, shapes and dtypes; the tangent of
+    an integer array is of dtype float0.
 
     Raises: ShapeError, DtypeError, TracerError where tangents do not fit.
     Source: JAX's jvp.
@@ -228,7 +270,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, (tuple, list)):
             raise TracerError(
-                f"jvp: {what} is a {type(x).__name__}; it is a tuple with one entry for each argument", location=user_location()
+                f"jvp: {what} is a {type(x).__name__}; it is a tuple with one entry for each argument",
+                location=user_location(),
             )
     c = _prepare("jvp", Call.of(function, tuple(primals), {}, range(len(primals))), has_aux, True)
     given = _leaves_like(tangents, c.call.trees)
@@ -245,13 +288,17 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     outputs, slopes = flat_jvp(c.flat, c.primals, directions, name="jvp", describe=c.describe)
     own = c.call.owner(given)
     result = c.result(outputs, own)
-    slope = unflatten(c.out["tree"], [own(_output_tangent(t, o)) for t, o in zip(slopes[: c.out["main"]], outputs, strict=False)])
+    slope = unflatten(
+        c.out["tree"], [own(_output_tangent(t, o)) for t, o in zip(slopes[: c.out["main"]], outputs, strict=False)]
+    )
     return (result, slope, c.aux(outputs, own)) if has_aux else (result, slope)
 
 
 def _leaves_like(trees: Sequence[Any], wanted: Sequence[TreeDef]) -> list[Any] | None:
     """The leaves of trees in the order of these structures, None if they do not fit."""
-    parts = [flatten_like(x, tree) for x, tree in zip(trees, wanted, strict=True)] if len(trees) == len(wanted) else [None]
+    parts = (
+        [flatten_like(x, tree) for x, tree in zip(trees, wanted, strict=True)] if len(trees) == len(wanted) else [None]
+    )
     return None if None in parts else [leaf for part in parts for leaf in part or ()]
 
 
@@ -262,7 +309,9 @@ def _output_tangent(tangent: Any, output: Any) -> Any:
 
 
 def _tangent(c: _Call, n: int, t: Any) -> Any:
-    return fitting(t, aval_of_argument(c.call.leaves[n]), f"{c.transformation}: the tangent of argument {c.call.describe(n)}")
+    return fitting(
+        t, aval_of_argument(c.call.leaves[n]), f"{c.transformation}: the tangent of argument {c.call.describe(n)}"
+    )
 
 
 def fitting(t: Any, aval: ShapedArray, what: str) -> Any:
@@ -275,11 +324,13 @@ def fitting(t: Any, aval: ShapedArray, what: str) -> Any:
     if have.shape != aval.shape:
         raise ShapeError(f"{what} has shape {have.shape}; the value has {aval.shape}", location=user_location())
     if have.dtype != aval.dtype:
-        raise DtypeError(f"{what} is {short_name(have.dtype)}; the value is {short_name(aval.dtype)}", location=user_location())
+        raise DtypeError(
+            f"{what} is {short_name(have.dtype)}; the value is {short_name(aval.dtype)}", location=user_location()
+        )
     return t
 
 
-# -- linear functions ---------------------------------------------------------------------------------------------------------------
+# -- linear functions --------------------------------------------------------------------------------------------------
 def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(result, linear function of tangents) at `primals`; with has_aux also aux.  The function's own work is done once.
 
@@ -299,10 +350,14 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     def pushforward(*tangents: Any) -> Any:
         given = _leaves_like(tangents, c.call.trees)
         if given is None:
-            raise TracerError("linearize: the tangents differ in structure from the arguments", location=user_location())
+            raise TracerError(
+                "linearize: the tangents differ in structure from the arguments", location=user_location()
+            )
         slopes = linear.pushforward([_tangent(c, n, t) for n, t in enumerate(given)])
         keep = Owner(given, own.arrays)
-        return unflatten(c.out["tree"], [keep(_output_tangent(t, a)) for t, a in zip(slopes, map(_Like, avals), strict=False)])
+        return unflatten(
+            c.out["tree"], [keep(_output_tangent(t, a)) for t, a in zip(slopes, map(_Like, avals), strict=False)]
+        )
 
     result = c.result(linear.outputs, own)
     return (result, pushforward, c.aux(linear.outputs, own)) if has_aux else (result, pushforward)
@@ -316,7 +371,8 @@ class _Like:
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(result, function from a cotangent of the result to a tuple of cotangents of the arguments); with has_aux also aux.
+    """(result, function from a cotangent of the result to a tuple of cotangents of the arguments);
+    with has_aux also aux.
 
     The function may be called many times.  Cotangents of integer arguments are of dtype float0.
 
@@ -353,7 +409,8 @@ def _result_name(tree: TreeDef, position: int) -> str:
     return f"result {position + 1}" if tree.leaves > 1 else "the result"
 
 
-# -- matrices of derivatives --------------------------------------------------------------------------------------------------------
+# -- matrices of derivatives
+# --------------------------------------------------------------------------------------------------------
 def _basis(avals: Sequence[ShapedArray], total: Any) -> list[Any]:
     """The unit vectors of the space of all leaves: for each leaf an array [total, *shape]."""
     out: list[Any] = []
@@ -411,14 +468,18 @@ def _jacobian(
         for x in linear.outputs[: c.out["main"]]:
             if aval_of_argument(x).dtype.kind != "f":
                 raise DtypeError(
-                    f"{name}: {name_of(function)} returned {aval_of_argument(x)}, which has no derivative", location=user_location()
+                    f"{name}: {name_of(function)} returned {aval_of_argument(x)}, which has no derivative",
+                    location=user_location(),
                 )
         own = c.call.owner()
         rows: list[Any] = []
         for output, row in zip(linear.outputs, columns(c, linear), strict=False):
             made = dict(zip(c.smooth, row, strict=True))
             shape = aval_of_argument(output).shape
-            leaves = [own(made[n]) if n in made else np.zeros((*shape, *_concrete_shape(x)), float0) for n, x in enumerate(c.call.leaves)]
+            leaves = [
+                own(made[n]) if n in made else np.zeros((*shape, *_concrete_shape(x)), float0)
+                for n, x in enumerate(c.call.leaves)
+            ]
             parts = c.call.split(leaves)
             rows.append(parts[0] if isinstance(argnums, (int, np.integer)) else parts)
         result = unflatten(c.out["tree"], rows)
@@ -433,7 +494,8 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode, one pass for each input element: best where there are fewer inputs than outputs.
 
-    For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the arguments'.
+    For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the
+    arguments'.
 
     Source: JAX's jacfwd.
 
@@ -468,7 +530,8 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode, one pass for each output element: best where there are fewer outputs than inputs.
 
-    For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the arguments'.
+    For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the
+    arguments'.
 
     Source: JAX's jacrev.
 
@@ -499,7 +562,9 @@ def jacrev(
     return _jacobian("jacrev", function, argnums, has_aux, allow_int, columns)
 
 
-def hessian(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """The matrix of second derivatives: `jacfwd(jacrev(function))`.  For an argument of shape [*i] an array [*i, *i].
 
     Source: JAX's hessian.

@@ -1,6 +1,8 @@
-"""Control flow as functions: fori_loop, while_loop, scan, cond, switch, map; and `range`, a loop whose body is traced once.
+"""Control flow as functions: fori_loop, while_loop, scan, cond, switch, map;
+and `range`, a loop whose body is traced once.
 
-Bodies are traced on fresh arrays.  Arrays of the surrounding function that a body changes in place become further carries.
+Bodies are traced on fresh arrays.  Arrays of the surrounding function that a body changes in place become further
+carries.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def _array(x: Any) -> Any:
 
 
 def apart(tree: Any) -> Any:
-    """A tree with arrays of their own in place of its arrays: what a body changes or returns is no array of its surroundings."""
+    """A tree with arrays of their own in place of its arrays: what a body changes or returns is no array
+    of its surroundings.
+    """
     leaves, treedef = flatten(tree)
     return unflatten(treedef, [_own(x) for x in leaves])
 
@@ -63,7 +67,9 @@ def _own(x: Any) -> Any:
 
 
 def _redirected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A body as it is traced: outside of a trace nobody has redirected it yet, and its changes of outer arrays would happen once."""
+    """A body as it is traced: outside of a trace nobody has redirected it yet,
+    and its changes of outer arrays would happen once.
+    """
     return prepared(function) if current_interpreter() is eager else function
 
 
@@ -73,7 +79,9 @@ def _layouts(leaves: Sequence[Any]) -> list[Layout]:
 
 
 def _lying(x: Any, layout: Layout) -> Any:
-    """A result, whose layout is known; without a trace one of rank 0 is a NumPy scalar, as compiled functions give it."""
+    """A result, whose layout is known; without a trace one of rank 0 is a NumPy scalar,
+    as compiled functions give it.
+    """
     if isinstance(x, np.ndarray) and not x.ndim:
         return x[()]
     if isinstance(x, Tracer):
@@ -107,8 +115,11 @@ class _Body:
                 self.weak = [aval_of_argument(x).weak for x in result]
                 return result
 
-            staged: Staged = stage(flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain)
-            held.check("the function of a tj.lax loop or branch", "return the value as part of the state")  # of each: two may cancel out
+            staged: Staged = stage(
+                flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain
+            )
+            # of each: two may cancel out
+            held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
             if not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
@@ -118,11 +129,18 @@ class _Body:
         n, k = len(avals), len(cells)
         inputs = staged.jaxpr.inputs
         # Inputs come as arguments, cells, captured; kernels of loops want captured, then cells, then arguments.
-        self.jaxpr = Jaxpr((*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs)
+        self.jaxpr = Jaxpr(
+            (*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs
+        )
 
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """Of the results: a Python number is known by its traced value, not by what the program computes."""
-        return tuple([ShapedArray(a.shape, a.dtype, w) for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)])
+        return tuple(
+            [
+                ShapedArray(a.shape, a.dtype, w)
+                for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)
+            ]
+        )
 
 
 def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
@@ -135,7 +153,9 @@ def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
-    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype; whether one changed."""
+    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype;
+    whether one changed.
+    """
     changed = False
     for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
         if w and (aval_of_argument(x).dtype != o.dtype or not o.weak):
@@ -170,7 +190,9 @@ def _leaves_like(tree: Any, wanted: TreeDef, what: str) -> list[Any]:
 
 
 def _settle_layouts(layouts: list[Layout], outs: Sequence[Layout]) -> bool:
-    """Carries that a body lays out in another way than it got them have no known layout; whether there is a new one of these."""
+    """Carries that a body lays out in another way than it got them have no known layout;
+    whether there is a new one of these.
+    """
     odd = [k for k, (a, b) in enumerate(zip(layouts, outs, strict=False)) if a is not UNKNOWN and not same_layout(a, b)]
     for k in odd:
         layouts[k] = UNKNOWN
@@ -205,7 +227,12 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 def scan(
-    f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
 ) -> tuple[Any, Any]:
     """`carry, y = f(carry, x)` over the leading axis of xs; (last carry, stacked ys).   Source: JAX's lax.scan.
 
@@ -254,7 +281,9 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 
     while True:
         avals = [ShapedArray((), np.int64, True), *_carried(inits), *row_avals]
-        body = _Body(flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows], certain=_is_positive(count))
+        body = _Body(
+            flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows], certain=_is_positive(count)
+        )
         settled = not _settle_layouts(layouts, body.layouts[: len(inits)])
         if not _settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
@@ -270,7 +299,11 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     )
     constants = (*body.staged.constants, *[inits[k] for k in fixed])
     results = bind(
-        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse), *constants, *body.cells, *[inits[k] for k in kept], *rows
+        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse),
+        *constants,
+        *body.cells,
+        *[inits[k] for k in kept],
+        *rows,
     )
     for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
         inits[k] = _own(inits[k])
@@ -343,7 +376,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     constant = [inits[k] for k in fixed]
     results = bind(
         While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed)),
-        *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells, *[inits[k] for k in kept],
+        *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells,
+        *[inits[k] for k in kept],
     )  # fmt: skip
     for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
         inits[k] = _own(inits[k])
@@ -362,7 +396,9 @@ def _changed_cells(body: _Body) -> list[Tracer]:
 
 
 def _tested_in_its_body(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
-    """The loop with its condition carried: one that can fail is computed where failures are carried, before the loop and in the body."""
+    """The loop with its condition carried: one that can fail is computed where failures are carried,
+    before the loop and in the body.
+    """
 
     def step(state: Any) -> Any:
         new = body_fun(state[1])
@@ -396,7 +432,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     assert no is not None and yes is not None
     if no != yes:  # perhaps dicts whose keys were inserted in another order
         if flatten_like(unflatten(no, builtins.range(no.leaves)), yes) is None:
-            raise TracerError(f"cond: the branches return different structures ({yes} and {no})", location=user_location())
+            raise TracerError(
+                f"cond: the branches return different structures ({yes} and {no})", location=user_location()
+            )
         functions[0] = functools.partial(_reordered, functions[0], yes)
         bodies[0] = _Body(functions[0], avals, cells, layouts=layouts)
     bodies = _reconcile(bodies, functions, avals, cells, layouts)
@@ -413,7 +451,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         cell.assign(new)
     lies = [a if same_layout(a, b) else UNKNOWN for a, b in zip(bodies[0].layouts, bodies[1].layouts, strict=True)]
     numbers = [a.weak and b.weak for a, b in zip(bodies[0].out_avals(), bodies[1].out_avals(), strict=True)]
-    return unflatten(yes, [_number(_lying(x, layout), w) for x, layout, w in zip(results[:count], lies, numbers, strict=True)])
+    return unflatten(
+        yes, [_number(_lying(x, layout), w) for x, layout, w in zip(results[:count], lies, numbers, strict=True)]
+    )
 
 
 def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:
@@ -421,14 +461,22 @@ def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any
 
 
 def _reconcile(
-    bodies: list[_Body], functions: list[Any], avals: Sequence[ShapedArray], cells: Sequence[Tracer], layouts: Sequence[Layout]
+    bodies: list[_Body],
+    functions: list[Any],
+    avals: Sequence[ShapedArray],
+    cells: Sequence[Tracer],
+    layouts: Sequence[Layout],
 ) -> list[_Body]:
-    """Python numbers returned by one branch take the dtype of the other's array; of an integer and a float the former becomes one."""
+    """Python numbers returned by one branch take the dtype of the other's array;
+    of an integer and a float the former becomes one.
+    """
     no, yes = bodies[0].out_avals(), bodies[1].out_avals()
 
     def common(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
         if a.weak == b.weak:
-            return a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
+            return (
+                a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
+            )
         return b.strong() if a.weak else a.strong()
 
     want = [common(a, b) for a, b in zip(no, yes, strict=True)]
@@ -438,7 +486,10 @@ def _reconcile(
     def converted(f: Any) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
             leaves, tree = _leaves(f(*args))
-            return unflatten(tree, [x if w is None else _number(_strong(x, w.dtype), w.weak) for x, w in zip(leaves, want, strict=True)])
+            return unflatten(
+                tree,
+                [x if w is None else _number(_strong(x, w.dtype), w.weak) for x, w in zip(leaves, want, strict=True)],
+            )
 
         return run
 
@@ -468,11 +519,12 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def range(*bounds: Any) -> Any:
-    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside of a trace it is Python's range.
+    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside
+    of a trace it is Python's range.
 
-    The body works on arrays in place; what it binds anew or changes in Python's objects (a counter, two attributes that swap their arrays)
-    would not be carried to the next iteration and is refused.  Bounds may depend on data (`tj.range(i)` in a loop over i): such a loop has
-    a forward-mode derivative only.
+    The body works on arrays in place; what it binds anew or changes in Python's objects (a counter, two attributes that
+    swap their arrays) would not be carried to the next iteration and is refused.  Bounds may depend on data
+    (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
@@ -500,8 +552,10 @@ class _Range:
     def __iter__(self) -> Iterator[Any]:
         if not iterates_directly(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
             raise TracerError(
-                "tj.range is iterated over by something else than a for statement (zip, enumerate, list, ...), which would take its one "
-                "traced iteration for all of them; write `for i in tj.range(n)` and index with i (x[i] for each x of a zip), or use "
+                "tj.range is iterated over by something else than a for statement (zip, enumerate, list, ...), which "
+                "would take its one "
+                "traced iteration for all of them; write `for i in tj.range(n)` and index with i (x[i] for each x of "
+                "a zip), or use "
                 "Python's range",
                 location=user_location(),
             )
@@ -511,7 +565,9 @@ class _Range:
         start, stop, step = _range_bounds(self.bounds)
         count = _trip_count(start, stop, step)
         if count is None:
-            raise TypeError("a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i")
+            raise TypeError(
+                "a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i"
+            )
         return _Range((start + (count - 1) * step, start - step, -step))
 
     def __len__(self) -> int:
@@ -534,7 +590,8 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     if yields_within(frame.f_code, frame.f_lasti):
         raise TracerError(
-            "the body of the loop over tj.range is in a generator and yields, so that what iterates over the generator would see one "
+            "the body of the loop over tj.range is in a generator and yields, so that what iterates over the "
+            "generator would see one "
             "iteration; loop over tj.range where the values are used, or use Python's range",
             location=user_location(),
         )
@@ -545,11 +602,16 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         inner = StageInterpreter(current)
         inner.name = "range"
         inner.certain = _is_positive(count)
-        index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))  # as range's numbers are: it bends to the dtype of arrays
+        # as range's numbers are: it bends to the dtype of arrays
+        index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))
         inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
         try:
             with use_interpreter(inner):
-                yield index if count is None or (step == 1 and isinstance(start, int) and start == 0) else index * step + start
+                yield (
+                    index
+                    if count is None or (step == 1 and isinstance(start, int) and start == 0)
+                    else index * step + start
+                )
             filled = first is None and (_varies(inner, held.filled()) or _asks_for_names(frame.f_code))
         except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
             program.refused = _left_early() if first is None else _filled_a_cache()
@@ -576,7 +638,9 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         condition, body = _counting(inner, (start, stop, step), carries)
         results = bind(While(condition, body, 1, len(keep)), stop, *captured, start, *cells)[1:]
     else:
-        jaxpr = Jaxpr((*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()])
+        jaxpr = Jaxpr(
+            (*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()]
+        )
         results = bind(Loop(jaxpr, count, len(keep), len(cells)), *captured, *cells)
     for cell, new in zip(cells, results, strict=True):
         cell.assign(new)
@@ -587,7 +651,8 @@ _INSTEAD = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the
 
 def _left_early() -> TracerError:
     return TracerError(
-        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for every iteration; "
+        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for "
+        "every iteration; "
         "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
         location=user_location(),
     )
@@ -595,7 +660,8 @@ def _left_early() -> TracerError:
 
 def _filled_a_cache() -> TracerError:
     return TracerError(
-        "the first iteration of the loop over tj.range leaves a value that depends on the iteration where the next one finds it (a cache, "
+        "the first iteration of the loop over tj.range leaves a value that depends on the iteration where the next "
+        "one finds it (a cache, "
         f"a new key or attribute); {_INSTEAD}",
         location=user_location(),
     )
@@ -627,7 +693,9 @@ def _varies(inner: StageInterpreter, values: Iterable[Tracer]) -> bool:
     if not own:
         return False
     varying: set[Any] = {inner.inputs[0]}
-    varying.update(known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None)
+    varying.update(
+        known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None
+    )
     for equation in inner.equations:
         if not varying.isdisjoint(x for x in equation.inputs if isinstance(x, Var)):
             varying.update(equation.outputs)
@@ -636,7 +704,9 @@ def _varies(inner: StageInterpreter, values: Iterable[Tracer]) -> bool:
 
 def _same_program(one: StageInterpreter, two: StageInterpreter) -> bool:
     """Whether two traces of a body have recorded the same."""
-    if len(one.constants) != len(two.constants) or [id(c) for c, _ in one.cells.values()] != [id(c) for c, _ in two.cells.values()]:
+    if len(one.constants) != len(two.constants) or [id(c) for c, _ in one.cells.values()] != [
+        id(c) for c, _ in two.cells.values()
+    ]:
         return False
     for a, b, where, there in zip(one.constants, two.constants, one.captured, two.captured, strict=True):
         arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
@@ -645,7 +715,9 @@ def _same_program(one: StageInterpreter, two: StageInterpreter) -> bool:
 
     def text(trace: StageInterpreter) -> str:
         inputs = [*trace.captured.values(), *trace.inputs]
-        return print_jaxpr(Jaxpr(tuple(dict.fromkeys(inputs)), tuple(trace.equations), tuple([v for _, v in trace.cells.values()])))
+        return print_jaxpr(
+            Jaxpr(tuple(dict.fromkeys(inputs)), tuple(trace.equations), tuple([v for _, v in trace.cells.values()]))
+        )
 
     return text(one) == text(two)
 
@@ -659,7 +731,9 @@ _TELLING_NAMES = frozenset({"NameError", "UnboundLocalError", "locals", "vars", 
 
 
 def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
-    """What records a program at the bottom of the transformations in progress, if anything: a loop is then one operation."""
+    """What records a program at the bottom of the transformations in progress, if anything:
+    a loop is then one operation.
+    """
     while interpreter is not None:
         if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
             return interpreter
@@ -673,7 +747,10 @@ def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
     for b in bounds:
         if isinstance(b, Tracer) and (b.shape or b.dtype.kind not in "iu"):
-            raise DtypeError(f"tj.range counts in integers, not in a traced array {b.aval}; use x.astype(int)", location=user_location())
+            raise DtypeError(
+                f"tj.range counts in integers, not in a traced array {b.aval}; use x.astype(int)",
+                location=user_location(),
+            )
     if len(bounds) == 1:
         return 0, bounds[0], 1
     return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1

@@ -30,12 +30,15 @@ __all__ = ["Called", "Runner", "distance", "make_runner"]
 class Runner:
     """Runs one version from the leaves of a call.
 
-    keep: the captured arrays it reads.  writeback: which arguments it changes.  entry: what serves calls without Python, where it can.
+    keep: the captured arrays it reads.  writeback: which arguments it changes.  entry: what serves calls without
+    Python, where it can.
     """
 
     __slots__ = ("_entry", "_run", "keep", "writeback")
 
-    def __init__(self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: Entry | None = None) -> None:
+    def __init__(
+        self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: Entry | None = None
+    ) -> None:
         self._run = run
         self.keep = keep
         self.writeback = writeback
@@ -68,7 +71,8 @@ class Runner:
 class Called:
     """The function whose calls are served.
 
-    function: the user's.  dispatcher: what its calls go to on a backend that serves them without Python.  miss: what others go to.
+    function: the user's.  dispatcher: what its calls go to on a backend that serves them without Python.  miss: what
+    others go to.
     """
 
     function: Callable[..., Any]
@@ -83,9 +87,11 @@ def make_runner(
     older: Sequence[CallSignature],
     dims: Mapping[str, int],
 ) -> Runner:
-    """A function of the call's leaves that runs the version; where the backend serves calls without Python, with an entry for them.
+    """A function of the call's leaves that runs the version; where the backend serves calls without Python,
+    with an entry for them.
 
-    older: versions that are equal but for extents, and keep the calls that they take.  dims: the symbolic extents of the first call.
+    older: versions that are equal but for extents, and keep the calls that they take.  dims: the symbolic extents of
+    the first call.
     """
     lowered, staged = made.lowered, made.staged
     native = lowered.backend.native_calls()
@@ -188,7 +194,10 @@ def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[An
             return e.OutDict(tree.data, items)
         case _:
             return e.OutCall(
-                lambda *children: unflatten(TreeDef(tree.kind, tree.data, (TreeDef("leaf"),) * len(children)), children), items
+                lambda *children: unflatten(
+                    TreeDef(tree.kind, tree.data, (TreeDef("leaf"),) * len(children)), children
+                ),
+                items,
             )
 
 
@@ -219,13 +228,16 @@ def _native(
     guards = iter([_guard(leaf, n in written) for n, leaf in enumerate(signature.leaves)])
     args_tree, kwargs_tree = signature.tree.children
     args = tuple(_guard_tree(child, guards) for child in args_tree.children)
-    kwargs = tuple((k, _guard_tree(child, guards)) for k, child in zip(kwargs_tree.data, kwargs_tree.children, strict=True))
+    kwargs = tuple(
+        (k, _guard_tree(child, guards)) for k, child in zip(kwargs_tree.data, kwargs_tree.children, strict=True)
+    )
     scalars = frozenset(k for k, n in enumerate(traced) if isinstance(signature.leaves[n], NumberLeaf))
     wanted = native.slots(program, scalars)
     parts = _parts(signature)
 
     numbers = _leaf_numbers(signature)
-    fresh = {n: k for k, n in enumerate(n for n, b in enumerate(program.outputs) if b.role == "output")}  # outputs that are allocated
+    # outputs that are allocated
+    fresh = {n: k for k, n in enumerate(n for n, b in enumerate(program.outputs) if b.role == "output")}
 
     def slots(arrays: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(_slot(s, signature, traced, arrays, numbers, fresh) for s in wanted)
@@ -254,7 +266,9 @@ def _native(
 
 
 def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
-    """That extents are as large as the program was made for: it divides by them, and NumPy broadcasts or raises for smaller ones."""
+    """That extents are as large as the program was made for: it divides by them,
+    and NumPy broadcasts or raises for smaller ones.
+    """
     conditions: list[e.Condition] = []
     parts = _parts(signature)
     for name in sorted(signature.symbols):
@@ -267,7 +281,8 @@ def _least_extents(signature: CallSignature) -> tuple[Any, ...]:
 
 
 def distance(old: CallSignature, new: CallSignature) -> Any:
-    """An extent of the entry of `new` that is 0 for the calls which `old` takes as well; None where there are no such calls.
+    """An extent of the entry of `new` that is 0 for the calls which `old` takes as well;
+    None where there are no such calls.
 
     The signatures are equal but for extents.
     """
@@ -317,7 +332,12 @@ def _dispatchable(signature: CallSignature) -> bool:
 
 
 def _slot(
-    slot: Any, signature: CallSignature, traced: Sequence[int], keep: Sequence[Any], leaf: Mapping[int, int], fresh: Mapping[int, int]
+    slot: Any,
+    signature: CallSignature,
+    traced: Sequence[int],
+    keep: Sequence[Any],
+    leaf: Mapping[int, int],
+    fresh: Mapping[int, int],
 ) -> Any:
     match slot.kind:
         case "data" | "scalar" | "stride" if slot.number >= len(traced):
@@ -368,7 +388,9 @@ def _release(program: Any, parts: Mapping[str, Dim]) -> Any:
 
 
 def _to_give(array: np.ndarray[Any, Any], others: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """A donated argument, or a copy of one that cannot be given away: it is read-only or shares memory with another argument."""
+    """A donated argument, or a copy of one that cannot be given away:
+    it is read-only or shares memory with another argument.
+    """
     free = array.flags.writeable and not any(np.may_share_memory(array, x) for x in others)
     return array if free else array.copy()
 

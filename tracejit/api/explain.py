@@ -1,4 +1,6 @@
-"""Why a function was compiled, what its trace unrolled: for `explain()`, the log and warnings.  Loaded when it is asked for."""
+"""Why a function was compiled, what its trace unrolled: for `explain()`,
+the log and warnings.  Loaded when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -68,9 +70,11 @@ def _told(leaf: Any) -> str:
     return ("a tj.Array of " if leaf.wrapped else "a scalar " if leaf.scalar else "") + shown(leaf)
 
 
-# -- unrolled loops ---------------------------------------------------------------------------------------------------------------------
+# -- unrolled loops ----------------------------------------------------------------------------------------------------
 def unrolled(jaxpr: Jaxpr) -> list[str]:
-    """Loops of Python's, and functions called again and again, that the trace went through more than once, most equations first."""
+    """Loops of Python's, and functions called again and again, that the trace went through more than once,
+    most equations first.
+    """
     total = 0
     bodies: dict[tuple[CodeType, int, int], Counter[tuple[int, str]]] = {}
     for equation in _equations(jaxpr):
@@ -82,13 +86,18 @@ def unrolled(jaxpr: Jaxpr) -> list[str]:
             body[location.lasti, equation.primitive.name] += 1
     found: list[tuple[int, str]] = []
     for (code, begin, _), counts in bodies.items():
-        # An operation of the body stands in the program once a pass, or twice if it is made of two; some stand in the first pass only.
+        # An operation of the body stands in the program once a pass, or twice if it is made of two; some stand in the
+        # first pass only.
         frequent = Counter(counts.values())
         times = max(frequent, key=lambda n: (frequent[n], -n))
         if times < 2:
             continue
         file = Path(code.co_filename).name
-        what = f"the loop at {file}:{_line(code, begin)}" if begin >= 0 else f"{code.co_name} at {file}:{code.co_firstlineno}"
+        what = (
+            f"the loop at {file}:{_line(code, begin)}"
+            if begin >= 0
+            else f"{code.co_name} at {file}:{code.co_firstlineno}"
+        )
         found.append((sum(counts.values()), f"{what}, {times} times ({sum(counts.values())} of {total} equations)"))
     found.sort(key=lambda pair: -pair[0])
     return [text for _, text in found[:_MOST]]
@@ -109,11 +118,17 @@ def _loop_around(code: CodeType, place: int) -> tuple[int, int]:
     """(first, last) instruction of the innermost loop around one; (-1, -1) if there is none."""
     import dis
 
-    loops = [(i.argval, i.offset) for i in dis.get_instructions(code) if "JUMP_BACKWARD" in i.opname and i.argval <= place <= i.offset]
+    loops = [
+        (i.argval, i.offset)
+        for i in dis.get_instructions(code)
+        if "JUMP_BACKWARD" in i.opname and i.argval <= place <= i.offset
+    ]
     return max(loops, default=(-1, -1))
 
 
 def _line(code: CodeType, place: int) -> int:
     import dis
 
-    return max((line for start, line in dis.findlinestarts(code) if start <= place and line), default=code.co_firstlineno)
+    return max(
+        (line for start, line in dis.findlinestarts(code) if start <= place and line), default=code.co_firstlineno
+    )

@@ -50,7 +50,9 @@ def generalise(old: CallSignature, new: CallSignature) -> CallSignature:
                 if m < 2 or (isinstance(n, int) and n == m):
                     shape.append(m)
                 else:
-                    shape.append(names.setdefault((n if isinstance(n, int) else str(n), m), Dim.symbol(f"n{len(names)}")))
+                    shape.append(
+                        names.setdefault((n if isinstance(n, int) else str(n), m), Dim.symbol(f"n{len(names)}"))
+                    )
             b = evolve(b, shape=tuple(shape))
         leaves.append(b)
     return evolve(new, leaves=tuple(leaves))
@@ -58,15 +60,18 @@ def generalise(old: CallSignature, new: CallSignature) -> CallSignature:
 
 def with_other_extents(signature: CallSignature) -> CallSignature:
     """A signature that differs from this one in every extent that may differ."""
-    leaves = [evolve(x, shape=tuple(n if n < 2 else -n for n in x.shape)) if isinstance(x, ArrayLeaf) else x for x in signature.leaves]
+    leaves = [
+        evolve(x, shape=tuple(n if n < 2 else -n for n in x.shape)) if isinstance(x, ArrayLeaf) else x
+        for x in signature.leaves
+    ]
     return evolve(signature, leaves=tuple(leaves))
 
 
 def decide(wanted: CallSignature, concrete: CallSignature, error: DimDependent) -> CallSignature:
     """Symbols on which a decision of the trace depends.
 
-    Where remainders decide, an extent becomes a multiple of a symbol plus the remainder that it has.  Else symbols become those of
-    large extents, if they are; then constants.
+    Where remainders decide, an extent becomes a multiple of a symbol plus the remainder that it has.  Else symbols
+    become those of large extents, if they are; then constants.
     """
     symbols, found = error.symbols, bind_dims(wanted, concrete) or {}
     periods = {s: k for s, k in error.periods.items() if found.get(s, 0) // k >= least_extent(s)}

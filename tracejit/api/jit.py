@@ -36,7 +36,9 @@ _WALK_CONTAINERS = ("tree.py", "nodes.py", "entry.py", "signature.py")
 
 
 class JitFunction(CompiledFunction, Generic[P, R]):
-    """A compiled function.  Calls look like the original's; `lower`, `explain` and `clear_cache` show and manage what was compiled."""
+    """A compiled function.  Calls look like the original's; `lower`,
+    `explain` and `clear_cache` show and manage what was compiled.
+    """
 
     __slots__ = ("__call__", "__dict__", "__weakref__", "_dispatcher", "_state")
 
@@ -48,7 +50,9 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         self._reset_entry()
 
     def _reset_entry(self) -> None:
-        """The callable that serves calls: Python's until the first program is compiled (LLVM is not imported before)."""
+        """The callable that serves calls: Python's until the first program is compiled (LLVM is not imported
+        before).
+        """
         self.__call__ = functools.partial(_miss, self)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -66,7 +70,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         """Another function compiled with the same options: what a transformation makes of a jitted function."""
         return JitFunction(function, self._state.options.without_donation())
 
-    # -- looking ------------------------------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------------
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for these arguments without running: `.text("jaxpr")`, ... `.text("asm")`.
 
@@ -83,7 +87,9 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         """
         state = self._state
         while True:
-            signature, _, _ = signature_of(state.function, args, kwargs, frozenset(state.static), frozenset(state.strided))
+            signature, _, _ = signature_of(
+                state.function, args, kwargs, frozenset(state.static), frozenset(state.strided)
+            )
             try:
                 return trace_call(state.function, state.options, signature).lowered
             except (NeedStrides, NeedValue) as need:
@@ -103,10 +109,11 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         return self._state.compilations
 
     def finish(self) -> None:
-        """Have all that was compiled so far in its final form now: for benchmarks, and for services before their first request.
+        """Have all that was compiled so far in its final form now:
+        for benchmarks, and for services before their first request.
 
-        On the CPU the first calls run code that was made quickly, and better code is made in the background once a function is called
-        again.  The results are the same.
+        On the CPU the first calls run code that was made quickly, and better code is made in the background once a
+        function is called again.  The results are the same.
 
         >>> import numpy as np, tracejit as tj
         >>> f = tj.jit(lambda x: x + 1)
@@ -148,7 +155,9 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         for n, (signature, version) in enumerate(list(self._state.versions.items())):
             out.append(f"version {n}: {', '.join(map(shown, signature.leaves))}\n  compiled {version.reason}")
             kernels, equations = len(version.lowered.log.kernels), len(version.lowered.report)
-            out.append(f"  {_count(kernels, 'kernel')} for {_count(equations, 'equation')} on {version.lowered.backend.name}")
+            out.append(
+                f"  {_count(kernels, 'kernel')} for {_count(equations, 'equation')} on {version.lowered.backend.name}"
+            )
             out += [
                 f"  specialised on the value of argument {leaf_path(signature.tree, p)}{self._asked(p)}"
                 for p in static_numbers(signature, version.static)
@@ -212,7 +221,8 @@ def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
     except (TypeError, ValueError) as error:
         if isinstance(error.__cause__, ConcretizationError):  # NumPy has asked a traced array for its elements
             raise UnsupportedError(
-                "a NumPy array that the trace did not make is filled with traced values; make it in the function, by np.zeros, np.empty or "
+                "a NumPy array that the trace did not make is filled with traced values; make it in the function, by "
+                "np.zeros, np.empty or "
                 "np.array",
                 location=raised_at(error),
             ) from error
@@ -233,12 +243,14 @@ def _recursion(name: str, error: RecursionError) -> UserError | None:
         if not all(file.endswith(_WALK_CONTAINERS) for file in recurring):
             return None
         return UserError(
-            f"an argument or result of {name} is nested deeper than Python's recursion limit allows; make it one list or dict of arrays, "
+            f"an argument or result of {name} is nested deeper than Python's recursion limit allows; make it one list "
+            "or dict of arrays, "
             "or an array",
             location=user_location(2),
         )
     return UserError(
-        f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the recursion has to end "
+        f"{name} called itself, or others each other, until Python's recursion limit while it was traced: the "
+        "recursion has to end "
         "on Python values such as shapes; where it ends on the values of arrays use tj.lax.while_loop",
         location=found,
     )
@@ -279,24 +291,30 @@ def jit(
 ) -> Any:
     """Compile a function of arrays.
 
-    The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is compiled.  NumPy arrays
-    and Python numbers are traced (a number whose value the trace needs becomes a constant); strings, None, dtypes and other hashable
-    objects are constants.  Results are NumPy arrays, rank-0 ones NumPy scalars; what Python would make of Python numbers alone is one.
+    The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is
+    compiled.  NumPy arrays and Python numbers are traced (a number whose value the trace needs becomes a constant);
+    strings, None, dtypes and other hashable objects are constants.  Results are NumPy arrays, rank-0 ones NumPy
+    scalars; what Python would make of Python numbers alone is one.
 
-    What the function reads from outside of itself is followed.  What it changes there (a counter, a cache) changes when it is traced, as in
-    Python, and since the next call finds another state, it is traced for that; a traced array that would stay there is refused.
+    What the function reads from outside of itself is followed.  What it changes there (a counter, a cache) changes when
+    it is traced, as in Python, and since the next call finds another state, it is traced for that; a traced array that
+    would stay there is refused.
 
     backend: "cpu" (default), "opencl", "reference".
-    dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for each alone.
-    writeback: whether arguments the function changes in place are changed for the caller too; False makes such a write an error.
-    redirect: whether the function, and functions and methods of yours that it calls, see traced versions of NumPy's functions that make
-        arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may be bound
-        to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is traced.
-    alternatives: names of lowering rules that are used on demand only: "blas" hands products of two matrices to NumPy's BLAS.
-    donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such an array, whose old
+    dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for
+    each alone. writeback: whether arguments the function changes in place are changed for the caller too; False makes
+    such a write an error. redirect: whether the function, and functions and methods of yours that it calls, see traced
+    versions of NumPy's functions that make
+        arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may
+        be bound to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is
+        traced.
+    alternatives: names of lowering rules that are used on demand only: "blas" hands products of two matrices to NumPy's
+    BLAS. donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such
+    an array, whose old
         elements are gone then (the result is that array itself).  A read-only or overlapping array is copied first.
 
-    Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling raise,
+    Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling
+    raise,
         at the first call.
 
     >>> import numpy as np, tracejit as tj
@@ -322,7 +340,9 @@ def jit(
         if not callable(f):
             raise UserError(f"tj.jit wants a function, not {type(f).__name__}")
         if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
-            raise UserError("tj.jit cannot compile generator or coroutine functions; return arrays instead of yielding them")
+            raise UserError(
+                "tj.jit cannot compile generator or coroutine functions; return arrays instead of yielding them"
+            )
         return JitFunction(f, options)
 
     return wrap if function is None else wrap(function)

@@ -26,8 +26,13 @@ def log(f: Versions, version: Version, seconds: float) -> None:
     if logger.isEnabledFor(logging.INFO):
         from tracejit.api.explain import shown
 
-        name, leaves = getattr(f.function, "__qualname__", "a function"), ", ".join(map(shown, version.signature.leaves))
-        logger.info("%s(%s) on %s: %.0f ms, %s", name, leaves, version.lowered.backend.name, 1000 * seconds, version.reason)
+        name, leaves = (
+            getattr(f.function, "__qualname__", "a function"),
+            ", ".join(map(shown, version.signature.leaves)),
+        )
+        logger.info(
+            "%s(%s) on %s: %.0f ms, %s", name, leaves, version.lowered.backend.name, 1000 * seconds, version.reason
+        )
 
 
 def warn_of_many_dtypes(f: Versions, version: Version) -> None:
@@ -36,7 +41,12 @@ def warn_of_many_dtypes(f: Versions, version: Version) -> None:
     if f.warned_of_dtypes:
         return
     ranks = tuple([len(leaf.aval.shape) if not isinstance(leaf, StaticLeaf) else leaf for leaf in signature.leaves])
-    found = tuple(["" if isinstance(x, StaticLeaf) else x.kind if isinstance(x, NumberLeaf) else x.dtype.name for x in signature.leaves])
+    found = tuple(
+        [
+            "" if isinstance(x, StaticLeaf) else x.kind if isinstance(x, NumberLeaf) else x.dtype.name
+            for x in signature.leaves
+        ]
+    )
     known = f.dtypes.setdefault((signature.tree, ranks), [])
     if found in known:
         return
@@ -44,11 +54,16 @@ def warn_of_many_dtypes(f: Versions, version: Version) -> None:
     if len(known) < _MANY_DTYPES:
         return
     columns = [list(dict.fromkeys(column)) for column in zip(*known, strict=True)]
-    told = [f"argument {leaf_path(signature.tree, n)} was {', '.join(names)}" for n, names in enumerate(columns) if len(names) > 1]
+    told = [
+        f"argument {leaf_path(signature.tree, n)} was {', '.join(names)}"
+        for n, names in enumerate(columns)
+        if len(names) > 1
+    ]
     f.warned_of_dtypes = True
     f.dtypes.clear()
     warnings.warn(
-        f"{f.named('a function')} was compiled for {_MANY_DTYPES} combinations of dtypes of arguments of the same ranks: "
+        f"{f.named('a function')} was compiled for {_MANY_DTYPES} combinations of dtypes of arguments of the same "
+        "ranks: "
         f"{'; '.join(told)}; convert them to one dtype (x.astype(dtype)) unless all are meant",
         stacklevel=5,
     )
@@ -60,12 +75,15 @@ def warn_of_many_values(f: Versions, version: Version) -> None:
     if not asked:
         return
     leaves = version.signature.leaves
-    f.values.add(tuple([(n, type(x.value).__name__, repr(x.value)) for n in asked if isinstance(x := leaves[n], StaticLeaf)]))
+    f.values.add(
+        tuple([(n, type(x.value).__name__, repr(x.value)) for n in asked if isinstance(x := leaves[n], StaticLeaf)])
+    )
     if len(f.values) == _MANY_VALUES and not f.warned_of_values:
         f.warned_of_values = True
         places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in asked)
         warnings.warn(
-            f"{f.named('a function')} was compiled for {_MANY_VALUES} values of {places}, whose value its trace needs (for "
+            f"{f.named('a function')} was compiled for {_MANY_VALUES} values of {places}, whose value its trace needs "
+            "(for "
             "a shape, range() or a branch); keep it to few values, or have the function take an array instead",
             stacklevel=5,
         )

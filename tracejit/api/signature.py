@@ -21,12 +21,13 @@ from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "MOST_LEAVES", "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "leaf_path", "leaf_paths",
-    "sees_order_of_keywords", "signature_of", "static_numbers",
+    "MOST_LEAVES", "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "leaf_path",
+    "leaf_paths", "sees_order_of_keywords", "signature_of", "static_numbers",
 ]  # fmt: skip
 
 MOST_LEAVES = 2048
-"""How many arrays, numbers and other values the arguments of a call may contain, or its results: each has code of its own."""
+"""How many arrays, numbers and other values the arguments of a call may contain, or its results:
+each has code of its own."""
 
 
 @frozen
@@ -61,7 +62,9 @@ class NumberLeaf:
 
 @frozen(eq=False)
 class StaticLeaf:
-    """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits, anything hashable that is no number."""
+    """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits,
+    anything hashable that is no number.
+    """
 
     value: Any
 
@@ -82,7 +85,8 @@ Leaf = ArrayLeaf | NumberLeaf | StaticLeaf
 class CallSignature:
     """The key of a specialisation: structure and leaves of (args, kwargs).
 
-    aliases: pairs of traced positions at which one array stands, where the function changes it in place (see `writeback`).
+    aliases: pairs of traced positions at which one array stands, where the function changes it in place (see
+    `writeback`).
     """
 
     tree: TreeDef
@@ -99,13 +103,22 @@ class CallSignature:
 
     @property
     def symbols(self) -> set[str]:
-        return {s for leaf in self.leaves if isinstance(leaf, ArrayLeaf) for n in leaf.shape if isinstance(n, Dim) for s in n.symbols()}
+        return {
+            s
+            for leaf in self.leaves
+            if isinstance(leaf, ArrayLeaf)
+            for n in leaf.shape
+            if isinstance(n, Dim)
+            for s in n.symbols()
+        }
 
 
 def classify(x: Any, path: str) -> tuple[Leaf, Any]:
-    """(leaf, value to pass) of one argument leaf: arrays that are misaligned or byte-swapped are passed as a native copy.
+    """(leaf, value to pass) of one argument leaf: arrays that are misaligned or byte-swapped are passed as a native
+    copy.
 
-    Raises: DtypeError for dtypes there are no kernels for, UnsupportedError for ndarray subclasses and unhashable objects.
+    Raises: DtypeError for dtypes there are no kernels for, UnsupportedError for ndarray subclasses and unhashable
+    objects.
     """
     kind = type(x)
     if kind is np.ndarray:
@@ -115,26 +128,32 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         return ArrayLeaf(_dtype(x, path), x.shape, layout), x
     if kind is Array:
         data = x._data  # pyright: ignore[reportPrivateUsage]
-        return ArrayLeaf(data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True), data
+        return ArrayLeaf(
+            data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True
+        ), data
     if kind in (bool, int, float):
         if kind is int and not ARGUMENTS[0] <= x <= ARGUMENTS[1]:  # as if it were written in the function
             return StaticLeaf(x), x
         return NumberLeaf(kind.__name__), x
     if isinstance(x, np.ndarray):
         raise UnsupportedError(
-            f"argument {path} is a {kind.__module__}.{kind.__qualname__}: subclasses of ndarray are not supported; pass np.asarray(x)"
+            f"argument {path} is a {kind.__module__}.{kind.__qualname__}: subclasses of ndarray are not supported; "
+            "pass np.asarray(x)"
         )
     if isinstance(x, np.generic):
         return ArrayLeaf(_dtype(x, path), (), "C", scalar=True), x
     if kind is complex:
         raise DtypeError(f"argument {path} is complex; complex numbers are not supported yet")
     if isinstance(x, Tracer):
-        raise LeakedTracerError(f"argument {path} is a traced array {x.aval} whose trace has ended; return it instead of storing it")
+        raise LeakedTracerError(
+            f"argument {path} is a traced array {x.aval} whose trace has ended; return it instead of storing it"
+        )
     try:
         hash((x.start, x.stop, x.step) if kind is slice else x)
     except TypeError:
         raise UnsupportedError(
-            f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of them, nor hashable; "
+            f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of them, "
+            "nor hashable; "
             "register its class with tj.tree_util.register_node, or pass it through a closure"
         ) from None
     return StaticLeaf(x), x
@@ -154,7 +173,11 @@ def sees_order_of_keywords(function: Any) -> bool:
 
 
 def signature_of(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int], strided: frozenset[int] = frozenset()
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: frozenset[int],
+    strided: frozenset[int] = frozenset(),
 ) -> tuple[CallSignature, list[Any], list[Any]]:
     """The signature of a call of `function`, the values of its leaves, and the leaves themselves.
 
@@ -166,14 +189,17 @@ def signature_of(
         leaves, tree = flatten((args, kwargs))
     except RecursionError:
         raise UserError(
-            "an argument contains itself, or is nested deeper than Python's recursion limit; arguments are trees of arrays"
+            "an argument contains itself, or is nested deeper than Python's recursion limit; arguments are trees of "
+            "arrays"
         ) from None
     out: list[Leaf] = []
     values: list[Any] = []
     if len(leaves) > MOST_LEAVES:
         raise UserError(
-            f"the arguments contain {len(leaves):,} arrays, numbers and other values, more than the {MOST_LEAVES:,} that are compiled one "
-            "by one; pass numbers in an array (np.array(x)) instead of a list, arrays of one shape stacked (np.stack(x))"
+            f"the arguments contain {len(leaves):,} arrays, numbers and other values, more than the {MOST_LEAVES:,} "
+            "that are compiled one "
+            "by one; pass numbers in an array (np.array(x)) instead of a list, arrays of one shape stacked "
+            "(np.stack(x))"
         )
     for n, (x, path) in enumerate(zip(leaves, _paths(tree), strict=True)):
         leaf, value = classify(x, path)
@@ -187,9 +213,15 @@ def signature_of(
 
 
 def static_numbers(signature: CallSignature, static: Collection[int]) -> list[int]:
-    """The positions of numbers that are constants because the trace asked for them (`static` may speak of other calls as well)."""
+    """The positions of numbers that are constants because the trace asked for them (`static` may speak of other calls
+    as well).
+    """
     leaves = dict(enumerate(signature.leaves))
-    return [n for n in sorted(static) if isinstance(x := leaves.get(n), StaticLeaf) and isinstance(x.value, (bool, int, float, np.generic))]
+    return [
+        n
+        for n in sorted(static)
+        if isinstance(x := leaves.get(n), StaticLeaf) and isinstance(x.value, (bool, int, float, np.generic))
+    ]
 
 
 def fits(symbolic: ArrayLeaf, concrete: ArrayLeaf) -> bool:

@@ -1,4 +1,6 @@
-"""From a function and the signature of a call to a lowered program: one run of the function on traced arrays, then the passes."""
+"""From a function and the signature of a call to a lowered program:
+one run of the function on traced arrays, then the passes.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ __all__ = ["Traced", "trace_call"]
 class Traced:
     """What one trace gives.
 
-    out_tree, out_leaves: how results are assembled, each leaf an output's number or a `Constant`.  dependencies: on what outside of the
-    function the program depends.
+    out_tree, out_leaves: how results are assembled, each leaf an output's number or a `Constant`.  dependencies: on
+    what outside of the function the program depends.
     """
 
     staged: Staged
@@ -58,7 +60,8 @@ def _refuse_changed_containers(name: str, tree: TreeDef, arguments: Any, passed:
     now, structure = flatten(arguments)
     if structure != tree or any(a is not b for a, b in zip(now, passed, strict=True)):
         raise UserError(
-            f"{name} changes a list or dict that it was given, which the caller would not see; copy it first (d = dict(d)) and "
+            f"{name} changes a list or dict that it was given, which the caller would not see; copy it first (d = "
+            "dict(d)) and "
             "return the copy, or change the arrays in it in place (d['x'][...] = v)"
         )
 
@@ -68,7 +71,9 @@ def _a(noun: str) -> str:
 
 
 def _with_known_keys(tree: TreeDef) -> TreeDef:
-    """The structure of results; keys of dicts that are traced numbers are their values, which looking them up has asked for."""
+    """The structure of results; keys of dicts that are traced numbers are their values,
+    which looking them up has asked for.
+    """
     if tree.kind == "leaf":
         return tree
     data = tuple(map(_known_key, tree.data)) if tree.kind == "dict" else tree.data
@@ -85,7 +90,8 @@ def _known_key(key: Any) -> Any:
 def trace_call(function: Callable[..., Any], options: Options, signature: CallSignature) -> Traced:
     """Stage the function for a signature and run the passes.
 
-    Raises: NeedValue, NeedStrides, DimDependent where it has to start again with another signature; what tracing and compiling raise.
+    Raises: NeedValue, NeedStrides, DimDependent where it has to start again with another signature; what tracing and
+    compiling raise.
     """
     from tracejit.compiler.pipeline import lower_jaxpr
 
@@ -103,7 +109,9 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
 
     def flat(*tracers: Any) -> Sequence[Any]:
         argument = trace.argument if redirected else lambda value: value
-        filled: list[Any] = [argument(leaf.value) if isinstance(leaf, StaticLeaf) else None for leaf in signature.leaves]
+        filled: list[Any] = [
+            argument(leaf.value) if isinstance(leaf, StaticLeaf) else None for leaf in signature.leaves
+        ]
         for n, t in zip(traced, tracers, strict=True):
             filled[n] = t
         for n in traced:
@@ -119,7 +127,8 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
         out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
             raise UserError(
-                f"{name} returned {len(values):,} arrays and numbers, more than the {MOST_LEAVES:,} that are compiled one by one; return "
+                f"{name} returned {len(values):,} arrays and numbers, more than the {MOST_LEAVES:,} that are compiled "
+                "one by one; return "
                 "them in one array (np.stack, np.concatenate)"
             )
         kept: list[Any] = []
@@ -134,13 +143,15 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
                 kept.append(v)
             elif isinstance(v, str) and "Tracer<" in v:
                 raise TracerError(
-                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and format it outside"
+                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
+                    "format it outside"
                 )
             elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
                 slots.append(Constant(v))
             else:
                 raise TracerError(
-                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or containers of them"
+                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or "
+                    "containers of them"
                 )
         out["slots"] = tuple(slots)
         trace.changes.keep()
@@ -155,7 +166,9 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
     with tracing() as trace:
         trace.need_booleans = need_booleans
         careful = by_value = False
-        once = functools.partial(stage, flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers)
+        once = functools.partial(
+            stage, flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers
+        )
         while True:
             try:
                 staged = once(careful=careful, masks_by_value=by_value)
@@ -196,10 +209,11 @@ def _layout(position: int, leaf: Leaf) -> Layout:
 
 
 def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged, name: str) -> list[int]:
-    """The inputs in arguments that the caller gives up; none where the function changes arguments or reads arrays from outside.
+    """The inputs in arguments that the caller gives up; none where the function changes arguments or reads arrays from
+    outside.
 
-    (Those may share memory with what is given up, which no check at the call would see.)  Neither where the program can fail: an exception
-    leaves the arguments as they were.
+    (Those may share memory with what is given up, which no check at the call would see.)  Neither where the program can
+    fail: an exception leaves the arguments as they were.
     """
     count, wanted = 0, set[int]()
     arguments = signature.tree.children[0].children
@@ -213,7 +227,9 @@ def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged,
     traced = signature.traced()
     arrays = [(k, signature.leaves[n]) for k, n in enumerate(traced) if n in wanted]
     if any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for _, leaf in arrays):
-        raise UserError(f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays")
+        raise UserError(
+            f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays"
+        )
     if staged.written or staged.constants or staged.sites is not None:
         return []
     return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]

@@ -25,7 +25,9 @@ __all__ = ["Call", "Owner", "array_leaf", "checked_function", "compiled_like", "
 def checked_function(transformation: str, function: Any) -> None:
     """Raises UserError if `function` is not callable."""
     if not callable(function):
-        raise UserError(f"tj.{transformation} wants a function, not {type(function).__name__}", location=user_location())
+        raise UserError(
+            f"tj.{transformation} wants a function, not {type(function).__name__}", location=user_location()
+        )
 
 
 def compiled_like(function: Any, derived: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,9 +53,15 @@ def array_leaf(x: Any, transformation: str, path: str) -> Any:
     if isinstance(x, Tracer):
         return x
     if not is_array(x):
-        raise TracerError(f"{transformation}: argument {path} is a {type(x).__name__}, not an array or a number", location=user_location())
+        raise TracerError(
+            f"{transformation}: argument {path} is a {type(x).__name__}, not an array or a number",
+            location=user_location(),
+        )
     if type(x) is complex:
-        raise DtypeError(f"{transformation}: argument {path} is complex; complex numbers are not supported yet", location=user_location())
+        raise DtypeError(
+            f"{transformation}: argument {path} is complex; complex numbers are not supported yet",
+            location=user_location(),
+        )
     if isinstance(x, (np.ndarray, np.generic)):
         try:
             canonical(x.dtype)
@@ -64,7 +72,8 @@ def array_leaf(x: Any, transformation: str, path: str) -> Any:
 
 @frozen(eq=False)
 class Call:
-    """The arguments of one call: the leaves that are transformed, and how the function is called with others in their place.
+    """The arguments of one call: the leaves that are transformed,
+    and how the function is called with others in their place.
 
     The function sees traced versions of NumPy's functions that make arrays, as under `jit`.
     """
@@ -124,7 +133,8 @@ def result_leaves(transformation: str, function: Any, result: Any) -> tuple[list
     for x in leaves:
         if not is_array(x):
             raise TracerError(
-                f"{transformation}: {name_of(function)} returned {type(x).__name__}; results are arrays, numbers, or containers of them "
+                f"{transformation}: {name_of(function)} returned {type(x).__name__}; results are arrays, numbers, or "
+                "containers of them "
                 "(return other things with has_aux=True where the transformation takes it)",
                 location=user_location(),
             )
@@ -137,7 +147,9 @@ class Owner:
     Where a tj.Array is among the arguments, results are tj.Arrays.
     """
 
-    def __init__(self, inputs: Sequence[Any], arrays: bool = False, outside: Mapping[int, Any] = MappingProxyType({})) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], arrays: bool = False, outside: Mapping[int, Any] = MappingProxyType({})
+    ) -> None:
         self._eager = current_interpreter() is eager
         self._taken = {id(x) for x in inputs}
         self._outside = outside  # the function may be run after this
@@ -156,7 +168,13 @@ class Owner:
             return x if isinstance(x, np.generic) else np.asarray(x)[()]
         if x.ndim == 0:
             return x[()]
-        if id(x) in self._taken or id(x) in self._outside or x.base is not None or not x.flags.writeable or not x.flags.c_contiguous:
+        if (
+            id(x) in self._taken
+            or id(x) in self._outside
+            or x.base is not None
+            or not x.flags.writeable
+            or not x.flags.c_contiguous
+        ):
             return np.array(x, order="C")
         self._taken.add(id(x))
         return x

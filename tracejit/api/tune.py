@@ -33,17 +33,17 @@ def tune(
 ) -> Callable[..., TuneReport]:
     """`tj.tune(f)(*args)` searches schedules for the kernels that `f` runs for these arguments.
 
-    What is faster than the default beyond noise is kept in the database and used by every later compilation of the same kernels on the
-    same device; `f`, if jitted, compiles anew at its next call.  Arguments are not changed.
+    What is faster than the default beyond noise is kept in the database and used by every later compilation of the same
+    kernels on the same device; `f`, if jitted, compiles anew at its next call.  Arguments are not changed.
 
     backend: as for `jit`; by default that of `f`.
     seconds: about how long it may take altogether.
-    dynamic_shapes: True tunes the code for symbolic extents, False the code for exactly these; by default what `f` compiles first.
-    default: the schedule to beat, per kernel; by default the heuristic's.
+    dynamic_shapes: True tunes the code for symbolic extents, False the code for exactly these; by default what `f`
+    compiles first. default: the schedule to beat, per kernel; by default the heuristic's.
     database: a file; by default TRACEJIT_TUNE_DB or schedules.txt in the user's cache directory.
 
-    Raises: UnsupportedError if kernels of the backend cannot be measured; UserError if `database` is no file; what tracing and compiling
-    raise.
+    Raises: UnsupportedError if kernels of the backend cannot be measured; UserError if `database` is no file; what
+    tracing and compiling raise.
 
     >>> import numpy as np, tempfile, tracejit as tj
     >>> f = tj.jit(lambda x: np.exp(x).sum(axis=1))
@@ -63,7 +63,9 @@ def tune(
 
         real = get_backend(where)
         if not real.is_scheduled:
-            raise UnsupportedError(f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there")
+            raise UnsupportedError(
+                f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there"
+            )
         dynamic = options.dynamic_shapes if dynamic_shapes is None else dynamic_shapes
         tuned = compiled_with(f, evolve(options.without_donation(), backend=where, dynamic_shapes=dynamic is True))
         report = tune_call(tuned, real, default, database, seconds, args, kwargs)

@@ -1,4 +1,6 @@
-"""What a `tune` call does: stand in for a backend, run the program's kernels one by one, and search each where it is met first."""
+"""What a `tune` call does: stand in for a backend, run the program's kernels one by one,
+and search each where it is met first.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class TuneReport:
     def __str__(self) -> str:
         lines = [f"tuned {len(self.outcomes)} kernels in {self.seconds:.1f} s, {self.improved} improved"]
         for o in self.outcomes:
-            lines.append(f"{o.kernel}: {o.considered} schedules, {o.distinct} different programs, {len(o.rejected)} rejected")
+            lines.append(
+                f"{o.kernel}: {o.considered} schedules, {o.distinct} different programs, {len(o.rejected)} rejected"
+            )
             lines.append(f"  default {o.default_seconds * 1e6:10.2f} us  {o.default or 'as it is'}")
             if o.improved:
                 gain = o.default_seconds / o.chosen_seconds
@@ -79,7 +83,10 @@ def tune_call(
             pass
     session.keep()
     return TuneReport(
-        list(session.outcomes.values()), list(session.outcomes), kept.path if kept is not None else None, time.monotonic() - start
+        list(session.outcomes.values()),
+        list(session.outcomes),
+        kept.path if kept is not None else None,
+        time.monotonic() - start,
     )
 
 
@@ -106,7 +113,9 @@ class _Session:
             first = self.default(kernel) if self.default else default_schedule(kernel, target)
             entry = self.database.get(key) if self.database is not None else None
             share = max(0.05, (self.deadline - time.monotonic()) / max(1, left))
-            self.outcomes[key] = search(workload, self.backend, target, first, seconds=share, known=[entry.schedule] if entry else [])
+            self.outcomes[key] = search(
+                workload, self.backend, target, first, seconds=share, known=[entry.schedule] if entry else []
+            )
             self.kernels[key] = kernel
         return self.outcomes[key]
 
@@ -117,7 +126,9 @@ class _Session:
         target = self.backend.target()
         where = f"{target.name}, {target.device}"
         found = {
-            key: Entry(key, o.chosen, o.chosen_seconds * 1e6, o.default_seconds * 1e6, where, kernel_summary(self.kernels[key]))
+            key: Entry(
+                key, o.chosen, o.chosen_seconds * 1e6, o.default_seconds * 1e6, where, kernel_summary(self.kernels[key])
+            )
             for key, o in self.outcomes.items()
         }
         heuristic = {key: default_schedule(k, target) for key, k in self.kernels.items()}
@@ -188,10 +199,14 @@ class _Machine:
         kernel = step.kernel
         arrays = [seen_as(b, a, dims) for b, a in zip(kernel.buffers, arguments, strict=True)]
         written = [b.name in kernel.outputs for b in kernel.buffers]
-        kept = frozenset(b.name for b, a, w in zip(kernel.buffers, arguments, written, strict=True) if w and id(a) in self.written)
+        kept = frozenset(
+            b.name for b, a, w in zip(kernel.buffers, arguments, written, strict=True) if w and id(a) in self.written
+        )
         workload = Workload(kernel, arrays, {d: dims[d] for d in dims}, kept, step.product)
         first = self._tuned(workload, step)
-        for target, result in zip([a for a, w in zip(arrays, written, strict=True) if w], first.results(workload), strict=True):
+        for target, result in zip(
+            [a for a, w in zip(arrays, written, strict=True) if w], first.results(workload), strict=True
+        ):
             np.copyto(target, result)
         self.written.update(id(a) for a, w in zip(arguments, written, strict=True) if w)
         if not self.left:

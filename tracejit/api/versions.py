@@ -37,7 +37,9 @@ _MANY_OUTDATED = 8
 
 
 def _is_raised_by_the_user(error: Exception) -> bool:
-    """Whether a `raise` or `assert` of the user's functions made an exception; not what others think of their arguments."""
+    """Whether a `raise` or `assert` of the user's functions made an exception;
+    not what others think of their arguments.
+    """
     code, place = frames_of(error)[-1]
     return not is_installed(code.co_filename) and raises(code, place)
 
@@ -64,8 +66,8 @@ class Version:
 class Versions:
     """What a jitted function remembers; guarded by `lock`.
 
-    function, options: what was given to `jit`.  dispatched: what its calls go to on a backend that serves them without Python.  miss: what
-    others go to.
+    function, options: what was given to `jit`.  dispatched: what its calls go to on a backend that serves them without
+    Python.  miss: what others go to.
     """
 
     function: Callable[..., Any]
@@ -82,7 +84,8 @@ class Versions:
     warned_of_values: bool = False
     because: str = ""  # why the next version is compiled, where a version was dropped for it
     asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
-    dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)  # structure and ranks -> dtypes compiled for; emptied by the warning
+    # structure and ranks -> dtypes compiled for; emptied by the warning
+    dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)
     warned_of_dtypes: bool = False
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
 
@@ -116,7 +119,9 @@ class Versions:
         """(the version for a call, compiled if there is none; values of the call's leaves; the leaves)"""
         while True:
             asked = len(self.static), len(self.strided)
-            signature, values, leaves = signature_of(self.function, args, kwargs, frozenset(self.static), frozenset(self.strided))
+            signature, values, leaves = signature_of(
+                self.function, args, kwargs, frozenset(self.static), frozenset(self.strided)
+            )
             signature = evolve(signature, aliases=aliases) if aliases else signature
             version = self._current(self.versions.get(signature) or self._symbolic(signature))
             if version is None:
@@ -142,7 +147,9 @@ class Versions:
         return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, describe)
 
     def _current(self, version: Version | None) -> Version | None:
-        """The version, brought up to date with what names outside of the function hold now; None if it is no longer valid."""
+        """The version, brought up to date with what names outside of the function hold now;
+        None if it is no longer valid.
+        """
         if version is None:
             return None
         renewed = version.dependencies.renewed()
@@ -150,7 +157,8 @@ class Versions:
             self.outdated += 1
             if self.outdated == _MANY_OUTDATED:
                 warnings.warn(
-                    f"{self.named('a function')} was compiled {_MANY_OUTDATED} times anew because what it reads from outside "
+                    f"{self.named('a function')} was compiled {_MANY_OUTDATED} times anew because what it reads from "
+                    "outside "
                     f"changed (now {version.dependencies.reason()}); pass what changes as an argument",
                     stacklevel=5,
                 )
@@ -165,7 +173,9 @@ class Versions:
         return version
 
     def _symbolic(self, signature: CallSignature) -> Version | None:
-        """The oldest version with symbolic extents that fits, as in the native entries: equal arguments always run the same code."""
+        """The oldest version with symbolic extents that fits, as in the native entries:
+        equal arguments always run the same code.
+        """
         pattern = pattern_of(signature)
         if pattern not in self.last:
             return None
@@ -196,7 +206,8 @@ class Versions:
             except Exception as error:
                 if not wanted.symbols or _is_raised_by_the_user(error):
                     raise
-                wanted = signature  # perhaps somebody who wants a number was given a symbolic extent; if not, it is raised again
+                # perhaps somebody who wants a number was given a symbolic extent; if not, it is raised again
+                wanted = signature
         from tracejit.api.entry import Called, make_runner
 
         dependencies, static = made.dependencies, frozenset(self.static)
@@ -207,10 +218,13 @@ class Versions:
         if dependencies.spent:
             run.remove()
         reason = self._reason(signature, wanted)
-        version = Version(wanted, made.lowered, made.staged, made.out_tree, made.out_leaves, static, run, dependencies, reason)
+        version = Version(
+            wanted, made.lowered, made.staged, made.out_tree, made.out_leaves, static, run, dependencies, reason
+        )
         while len(self.versions) >= max(1, config.cache_size):
             self._forget(next(iter(self.versions)))
-        for known in [s for s in self.versions if s == wanted]:  # arguments that hold the same by now as those of an older version
+        # arguments that hold the same by now as those of an older version
+        for known in [s for s in self.versions if s == wanted]:
             self._forget(known)
         self.versions[wanted] = version
         self.last[pattern] = wanted

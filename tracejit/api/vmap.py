@@ -19,19 +19,21 @@ from tracejit.tracer.stage import aval_of_argument
 __all__ = ["vmap"]
 
 
-def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[..., Any]:
+def vmap(
+    function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Callable[..., Any]:
     """Map `function` over an axis of its arguments.
 
-    in_axes: which axis of each argument is mapped: an integer, None (the argument is the same for all elements), or a tuple with an entry
-    for each positional argument, each again a pytree of integers and None that is a prefix of the argument's.  Keyword arguments are
-    mapped over axis 0.
-    out_axes: where the mapped axis goes in the results, a prefix of the result's pytree; None for results that do not vary.
-    axis_size: the extent of the mapped axis, needed only where no argument has one.
+    in_axes: which axis of each argument is mapped: an integer, None (the argument is the same for all elements), or a
+    tuple with an entry for each positional argument, each again a pytree of integers and None that is a prefix of the
+    argument's.  Keyword arguments are mapped over axis 0.
+    out_axes: where the mapped axis goes in the results, a prefix of the result's pytree; None for results that do not
+    vary. axis_size: the extent of the mapped axis, needed only where no argument has one.
 
     A jitted function mapped is compiled too.
 
-    Raises: ShapeError where an argument lacks the axis or extents differ; UserError where in_axes do not fit the arguments; TracerError
-    where the function changes an argument in place.
+    Raises: ShapeError where an argument lacks the axis or extents differ; UserError where in_axes do not fit the
+    arguments; TracerError where the function changes an argument in place.
     Source: JAX's vmap.
 
     >>> import numpy as np, tracejit as tj
@@ -41,7 +43,8 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, a
     checked_function("vmap", function)
     if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, (tuple, list))):
         raise UserError(
-            f"vmap: in_axes is {in_axes!r}; it is an integer, None, or a tuple with an entry for each argument", location=user_location()
+            f"vmap: in_axes is {in_axes!r}; it is an integer, None, or a tuple with an entry for each argument",
+            location=user_location(),
         )
 
     @functools.wraps(function)
@@ -53,7 +56,12 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, a
 
 
 def _run(
-    function: Callable[..., Any], in_axes: Any, out_axes: Any, axis_size: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any],
+    in_axes: Any,
+    out_axes: Any,
+    axis_size: int | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     traced = prepared(function)
 
@@ -64,7 +72,11 @@ def _run(
     describe = functools.partial(_describe, c)
     dims = _argument_axes(in_axes, c.trees)
     # What is not mapped and is no array of numbers (a string, a function, a number) goes through untouched.
-    places = [n for n, d in enumerate(dims) if d is not None or (isinstance(c.leaves[n], np.ndarray) and c.leaves[n].dtype.kind in "biuf")]
+    places = [
+        n
+        for n, d in enumerate(dims)
+        if d is not None or (isinstance(c.leaves[n], np.ndarray) and c.leaves[n].dtype.kind in "biuf")
+    ]
     for n in places:
         array_leaf(c.leaves[n], "vmap", describe(n))
         if dims[n] is not None:
@@ -81,7 +93,11 @@ def _run(
 
     mapped = [c.leaves[n] for n in places]
     pairs = batch_pairs(flat, mapped, [dims[n] for n in places], axis_size, describe=lambda k: describe(places[k]))
-    size = axis_size if axis_size is not None else next(aval_of_argument(c.leaves[n]).shape[d] for n, d in enumerate(dims) if d is not None)
+    size = (
+        axis_size
+        if axis_size is not None
+        else next(aval_of_argument(c.leaves[n]).shape[d] for n, d in enumerate(dims) if d is not None)
+    )
     targets = expand_axes(out_axes, tree[0], "out_axes", "the result")
     own = Owner(c.leaves)
     outs = [own(_placed(value, axis, size, target)) for (value, axis), target in zip(pairs, targets, strict=True)]
@@ -102,7 +118,8 @@ def _placed(value: Any, axis: int | None, size: Any, target: int | None) -> Any:
         return spread(value, axis, size, target)
     if axis is not None:
         raise ShapeError(
-            "vmap: out_axes is None for a result that varies over the mapped axis; give the axis it goes to", location=user_location()
+            "vmap: out_axes is None for a result that varies over the mapped axis; give the axis it goes to",
+            location=user_location(),
         )
     return value
 
@@ -123,7 +140,8 @@ def _argument_axes(in_axes: Any, trees: tuple[TreeDef, ...]) -> list[Any]:
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(positional.children):
         raise UserError(
-            f"vmap: in_axes has {len(in_axes)} entries for {len(positional.children)} positional arguments", location=user_location()
+            f"vmap: in_axes has {len(in_axes)} entries for {len(positional.children)} positional arguments",
+            location=user_location(),
         )
     return expand_axes(in_axes, positional, "in_axes", "the arguments") + [0] * named.leaves
 
@@ -135,7 +153,11 @@ def expand_axes(prefix: Any, tree: TreeDef, name: str, what: str) -> list[Any]:
     children: Any = None
     if tree.kind == "dict" and isinstance(prefix, dict) and set(prefix) == set(tree.data):
         children = [prefix[k] for k in tree.data]
-    elif isinstance(prefix, (tuple, list)) and tree.kind not in ("leaf", "none", "dict") and len(prefix) == len(tree.children):
+    elif (
+        isinstance(prefix, (tuple, list))
+        and tree.kind not in ("leaf", "none", "dict")
+        and len(prefix) == len(tree.children)
+    ):
         children = list(prefix)
     if children is None:
         raise UserError(f"vmap: {name} {prefix!r} does not fit the structure of {what}", location=user_location())

@@ -1,8 +1,10 @@
-"""Arguments that a function changes in place: what is checked before it runs, and how the caller's arrays get the new values.
+"""Arguments that a function changes in place: what is checked before it runs,
+and how the caller's arrays get the new values.
 
-A program computes new values of changed arguments apart and copies them at its end, so an exception or Ctrl-C leaves the arguments as they
-were.  That is what NumPy does except where a changed argument shares memory with another one which the function reads (or changes) later:
-there the same array given twice is traced as one, and arrays that overlap in part are refused.
+A program computes new values of changed arguments apart and copies them at its end, so an exception or Ctrl-C leaves
+the arguments as they were.  That is what NumPy does except where a changed argument shares memory with another one
+which the function reads (or changes) later: there the same array given twice is traced as one, and arrays that overlap
+in part are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from tracejit.tracer.stage import Staged
 __all__ = ["Writeback", "refuse_impossible_writes", "with_copies", "writeback_of"]
 
 _VIEWS = frozenset({"slice", "dynamic_slice", "reshape", "transpose", "broadcast_in_dim"})
-_OVERLAP_WORK = 10_000  # steps NumPy may take to find out whether two arrays share an element; beyond it they are taken to
+# steps NumPy may take to find out whether two arrays share an element; beyond it they are taken to
+_OVERLAP_WORK = 10_000
 
 
 @frozen(eq=False)
@@ -50,7 +53,9 @@ class Writeback:
         captured = {n for n in (*self.last, *self.first) if n >= arguments}
         return any(self._matters(position, other) for other in captured for position in self.first if position != other)
 
-    def aliases(self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]) -> tuple[tuple[int, int], ...]:
+    def aliases(
+        self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]
+    ) -> tuple[tuple[int, int], ...]:
         """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one.
 
         Raises: WriteError if an array cannot be written, or overlaps in part with one where the order matters.
@@ -60,13 +65,15 @@ class Writeback:
             target = arrays[position]
             if not target.flags.writeable:
                 raise WriteError(
-                    f"the function changes {name(position)} in place, but that array is read-only; pass a copy (x.copy()), or have the "
+                    f"the function changes {name(position)} in place, but that array is read-only; pass a copy "
+                    "(x.copy()), or have the "
                     "function work on a copy and return it",
                     location=user_location(),
                 )
             if _overlaps_itself(target):
                 raise WriteError(
-                    f"the function changes {name(position)} in place, but elements of that array share memory (strides {target.strides} "
+                    f"the function changes {name(position)} in place, but elements of that array share memory "
+                    f"(strides {target.strides} "
                     f"for shape {target.shape}); pass a copy (x.copy())",
                     location=user_location(),
                 )
@@ -77,7 +84,8 @@ class Writeback:
                 continue
             if other >= len(arrays) or not _same(target, beside):
                 raise WriteError(
-                    f"{name(position)} and {name(other)} overlap in memory, and the function changes one before it is done with "
+                    f"{name(position)} and {name(other)} overlap in memory, and the function changes one before it is "
+                    "done with "
                     "the other; pass a copy of one of them (x.copy())",
                     location=user_location(),
                 )
@@ -152,7 +160,9 @@ def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
-    """Whether elements may share memory: along axes from the smallest stride on, one step must reach past all before."""
+    """Whether elements may share memory: along axes from the smallest stride on,
+    one step must reach past all before.
+    """
     reach = a.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
         if stride < reach:
@@ -162,22 +172,28 @@ def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
 
 
 def refuse_impossible_writes(signature: CallSignature, staged: Staged, name: str, allowed: bool) -> None:
-    """Raises WriteError or TracerError where an argument is changed that cannot be: a number, a tj.Array, any at all unless `allowed`."""
+    """Raises WriteError or TracerError where an argument is changed that cannot be:
+    a number, a tj.Array, any at all unless `allowed`.
+    """
     traced, paths = signature.traced(), leaf_paths(signature.tree) if staged.written else []
     for position, first in staged.written:
         leaf, path = signature.leaves[traced[position]], paths[traced[position]]
         where = _line_of_write(staged.jaxpr, first)
         if not allowed:
             raise WriteError(
-                f"{name} changes its argument {path} in place, which writeback=False refuses; copy it first (x = x.copy())", location=where
+                f"{name} changes its argument {path} in place, which writeback=False refuses; copy it first (x = "
+                "x.copy())",
+                location=where,
             )
         if not isinstance(leaf, ArrayLeaf) or (leaf.scalar and not leaf.wrapped):
             raise TracerError(
-                f"{name} changes its argument {path} in place, which is a number and no array; pass np.array(x)", location=where
+                f"{name} changes its argument {path} in place, which is a number and no array; pass np.array(x)",
+                location=where,
             )
         if leaf.wrapped:
             raise WriteError(
-                f"{name} changes its argument {path} in place, which is a tj.Array and never changes; use x = x.at[i].set(v) and return x, "
+                f"{name} changes its argument {path} in place, which is a tj.Array and never changes; use x = "
+                "x.at[i].set(v) and return x, "
                 "or pass np.array(x)",
                 location=where,
             )
@@ -189,7 +205,9 @@ def _line_of_write(jaxpr: Jaxpr, first: int) -> Location | None:
 
 
 def with_copies(program: Program, written: Sequence[int]) -> Program | None:
-    """The program with its last outputs, new values of the inputs `written`, copied there at the end; None if one is not contiguous."""
+    """The program with its last outputs, new values of the inputs `written`, copied there at the end;
+    None if one is not contiguous.
+    """
     targets = [program.inputs[n] for n in written]
     if any(b.layout != "C" for b in targets):
         return None
@@ -198,4 +216,6 @@ def with_copies(program: Program, written: Sequence[int]) -> Program | None:
     if any(b.role != "output" for b in fresh):
         raise InternalError(f"new values of arguments are outputs, not {[b.role for b in fresh]}")
     copies = tuple(Copy(t, s) for t, s in zip(targets, fresh, strict=True))
-    return Program(program.name, program.inputs, kept, (*program.temporaries, *fresh), (*program.steps, *copies), program.dims)
+    return Program(
+        program.name, program.inputs, kept, (*program.temporaries, *fresh), (*program.steps, *copies), program.dims
+    )

@@ -23,7 +23,9 @@ def default_schedule(kernel: Kernel, target: Target) -> Schedule:
 
 
 def tuned_schedule(kernel: Kernel, target: Target) -> Schedule | None:
-    """What the database has for a kernel.  An entry that does not fit (an edited file) is passed over with a warning."""
+    """What the database has for a kernel.  An entry that does not fit (an edited file) is passed over with a
+    warning.
+    """
     path = database_path()
     if path is None or not path.exists():
         return None
@@ -40,6 +42,10 @@ def tuned_schedule(kernel: Kernel, target: Target) -> Schedule | None:
     except ScheduleError as error:
         import warnings
 
-        warnings.warn(f"the tuned schedule of {kernel.name} in {database.path} is not legal: {error.message}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"the tuned schedule of {kernel.name} in {database.path} is not legal: {error.message}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
     return entry.schedule

@@ -1,10 +1,12 @@
 """Tuned schedules in a text file that one can read, compare and ship.
 
     # tracejit tuned schedules 1
-    3f0c...e1 | vector L0 8 2 | 12.40 us, was 19.75 us | cpu, znver4, 256 bits, 2 threads | add_exp: f64[1000], f64[1000]
+    3f0c...e1 | vector L0 8 2 | 12.40 us, was 19.75 us | cpu, znver4, 256 bits, 2 threads | add_exp: f64[1000],
+    f64[1000]
 
-A line is a key, a schedule, what it gained, and for the reader the target and the kernel.  The key is a hash of all that a schedule
-depends on: the kernel's text without names and places, the target and its compiler, the search space, the numerics.
+A line is a key, a schedule, what it gained, and for the reader the target and the kernel.  The key is a hash of all
+that a schedule depends on: the kernel's text without names and places, the target and its compiler, the search space,
+the numerics.
 """
 
 from __future__ import annotations
@@ -71,12 +73,16 @@ def parse_entry(line: str) -> Entry:
 
 
 def kernel_key(kernel: Kernel, target: Target) -> str:
-    """The key of a kernel before it is scheduled: equal for kernels that differ only in their names and places in the source."""
+    """The key of a kernel before it is scheduled: equal for kernels
+    that differ only in their names and places in the source.
+    """
     names = {b: evolve(b, name=f"b{n}") for n, b in enumerate(kernel.buffers)}
     outputs = frozenset(names[b].name for b in kernel.buffers if b.name in kernel.outputs)
     body = replace_buffers(kernel.body, names)
     plain = evolve(kernel, name="kernel", buffers=tuple(names.values()), outputs=outputs, body=body, product=None)
-    text = "\n".join([str(plain), target.name, str(target.vector_bits), target.device, target.driver, str(SPACE_VERSION), NUMERICS])
+    text = "\n".join(
+        [str(plain), target.name, str(target.vector_bits), target.device, target.driver, str(SPACE_VERSION), NUMERICS]
+    )
     return fingerprint(text)
 
 
@@ -145,7 +151,11 @@ class Database:
             try:
                 entry = parse_entry(line)
             except ValueError as error:
-                warnings.warn(f"{self.path}, line {number} is not a tuned schedule and is skipped: {error}", RuntimeWarning, stacklevel=4)
+                warnings.warn(
+                    f"{self.path}, line {number} is not a tuned schedule and is skipped: {error}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
             else:
                 found[entry.key] = entry
         return found

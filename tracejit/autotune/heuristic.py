@@ -1,7 +1,7 @@
 """The default schedule of a kernel on a CPU: which loop becomes lanes, which is shared among threads, and how finely.
 
-For each top-level loop nest every loop that may be the vector loop is rated by what memory access and arithmetic would cost under it:
-contiguous and broadcast access cost one instruction a vector, anything else one a lane.
+For each top-level loop nest every loop that may be the vector loop is rated by what memory access and arithmetic would
+cost under it: contiguous and broadcast access cost one instruction a vector, anything else one a lane.
 """
 
 from __future__ import annotations
@@ -12,12 +12,39 @@ from typing import Any
 
 from tracejit.autotune.products import product_tile
 from tracejit.ir.conflicts import conflicts
-from tracejit.ir.kernel import Block, Const, For, If, Kernel, Load, Op, Operand, Prefix, Store, Value, While, blocks, walk
+from tracejit.ir.kernel import (
+    Block,
+    Const,
+    For,
+    If,
+    Kernel,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Store,
+    Value,
+    While,
+    blocks,
+    walk,
+)
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
-from tracejit.ir.schedule import Cut, Directive, Parallel, Privatize, Schedule, Split, Unroll, Vector, WhileUnroll, apply, name_loops
+from tracejit.ir.schedule import (
+    Cut,
+    Directive,
+    Parallel,
+    Privatize,
+    Schedule,
+    Split,
+    Unroll,
+    Vector,
+    WhileUnroll,
+    apply,
+    name_loops,
+)
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import define, field
 
@@ -30,7 +57,9 @@ JAM = 8  # a loop of so few iterations around other loops is written out
 LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
 COLUMNS = 2048  # columns of a block then
 UNKNOWN_EXTENT = 1024  # what a symbolic extent is taken for when loops are compared
-FOLD = 128  # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise sums
+# floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise
+# sums
+FOLD = 128
 
 
 @define(eq=False)
@@ -44,7 +73,12 @@ class _Nest:
     @property
     def trips(self) -> float:
         lower, upper = self.loop.lower, self.loop.upper
-        if isinstance(lower, Const) and isinstance(upper, Const) and isinstance(lower.value, int) and isinstance(upper.value, int):
+        if (
+            isinstance(lower, Const)
+            and isinstance(upper, Const)
+            and isinstance(lower.value, int)
+            and isinstance(upper.value, int)
+        ):
             return max(0, upper.value - lower.value)
         return UNKNOWN_EXTENT
 
@@ -61,7 +95,9 @@ def _nests(body: Sequence[Any], guarded: bool = False) -> list[_Nest]:
 
 
 def _strides(loop: For, body: Sequence[Any]) -> dict[Value, Any]:
-    """For the values of a nest: how they vary with `loop.index`: an integer (affine), or None (any other way).  Absent: not at all."""
+    """For the values of a nest: how they vary with `loop.index`:
+    an integer (affine), or None (any other way).  Absent: not at all.
+    """
     vary: dict[Value, Any] = {loop.index: 1}
     statements = list(walk(tuple(body)))
     carries = any(isinstance(s, (For, While)) for s in statements)
@@ -210,11 +246,16 @@ def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
 
 def _uniform_stores(loop: For, vary: dict[Value, Any]) -> bool:
     """Whether some store inside would be to one place for all lanes."""
-    return any(isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in walk(loop.body))
+    return any(
+        isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in walk(loop.body)
+    )
 
 
 def _bounds_uniform(loop: For, vary: dict[Value, Any]) -> bool:
-    return not any(isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper)) for s in walk(loop.body))
+    return not any(
+        isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper))
+        for s in walk(loop.body)
+    )
 
 
 def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
@@ -233,7 +274,9 @@ def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
 
 
 def _legal(kernel: Kernel, directives: list[Directive]) -> list[Directive]:
-    """Those directives that go together: the pieces that cutting makes of a loop may want different ones for loops of one name."""
+    """Those directives that go together: the pieces that cutting makes of a loop may want different ones for loops
+    of one name.
+    """
     try:
         apply(kernel, Schedule(tuple(directives)))
     except ScheduleError:
@@ -271,7 +314,8 @@ def _schedule_nests(body: Block, names: dict[Value, str], vector_bits: int, cut_
 
 
 def _cut_apart(loop: For, names: dict[Value, str]) -> tuple[Block, dict[Value, str]] | None:
-    """The statements that cutting makes of a loop, and the names of the loops in them; None if a loop of that name stays.
+    """The statements that cutting makes of a loop, and the names of the loops in them;
+    None if a loop of that name stays.
 
     One that writes three sums into an array of three is such a loop: each of its iterations does something else.
     """
@@ -284,7 +328,9 @@ def _cut_apart(loop: For, names: dict[Value, str]) -> tuple[Block, dict[Value, s
 
 
 def _small_unrolls(nest: _Nest, vectors: Sequence[_Nest], names: dict[Value, str]) -> list[Directive]:
-    """Short loops around other loops are written out and jammed: what does not depend on them is computed once for all copies."""
+    """Short loops around other loops are written out and jammed:
+    what does not depend on them is computed once for all copies.
+    """
     out: list[Directive] = []
     stack = list(nest.children)
     while stack:
@@ -325,7 +371,9 @@ def _column_bytes(nest: _Nest) -> float:
     return total
 
 
-def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Value, str], vector_bits: int) -> list[Directive]:
+def _schedule_nest(
+    nest: _Nest, loops: list[_Nest], cost: float, names: dict[Value, str], vector_bits: int
+) -> list[Directive]:
     out: list[Directive] = []
     top, name = nest.loop, names[nest.loop.index]
     if _column_bytes(nest) >= LARGE and any(v.loop is top for v in loops):
@@ -350,7 +398,11 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
         if v.loop is top and parallel:
             size = max(block, -(-grain // block) * block)
             if _sums(top) and size > 2 * FOLD * block:
-                out += [Split(name, FOLD * block), Parallel(f"{name}.o", -(-size // (FOLD * block))), Vector(f"{name}.i", width, factor)]
+                out += [
+                    Split(name, FOLD * block),
+                    Parallel(f"{name}.o", -(-size // (FOLD * block))),
+                    Vector(f"{name}.i", width, factor),
+                ]
             else:
                 out += [Split(name, size), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, factor)]
             return out
@@ -361,7 +413,13 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
             out.append(Vector(inner, width, factor))
     taken = {v.loop.index for v in loops}
     for s in walk((top,)):
-        if isinstance(s, For) and s.index not in taken and _sums(s) and _may_exceed(_Nest(s), 2 * FOLD) and not (s is top and parallel):
+        if (
+            isinstance(s, For)
+            and s.index not in taken
+            and _sums(s)
+            and _may_exceed(_Nest(s), 2 * FOLD)
+            and not (s is top and parallel)
+        ):
             out.append(Split(names[s.index], FOLD))
     if parallel:
         out.append(Parallel(name, grain))
@@ -371,10 +429,13 @@ def _schedule_nest(nest: _Nest, loops: list[_Nest], cost: float, names: dict[Val
 def _balanced(grain: int, trips: float) -> int:
     """The grain that makes of a few chunks a power of two, and at least FEW_CHUNKS.
 
-    Five chunks would keep one of two threads waiting for a fifth of the time, and of two the second waits for a thread that starts late.
+    Five chunks would keep one of two threads waiting for a fifth of the time, and of two the second waits for a thread
+    that starts late.
     """
     chunks = ceil(trips / grain)
-    return grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / max(FEW_CHUNKS, 1 << (chunks - 1).bit_length()))
+    return (
+        grain if chunks <= 1 or chunks > MANY_CHUNKS else ceil(trips / max(FEW_CHUNKS, 1 << (chunks - 1).bit_length()))
+    )
 
 
 def _sums(loop: For) -> bool:

@@ -1,7 +1,7 @@
 """Running one kernel under several schedules: programs of one kernel, equal results, interleaved times.
 
-Times are of the same arguments, already in place.  Contenders take turns, so that a disturbance of the machine hits all of them, and
-are compared by medians; a winner is believed only if it also wins most of the rounds.
+Times are of the same arguments, already in place.  Contenders take turns, so that a disturbance of the machine hits all
+of them, and are compared by medians; a winner is believed only if it also wins most of the rounds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ROUNDS_WON = 0.75  # a winner is faster in at least this share of the rounds
 class Workload:
     """A kernel with arguments: what candidates run on.
 
-    arrays: one an argument.  kept: names of outputs whose old contents matter (updates in place), which each run starts from.
-    product: of a matrix product what its kernel is made of.
+    arrays: one an argument.  kept: names of outputs whose old contents matter (updates in place), which each run starts
+    from. product: of a matrix product what its kernel is made of.
     """
 
     kernel: Kernel
@@ -65,7 +65,9 @@ class Workload:
 
 
 def single_kernel_program(kernel: Kernel, schedule: Schedule, kept: frozenset[str] = frozenset()) -> Program:
-    """A program that runs one kernel to which `schedule` was applied: its inputs and `kept` outputs are arguments, its outputs results."""
+    """A program that runs one kernel to which `schedule` was applied:
+    its inputs and `kept` outputs are arguments, its outputs results.
+    """
     inputs: list[ProgramBuffer] = []
     outputs: list[ProgramBuffer] = []
     arguments: list[ProgramBuffer] = []
@@ -137,7 +139,9 @@ class Contender:
 
 
 def interleave(contenders: Sequence[Contender], rounds: int, deadline: float) -> int:
-    """Sample all contenders in turns; how many whole rounds were run before `deadline` (of time.monotonic), at least one."""
+    """Sample all contenders in turns; how many whole rounds were run before `deadline` (of time.monotonic),
+    at least one.
+    """
     done = 0
     for n in range(rounds):
         if n and time.monotonic() > deadline:
@@ -156,11 +160,14 @@ def wins(challenger: Contender, default: Contender, rounds: int) -> bool:
     return statistics.median(ours) < (1 - _MARGIN) * statistics.median(theirs) and won >= _ROUNDS_WON * len(ours)
 
 
-_TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-11}  # by item size, of the largest value: another order of sums, not another algorithm
+# by item size, of the largest value: another order of sums, not another algorithm
+_TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-11}
 
 
 def agrees(got: Sequence[np.ndarray[Any, Any]], want: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Equal integers and bools; floating-point numbers equal up to the order of sums; NaN and infinities in the same places."""
+    """Equal integers and bools; floating-point numbers equal up to the order of sums;
+    NaN and infinities in the same places.
+    """
     for g, w in zip(got, want, strict=True):
         if g.dtype != w.dtype or g.shape != w.shape:
             return False

@@ -1,7 +1,8 @@
 """The default tiles of matrix products: registers first, then caches, then tasks; and the tiles to try beside them.
 
-A register tile is rated by what one step along the contracted axis costs: multiply-adds (two a cycle), loads and broadcasts (two a
-cycle), at least the latency of one multiply-add; and by what it costs to begin and end it; times the tiles that cover the result.
+A register tile is rated by what one step along the contracted axis costs: multiply-adds (two a cycle), loads and
+broadcasts (two a cycle), at least the latency of one multiply-add; and by what it costs to begin and end it; times the
+tiles that cover the result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ FAR = 1100 << 10  # bytes of a packed lhs block: read in order once a panel, so 
 CACHED = 256 << 10  # bytes: an operand that stays in the second-level cache need not be packed
 REUSE = 4  # nor one that is read by fewer tiles, nor an rhs for fewer rows than
 FEW_ROWS = 24
-ONE_BLOCK = 160  # so few rows are one block: tasks then share columns out, and pack their part of a large rhs themselves
+# so few rows are one block: tasks then share columns out, and pack their part of a large rhs themselves
+ONE_BLOCK = 160
 NARROW = 512  # columns, and contracted elements, of such a task at most
 LATENCY = 5.2  # cycles of a multiply-add, and what the loop adds where nothing else fills it
 TASK = 1_000_000  # multiply-adds worth a task of their own: about 20 us
@@ -68,34 +70,56 @@ def product_tile(product: MatrixProduct, vector_bits: int) -> Tile | None:
     depth = _depth(f.k, columns * f.size)
     flips = [side for side, given, axis in (("lhs", f.lhs, "k"), ("rhs", f.rhs, "n")) if given.along != axis]
     share, grain, tall, wide = _tasks(f, rows, columns, depth)
-    pack_rhs = f.rhs != STRAIGHT or "n" in f.symbolic or (f.m >= FEW_ROWS and share != "depth" and f.k * f.n * f.size > CACHED)
+    pack_rhs = (
+        f.rhs != STRAIGHT or "n" in f.symbolic or (f.m >= FEW_ROWS and share != "depth" and f.k * f.n * f.size > CACHED)
+    )
     if f.k * f.n * f.size > 4 * CACHED and f.m <= ONE_BLOCK and share in ("none", "tasks") and not f.symbolic:
         tall = f.m
         wide = max(min(wide, NARROW), columns) if pack_rhs else max(wide, 2 * NARROW)
         depth = min(depth, NARROW) if pack_rhs else ROWS
-    pack_lhs = f.lhs.computed or "m" in f.symbolic or (min(f.n, wide) >= 4 * REUSE * columns and f.k * f.m * f.size > 2 * CACHED)
-    pack = {(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[pack_lhs, pack_rhs]
+    pack_lhs = (
+        f.lhs.computed
+        or "m" in f.symbolic
+        or (min(f.n, wide) >= 4 * REUSE * columns and f.k * f.m * f.size > 2 * CACHED)
+    )
+    pack = {(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[
+        pack_lhs, pack_rhs
+    ]
     return Tile(rows, columns, width, depth, tall, wide, pack, share, grain, "+".join(flips) or "none")
 
 
 def tiles_near(tile: Tile, product: MatrixProduct, vector_bits: int) -> Iterator[Tile]:
-    """Tiles to try for a product beside `tile`: other blocks and panels, tasks, packing, and other register tiles that fit."""
+    """Tiles to try for a product beside `tile`: other blocks and panels, tasks, packing,
+    and other register tiles that fit.
+    """
     f = _Facts.of(product)
     width = max(1, vector_bits // (8 * f.size))
     depths = sorted({max(1, tile.depth // 2), tile.depth, 2 * tile.depth}, key=lambda n: n != tile.depth)
     for depth, tall, wide in itertools.product(depths, (1, 0.5, 2), (1, 0.5, 2)):
-        yield evolve(tile, depth=depth, tall=max(tile.rows, int(tile.tall * tall)), wide=max(tile.columns, int(tile.wide * wide)))
+        yield evolve(
+            tile, depth=depth, tall=max(tile.rows, int(tile.tall * tall)), wide=max(tile.columns, int(tile.wide * wide))
+        )
     if tile.share in ("none", "tasks"):
         share = "tasks" if tile.share == "none" else "none"
         quarter = max(tile.rows, -(-f.m // 4)), max(tile.columns, -(-f.n // 4))
         yield evolve(tile, share=share)
-        yield from (evolve(tile, share="tasks", tall=tall, wide=wide) for tall, wide in ((quarter[0], f.n), (f.m, quarter[1]), quarter))
+        yield from (
+            evolve(tile, share="tasks", tall=tall, wide=wide)
+            for tall, wide in ((quarter[0], f.n), (f.m, quarter[1]), quarter)
+        )
     yield from (evolve(tile, grain=n) for n in (max(1, tile.grain // 2), 2 * tile.grain))
     # What lies across the way it is read must be packed; the rest may be.
     for lhs, rhs in itertools.product((False, True), repeat=2):
         if (lhs or f.lhs.along in ("k", "m")) and (rhs or f.rhs.along == "n"):
-            yield evolve(tile, pack={(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[lhs, rhs])
-    for depth, (rows, columns, lanes) in itertools.product(depths, _register_tiles(f, width, 16 if vector_bits <= 256 else 32)):
+            yield evolve(
+                tile,
+                pack={(False, False): "none", (True, False): "lhs", (False, True): "rhs", (True, True): "both"}[
+                    lhs, rhs
+                ],
+            )
+    for depth, (rows, columns, lanes) in itertools.product(
+        depths, _register_tiles(f, width, 16 if vector_bits <= 256 else 32)
+    ):
         yield evolve(
             tile,
             rows=rows,
@@ -108,14 +132,19 @@ def tiles_near(tile: Tile, product: MatrixProduct, vector_bits: int) -> Iterator
 
 
 def _register_tiles(f: _Facts, width: int, registers: int) -> Iterator[tuple[int, int, int]]:
-    """(rows, columns, width) of tiles that fit the registers: by vectors, the most rows, fewer, and as many as share them out evenly."""
+    """(rows, columns, width) of tiles that fit the registers: by vectors, the most rows, fewer,
+    and as many as share them out evenly.
+    """
     for lanes, vectors in itertools.product((width, width // 2), (1, 2, 3, 4, 6, 8)):
         most = (registers - vectors - 1) // vectors if f.m > 1 else 1
         if lanes < 2 or most < 1 or (vectors > 1 and vectors * lanes > f.n):
             continue
         most = min(most, f.m)
         even = -(-f.m // -(-f.m // most))
-        yield from ((rows, vectors * lanes, lanes) for rows in dict.fromkeys((most, even, max(1, most * 3 // 4), max(1, most // 2))))
+        yield from (
+            (rows, vectors * lanes, lanes)
+            for rows in dict.fromkeys((most, even, max(1, most * 3 // 4), max(1, most // 2)))
+        )
 
 
 def _row_times_matrix(f: _Facts, width: int) -> Tile | None:
@@ -132,7 +161,9 @@ def _row_times_matrix(f: _Facts, width: int) -> Tile | None:
 
 
 def _tasks(f: _Facts, rows: int, columns: int, depth: int) -> tuple[str, int, int, int]:
-    """(share, grain, tall, wide): blocks of rows that fill the second-level cache, then of columns until there are tasks enough."""
+    """(share, grain, tall, wide): blocks of rows that fill the second-level cache,
+    then of columns until there are tasks enough.
+    """
     tall = max(rows, FAR // (depth * f.size) // rows * rows)
     wide = max(columns, 4096 // columns * columns)
     work = f.m * f.n * f.k

@@ -1,6 +1,7 @@
 """The search for a kernel's schedule: all candidates of a small space, successive halving of a large one.
 
-The default is a candidate in every round and stays the answer unless another is faster beyond noise in a last duel of the two.
+The default is a candidate in every round and stays the answer unless another is faster beyond noise in a last duel of
+the two.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _DUEL_ROUNDS = 25
 
 @define(eq=False)
 class Outcome:
-    """What a search found.  `chosen` is `default` unless another schedule was faster beyond noise.  Times are seconds a run."""
+    """What a search found.  `chosen` is `default` unless another schedule was faster beyond noise.  Times are seconds a
+    run.
+    """
 
     kernel: str
     default: Schedule
@@ -53,7 +56,8 @@ def search(
     seconds: float = 20.0,
     known: Sequence[Schedule] = (),
 ) -> Outcome:
-    """The best schedule of a kernel for its arguments, within about `seconds` (one compilation or run is not interrupted).
+    """The best schedule of a kernel for its arguments, within about `seconds` (one compilation or run is not
+    interrupted).
 
     known: schedules to try first, such as the one of an earlier search.
     Raises: what the backend raises for the default schedule; candidates that fail are listed in the outcome.
@@ -83,7 +87,9 @@ def _drawn(every: Sequence[Schedule]) -> list[Schedule]:
     return [*unique[:8], *random.Random(0).sample(unique[8:], _MOST - 8)]
 
 
-def _entrants(workload: Workload, backend: Backend, every: Sequence[Schedule], outcome: Outcome, deadline: float) -> list[Contender]:
+def _entrants(
+    workload: Workload, backend: Backend, every: Sequence[Schedule], outcome: Outcome, deadline: float
+) -> list[Contender]:
     """The default, then every candidate with code of its own that computes the same and is not hopelessly slow."""
     first = Contender.of(backend, workload, every[0])
     expected = first.results(workload)
@@ -119,7 +125,9 @@ def _halved(entrants: Sequence[Contender], deadline: float) -> Contender:
     while True:
         interleave([default, *challengers], rounds, deadline)
         challengers.sort(key=lambda c: c.seconds)
-        if (len(challengers) <= _SMALL and (len(entrants) <= _SMALL or len(challengers) <= 3)) or time.monotonic() > deadline:
+        if (
+            len(challengers) <= _SMALL and (len(entrants) <= _SMALL or len(challengers) <= 3)
+        ) or time.monotonic() > deadline:
             return challengers[0]
         challengers = challengers[: max(1, len(challengers) // 2)]
         rounds += 4

@@ -1,8 +1,8 @@
 """The schedules a kernel may be tuned over: variations of the default along a few axes, all of them legal.
 
-On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 2, 4, 8), which loop is shared among threads and how
-finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and which loop becomes lanes.
-Of a matrix product: the tile (see `products.tiles_near`), and none.
+On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 2, 4, 8), which loop is shared among
+threads and how finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and
+which loop becomes lanes. Of a matrix product: the tile (see `products.tiles_near`), and none.
 On a grid: the size of a work-group, the number of partial results, and whether a row is taken by an item or by a group.
 """
 
@@ -16,7 +16,18 @@ from tracejit.autotune.heuristic import heuristic_schedule
 from tracejit.autotune.products import product_tile, tiles_near
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Const, For, Kernel, While, walk
-from tracejit.ir.schedule import Directive, Grid, Parallel, Schedule, Split, Tile, Vector, WhileUnroll, apply, name_loops
+from tracejit.ir.schedule import (
+    Directive,
+    Grid,
+    Parallel,
+    Schedule,
+    Split,
+    Tile,
+    Vector,
+    WhileUnroll,
+    apply,
+    name_loops,
+)
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve
 
@@ -33,7 +44,9 @@ _GROUPS = (64, 128, 256, 32, 512, 16, 1024)
 
 def candidates(kernel: Kernel, target: Target, default: Schedule) -> list[Schedule]:
     """Legal schedules of a kernel, the default first, each once."""
-    found = dict.fromkeys(itertools.chain([default], _on_processor(kernel, target, default) if target.vector_bits else _on_grid(default)))
+    found = dict.fromkeys(
+        itertools.chain([default], _on_processor(kernel, target, default) if target.vector_bits else _on_grid(default))
+    )
     return [s for s in found if _legal(kernel, s)]
 
 
@@ -95,7 +108,9 @@ def _varied(base: Schedule, width: float, factor: int, grain: float | None) -> S
 
 
 def _regrained(directives: Sequence[Directive], once: dict[str, int], grain: float | None) -> Iterator[Directive]:
-    """Parallel directives scaled or dropped; the grain of a split loop with one block a chunk is the size of its blocks."""
+    """Parallel directives scaled or dropped; the grain of a split loop with one block a chunk is the size
+    of its blocks.
+    """
     parallel = {d.loop: d for d in directives if isinstance(d, Parallel)}
     split = {d.loop for d in directives if isinstance(d, Split)}
     for d in directives:
@@ -108,7 +123,9 @@ def _regrained(directives: Sequence[Directive], once: dict[str, int], grain: flo
                 yield Split(loop, max(block, -(-size // block) * block))
             case Parallel() if grain is None:
                 pass
-            case Parallel(loop=loop, grain=old) if grain is not None and not (old == 1 and loop.endswith(".o") and loop[:-2] in split):
+            case Parallel(loop=loop, grain=old) if grain is not None and not (
+                old == 1 and loop.endswith(".o") and loop[:-2] in split
+            ):
                 yield Parallel(loop, max(1, int(old * grain)))
             case _:
                 yield d
@@ -119,7 +136,9 @@ def _natural(default: Schedule, target: Target, kernel: Kernel) -> Iterator[Sche
     heuristic = heuristic_schedule(kernel, target.vector_bits)
     widths = {d.loop: d.width for d in heuristic.directives if isinstance(d, Vector)}
     usual = max(widths.values(), default=max(2, target.vector_bits // 64))
-    yield Schedule(tuple(evolve(d, width=widths.get(d.loop, usual)) if isinstance(d, Vector) else d for d in default.directives))
+    yield Schedule(
+        tuple(evolve(d, width=widths.get(d.loop, usual)) if isinstance(d, Vector) else d for d in default.directives)
+    )
     yield heuristic
 
 

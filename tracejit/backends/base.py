@@ -21,7 +21,8 @@ __all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "LoweringRul
 
 @frozen
 class Target:
-    """What code generation may use.  `capabilities` maps a name ("f64", "f16", "atomics") to True, a reason, or (absent) unknown.
+    """What code generation may use.  `capabilities` maps a name ("f64", "f16", "atomics") to True, a reason,
+    or (absent) unknown.
 
     device: the processor in words.  driver: versions of what compiles for it.  Tuned schedules are kept for both.
     """
@@ -58,7 +59,9 @@ class Timed(Protocol):
     """A compiled program that can be measured: backends whose schedules are tuned return such from `compile`."""
 
     def prepare(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> Callable[[], None]:
-        """A function that runs the program once on arguments that are in place, and waits for the end.  It may be called many times."""
+        """A function that runs the program once on arguments that are in place,
+        and waits for the end.  It may be called many times.
+        """
         ...
 
     def identity(self) -> str | bytes:
@@ -92,7 +95,9 @@ class Entry(Protocol):
         ...
 
     def holds(self) -> bool:
-        """Whether all is as it should be: the entry would match, as far as names outside of the function go, or is not yet there."""
+        """Whether all is as it should be: the entry would match, as far as names outside of the function go,
+        or is not yet there.
+        """
         ...
 
     def finish(self) -> None:
@@ -108,8 +113,8 @@ class Entry(Protocol):
 class Entered:
     """What an entry runs, and on what it depends.
 
-    numbers: inputs that are Python numbers.  dims: the extents of the call that it is made for.  arrays: those that the function reads from
-    outside.  again: what makes a call whose program has failed a check once more, from Python.
+    numbers: inputs that are Python numbers.  dims: the extents of the call that it is made for.  arrays: those that the
+    function reads from outside.  again: what makes a call whose program has failed a check once more, from Python.
     """
 
     program: Program
@@ -132,7 +137,11 @@ class NativeCalls(Protocol):
         ...
 
     def enter(
-        self, dispatcher: Callable[[], Any], spec: EntrySpec, slots: Callable[[Sequence[Any]], tuple[Slot, ...]], entered: Entered
+        self,
+        dispatcher: Callable[[], Any],
+        spec: EntrySpec,
+        slots: Callable[[Sequence[Any]], tuple[Slot, ...]],
+        entered: Entered,
     ) -> Entry:
         """Compile a program with its entry, and have the dispatcher try it, at once or after some calls.
 
@@ -149,7 +158,8 @@ class NativeCalls(Protocol):
 
 @frozen(eq=False)
 class LoweringRule:
-    """A backend's own form of a primitive: `rule(primitive, builder, *operands)`, used where `predicate(primitive, *avals)` holds.
+    """A backend's own form of a primitive: `rule(primitive, builder, *operands)`, used where `predicate(primitive,
+    *avals)` holds.
 
     alternative: its name, if only functions that ask for it by `jit(alternatives=...)` use the rule.
     """
@@ -161,7 +171,9 @@ class LoweringRule:
 
 
 class Backend:
-    """One backend: a folder with a subclass of this, registered by name.  What it says it can do is asked for; its name is not."""
+    """One backend: a folder with a subclass of this, registered by name.  What it says it can do is asked for;
+    its name is not.
+    """
 
     name: ClassVar[str]
     donates: ClassVar[bool] = False

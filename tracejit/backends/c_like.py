@@ -1,10 +1,10 @@
 """Prints kernels as C-family text: what OpenCL C, CUDA C and plain C have in common.
 
-The words come from a `Dialect`, every spelling from one `Intrinsics` table.  Mathematical functions that the table does not spell
-are written out by `ir.math` as functions of the other operations, once a program.
+The words come from a `Dialect`, every spelling from one `Intrinsics` table.  Mathematical functions that the table does
+not spell are written out by `ir.math` as functions of the other operations, once a program.
 
-Loops of kind grid and block read thread ids.  An iteration of a grid loop is one group where it contains block loops, which the
-work-items of the group share, and one work-item where it does not.  All other kinds run in order.
+Loops of kind grid and block read thread ids.  An iteration of a grid loop is one group where it contains block loops,
+which the work-items of the group share, and one work-item where it does not.  All other kinds run in order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ __all__ = ["Argument", "EntryPoint", "Printed", "print_kernels"]
 
 @frozen
 class Argument:
-    """One parameter of an entry point.  kind: "buffer", "offset" (bytes to the first element), "stride" (bytes, of `axis`), "dim"."""
+    """One parameter of an entry point.  kind: "buffer", "offset" (bytes to the first element), "stride" (bytes, of
+    `axis`), "dim".
+    """
 
     kind: str
     name: str
@@ -75,7 +77,8 @@ class Printed:
 def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
     """Print kernels, each with the number of work-items a group it will be launched with, as one program.
 
-    Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no constant shape.
+    Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no
+    constant shape.
     """
     program = ProgramText(dialect, intrinsics)
     bodies: list[str] = []
@@ -100,7 +103,9 @@ def _expanded(program: ProgramText, op: str, dtype: str) -> str:
 
 
 def _expansion(op: str, dtype: str) -> Lambda:
-    """The function `op` on `dtype` (f16 through f32) written with the operations that are not mathematical functions."""
+    """The function `op` on `dtype` (f16 through f32) written with the operations
+    that are not mathematical functions.
+    """
     from tracejit.ir import math
 
     def record(recorder: ScalarRecorder, *params: Value) -> Operand:
@@ -113,7 +118,8 @@ def _expansion(op: str, dtype: str) -> Lambda:
         return make_lambda([dtype] * OPS[op].arity, record)
     except KeyError as error:
         raise UnsupportedError(
-            f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it; tj.register_intrinsic does"
+            f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it; "
+            "tj.register_intrinsic does"
         ) from error
 
 
@@ -225,7 +231,8 @@ class _Writer(Emitter):
             return text
         if not OPS[s.op].math:
             raise UnsupportedError(
-                f"{self.dialect.name} has no spelling of {s.op} on {source}; define one in its intrinsics", location=s.location
+                f"{self.dialect.name} has no spelling of {s.op} on {source}; define one in its intrinsics",
+                location=s.location,
             )
         try:
             return f"{_expanded(self.program, s.op, source)}({', '.join(args)})"
@@ -257,7 +264,8 @@ class _Writer(Emitter):
         if kind in ("grid", "block", "lane"):
             if s.params or s.step != 1 or kind == "lane":
                 raise UnsupportedError(
-                    f"{self.dialect.name} cannot run a {kind} loop with carries, a step or as lanes; bind it with backends.grid"
+                    f"{self.dialect.name} cannot run a {kind} loop with carries, a step or as lanes; bind it with "
+                    "backends.grid"
                 )
             (self.grid_loop if kind == "grid" else self.block_loop)(s)
             return
@@ -278,7 +286,9 @@ class _Writer(Emitter):
         """(the index's declaration, its name) in a loop whose iterations are given out by thread id."""
         lower, first = self.operand(s.lower), self.spell((thread,))
         index = self.declare(s.index, "i")
-        return f"{index} = {first}" if s.lower == Const(0, "i64") else f"{index} = {lower} + {first}", self.names[s.index]
+        return f"{index} = {first}" if s.lower == Const(0, "i64") else f"{index} = {lower} + {first}", self.names[
+            s.index
+        ]
 
     def scoped(self, head: str, body: Block, tail: str = "}") -> None:
         self.line(head)
@@ -292,7 +302,9 @@ class _Writer(Emitter):
         start, name = self.start(s, "lane_id")
         count = _number_of_iterations(s)
         if count is None or count > self.group:
-            self.scoped(f"for ({start}; {name} < {self.operand(s.upper)}; {name} += {self.spell(('group_size',))}) {{", s.body)
+            self.scoped(
+                f"for ({start}; {name} < {self.operand(s.upper)}; {name} += {self.spell(('group_size',))}) {{", s.body
+            )
             return
         self.line(f"const {start};")
         self.scoped("{" if count == self.group else f"if ({name} < {self.operand(s.upper)}) {{", s.body)
@@ -375,7 +387,11 @@ def _worth_twice(loop: For, count: int | None, group: int) -> bool:
 
 def _is_safe(s: Op) -> bool:
     """Whether the second operand is a constant for which a division or shift needs no check."""
-    if s.op not in ("idiv", "irem", "shl", "shr", "lshr") or not isinstance(s.args[1], Const) or isinstance(s.args[1].value, Dim):
+    if (
+        s.op not in ("idiv", "irem", "shl", "shr", "lshr")
+        or not isinstance(s.args[1], Const)
+        or isinstance(s.args[1].value, Dim)
+    ):
         return False
     constant = int(s.args[1].value)
     return constant > 0 if s.op in ("idiv", "irem") else 0 <= constant < BITS[s.out.dtype]

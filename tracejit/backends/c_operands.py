@@ -106,7 +106,9 @@ class Emitter:
             suffix = self.dialect.suffixes[dtype]
             least = f"(-9223372036854775807{suffix} - 1)"
             return least if number == -(2**63) else f"({number}{suffix})" if number < 0 else f"{number}{suffix}"
-        return "(-2147483647 - 1)" if number == -(2**31) else f"({kind}){number}" if number >= 0 else f"({kind})({number})"
+        return (
+            "(-2147483647 - 1)" if number == -(2**31) else f"({kind}){number}" if number >= 0 else f"({kind})({number})"
+        )
 
     def _float_literal(self, scalar: Any, dtype: str) -> str:
         if np.isfinite(scalar):

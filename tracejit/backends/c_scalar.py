@@ -1,7 +1,7 @@
 """How C-family targets spell the scalar operations of `ir.scalar`, total as that table says.
 
-`scalar_intrinsics(dialect)` builds the table that `c_like` reads; users and targets add to it or replace entries.  f16 lives in
-f32 registers and is rounded after each operation that can be inexact; bool is a byte in memory.
+`scalar_intrinsics(dialect)` builds the table that `c_like` reads; users and targets add to it or replace entries.  f16
+lives in f32 registers and is rounded after each operation that can be inexact; bool is a byte in memory.
 
 Source: C99 6.3 and 6.5 for what is undefined and must be avoided; IEEE 754-2019 for the half-precision conversions.
 """
@@ -24,10 +24,11 @@ __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 class Dialect:
     """The words in which C-family languages differ.
 
-    types: register type of each kernel dtype (f16 is kept in a float).  storage: type in memory.  bitcast: template over {type}, {0}.
-    spaces: address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded; where they are not,
-    divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run without a test in each work-item
-    (compilers for processors vectorize those only), at the price of printing the body twice.
+    types: register type of each kernel dtype (f16 is kept in a float).  storage: type in memory.  bitcast: template
+    over {type}, {0}. spaces: address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded;
+    where they are not, divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run
+    without a test in each work-item (compilers for processors vectorize those only), at the price of printing the body
+    twice.
     """
 
     name: str
@@ -65,8 +66,8 @@ class Intrinsic:
 class Intrinsics:
     """The one table that code generation reads: "op.dtype", or "op" for every dtype, to a spelling.
 
-    Conversions are "convert.from.to" and "bitcast.from.to"; atomics "atomic.op.dtype.space"; thread ids "group_id", "lane_id",
-    "global_id"; "barrier".  `define` adds or replaces.
+    Conversions are "convert.from.to" and "bitcast.from.to"; atomics "atomic.op.dtype.space"; thread ids "group_id",
+    "lane_id", "global_id"; "barrier".  `define` adds or replaces.
     """
 
     entries: dict[str, Intrinsic] = field(factory=dict[str, Intrinsic])
@@ -76,7 +77,10 @@ class Intrinsics:
         """Spell `key` by `template`; `needs` names the helpers it calls."""
         missing = [n for n in needs if n not in self.helpers]
         if missing:
-            raise KeyError(f"intrinsic {key} needs the helpers {', '.join(missing)}, which are not defined; call define_helper first")
+            raise KeyError(
+                f"intrinsic {key} needs the helpers {', '.join(missing)}, which are not defined; call define_helper "
+                "first"
+            )
         self.entries[key] = Intrinsic(template, needs)
 
     def define_helper(self, name: str, source: str, *needs: str) -> None:
@@ -96,7 +100,9 @@ class Intrinsics:
         return Intrinsics(dict(self.entries), dict(self.helpers))
 
     def extended(self, own: Mapping[str, Any]) -> Intrinsics:
-        """This table with the spellings users registered for the target.  Raises: UserError for one that is no template."""
+        """This table with the spellings users registered for the target.  Raises:
+        UserError for one that is no template.
+        """
         if not own:
             return self
         table = self.copy()
@@ -146,8 +152,12 @@ def scalar_intrinsics(d: Dialect) -> Intrinsics:
 def _extents(table: Intrinsics, d: Dialect) -> None:
     """Python's // and % and max on extents: `ir.types.Dim` has them as atoms.  Denominators are positive."""
     words = {"fn": d.function_prefix, "T": d.types["i64"]}
-    table.define_helper("tj_floordiv", _fill("<fn> <T> tj_floordiv(<T> x, <T> y) {\n  return x / y - (x % y < 0);\n}", words))
-    table.define_helper("tj_floormod", _fill("<fn> <T> tj_floormod(<T> x, <T> y) {\n  return x % y + (x % y < 0 ? y : 0);\n}", words))
+    table.define_helper(
+        "tj_floordiv", _fill("<fn> <T> tj_floordiv(<T> x, <T> y) {\n  return x / y - (x % y < 0);\n}", words)
+    )
+    table.define_helper(
+        "tj_floormod", _fill("<fn> <T> tj_floormod(<T> x, <T> y) {\n  return x % y + (x % y < 0 ? y : 0);\n}", words)
+    )
     table.define("extent.floordiv", "tj_floordiv({0}, {1})", "tj_floordiv")
     table.define("extent.mod", "tj_floormod({0}, {1})", "tj_floormod")
     table.define("extent.max", "({0} > {1} ? {0} : {1})")
@@ -209,7 +219,8 @@ _UNSIGNED = {
 }
 _DIVISION = {
     "i": (
-        "<fn> <T> tj_idiv_<name>(<T> x, <T> y) {\n  return y == 0 ? (<T>)0 : y == -1 ? (<T>)(<W0> - (<W>)x) : (<T>)(x / y);\n}",
+        "<fn> <T> tj_idiv_<name>(<T> x, <T> y) {\n  return y == 0 ? (<T>)0 : y == -1 ? (<T>)(<W0> - (<W>)x) : (<T>)(x "
+        "/ y);\n}",
         "<fn> <T> tj_irem_<name>(<T> x, <T> y) {\n  return y == 0 || y == -1 ? (<T>)0 : (<T>)(x % y);\n}",
     ),
     "u": (
@@ -231,16 +242,17 @@ def _integer(table: Intrinsics, d: Dialect, dtype: str) -> None:
 def _boolean(table: Intrinsics) -> None:
     """NumPy's bool arithmetic: + and max are or, * and min are and; there is no bool subtraction."""
     for op, template in {
-        "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} != {1}", "not": "!{0}", "add": "{0} | {1}", "mul": "{0} & {1}",
-        "min": "{0} & {1}", "max": "{0} | {1}", "abs": "{0}",
+        "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} != {1}", "not": "!{0}", "add": "{0} | {1}",
+        "mul": "{0} & {1}", "min": "{0} & {1}", "max": "{0} | {1}", "abs": "{0}",
     }.items():  # fmt: skip
         table.define(f"{op}.bool", template)
 
 
 _FLOAT = {
-    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}", "abs": "fabs({0})", "sqrt": "sqrt({0})",
-    "floor": "floor({0})", "ceil": "ceil({0})", "trunc": "trunc({0})", "roundeven": "rint({0})", "copysign": "copysign({0}, {1})",
-    "min": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}", "max": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}", "fma": "fma({0}, {1}, {2})",
+    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}", "abs": "fabs({0})",
+    "sqrt": "sqrt({0})", "floor": "floor({0})", "ceil": "ceil({0})", "trunc": "trunc({0})", "roundeven": "rint({0})",
+    "copysign": "copysign({0}, {1})", "min": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
+    "max": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}", "fma": "fma({0}, {1}, {2})",
 }  # fmt: skip
 _INEXACT = {"add", "sub", "mul", "div", "sqrt"}
 
@@ -248,7 +260,8 @@ _INEXACT = {"add", "sub", "mul", "div", "sqrt"}
 def _float(table: Intrinsics, d: Dialect, dtype: str) -> None:
     spellings = dict(_FLOAT)
     if dtype != "f64" and not d.correct_divide and d.divide_through_f64:
-        # The quotient and the root of f32 operands, computed in f64 and rounded again, are correctly rounded (53 >= 2*24 + 2).
+        # The quotient and the root of f32 operands, computed in f64 and rounded again, are correctly rounded (53 >=
+        # 2*24 + 2).
         spellings["div"] = f"({d.types['f32']})(({d.types['f64']}){{0}} / ({d.types['f64']}){{1}})"
         spellings["sqrt"] = f"({d.types['f32']})sqrt(({d.types['f64']}){{0}})"
     for op, template in spellings.items():
@@ -279,7 +292,8 @@ _HALF = {
   return (<u16>)(s | (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13);
 }""",
     "tj_round_f16": "<fn> <f32> tj_round_f16(<f32> x) {\n  return tj_f16_load(tj_f16_store(x));\n}",
-    # Rounded to odd, so that a further rounding to f16 is right (Boldo and Melquiond 2008); the same in tj_fma_f16, whose product is exact.
+    # Rounded to odd, so that a further rounding to f16 is right (Boldo and Melquiond 2008); the same in tj_fma_f16,
+    # whose product is exact.
     "tj_odd_f32": """<fn> <f32> tj_odd_f32(<f64> x) {
   const <f32> r = (<f32>)x;
   const <u32> b = tj_as_u32(r);
@@ -336,7 +350,13 @@ def _convert(table: Intrinsics, d: Dialect, source: str, target: str) -> None:
 def _float_to_integer(d: Dialect, source: str, target: str) -> str:
     """A total conversion: what `ir.scalar.OPS["convert"]` says for NaN and for values out of range."""
     words = {"fn": d.function_prefix, "S": d.types[source], "T": d.types[target], "from": source, "to": target}
-    words |= {"i32": d.types["i32"], "i64": d.types["i64"], "u64": d.types["u64"], "l": d.suffixes["i64"], "ul": d.suffixes["u64"]}
+    words |= {
+        "i32": d.types["i32"],
+        "i64": d.types["i64"],
+        "u64": d.types["u64"],
+        "l": d.suffixes["i64"],
+        "ul": d.suffixes["u64"],
+    }
     f = words["f"] = "" if source == "f64" else "f"
     if target == "u64":
         body = f"""  if (x >= -0x1p63{f} && x < 0x1p63{f}) return (<u64>)(<i64>)x;

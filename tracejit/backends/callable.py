@@ -1,12 +1,14 @@
 """`CompiledFunction`, the base class of objects whose call is that of a C function, without the detour over `__call__`.
 
-An instance of a Python class with `__call__` is called through a tuple and a dict made for the occasion: 50 ns, 240 with five keywords.
-CPython's vectorcall protocol hands the arguments over as they lie on its stack, to a function whose address is in the object. The class
-here has room for that address. While it is 0, CPython falls back on `__call__` of the subclass: nothing is compiled before `install`.
+An instance of a Python class with `__call__` is called through a tuple and a dict made for the occasion: 50 ns, 240
+with five keywords. CPython's vectorcall protocol hands the arguments over as they lie on its stack, to a function whose
+address is in the object. The class here has room for that address. While it is 0, CPython falls back on `__call__` of
+the subclass: nothing is compiled before `install`.
 
 # Note [the flag]
-CPython reads the address only in classes with the flag Py_TPFLAGS_HAVE_VECTORCALL. Classes made by a `class` statement that define
-`__call__` do not inherit it, so it is set in the type object itself, at an offset that was compared with `__flags__` of other types.
+CPython reads the address only in classes with the flag Py_TPFLAGS_HAVE_VECTORCALL. Classes made by a `class` statement
+that define `__call__` do not inherit it, so it is set in the type object itself, at an offset that was compared with
+`__flags__` of other types.
 
 Source: PEP 590; CPython's Include/typeslots.h, Include/cpython/object.h.
 """
@@ -56,7 +58,9 @@ class _Member(ctypes.Structure):
 @cache
 def _supported() -> bool:
     """Whether objects of our own layout can be made here. Decided once: classes outlive changes of the environment."""
-    return native_dispatch_supported()[0] and all(_flags(kind).value == kind.__flags__ for kind in (int, type, dict, _Slot, _Plain))
+    return native_dispatch_supported()[0] and all(
+        _flags(kind).value == kind.__flags__ for kind in (int, type, dict, _Slot, _Plain)
+    )
 
 
 def _flags(kind: type) -> ctypes.c_ulong:
@@ -84,7 +88,8 @@ _Base: Any = _base() if _supported() else _Plain
 
 
 class CompiledFunction(_Base):
-    """Base of callable objects. A subclass defines `__call__` for the calls before `install`, and always where vectorcall is not available.
+    """Base of callable objects. A subclass defines `__call__` for the calls before `install`, and always where
+    vectorcall is not available.
 
     Instances hold an address, so they are copied and pickled only by a subclass that says how (`__reduce__`).
     """

@@ -1,7 +1,7 @@
 """One group of work-items on one task: reductions as trees in shared memory, loops shared out, scalars computed by all.
 
-A reduction gives lane l the iterations l, l + lanes, l + 2 * lanes, ..., or, `contiguous`, as many neighbouring ones; the lanes' results
-are then combined in a fixed tree.
+A reduction gives lane l the iterations l, l + lanes, l + 2 * lanes, ..., or, `contiguous`, as many neighbouring ones;
+the lanes' results are then combined in a fixed tree.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Team:
         return self.arrays[key]
 
     def emit(self, *statements: Statement) -> None:
-        """Append statements, after a barrier if lanes would otherwise meet in memory.  Global buffers may overlap: they count as one."""
+        """Append statements, after a barrier if lanes would otherwise meet in memory.  Global buffers may overlap:
+        they count as one.
+        """
         touched = accesses(statements)
         read = {"global" if b.space == "global" else b for b in touched.reads}
         written = {"global" if b.space == "global" else b for b in touched.writes}
@@ -109,7 +111,9 @@ class Team:
         self.emit(self.lane_loop(1, lambda _: statements))
 
     def reduce(self, loop: For, results: Sequence[Value], share: tuple[Operand, int] | None = None) -> None:
-        """Fold `loop` with all lanes; every lane then has `results`.  `share` = (group, groups) leaves the rest to other groups."""
+        """Fold `loop` with all lanes; every lane then has `results`.  `share` = (group, groups) leaves the rest to
+        other groups.
+        """
         assert loop.combine is not None
         loop = flatten_reduction(loop) if accesses((loop,)).pure else loop
         combine = loop.combine
@@ -136,7 +140,9 @@ class Team:
             half //= 2
 
 
-def _share(r: ScalarRecorder, loop: For, member: Operand, members: int, contiguous: bool) -> tuple[Operand, Operand, int]:
+def _share(
+    r: ScalarRecorder, loop: For, member: Operand, members: int, contiguous: bool
+) -> tuple[Operand, Operand, int]:
     """The bounds and step of the iterations that one of `members` takes."""
     if not contiguous:
         return r.op("add", loop.lower, r.op("mul", member, index_const(loop.step))), loop.upper, loop.step * members
@@ -155,7 +161,11 @@ def _joiner(combine: Lambda, parts: Sequence[Buffer], half: int) -> Callable[[Va
         other = r.op("add", lane, index_const(half))
         mine = [Value(b.dtype) for b in parts]
         theirs = [Value(b.dtype) for b in parts]
-        loads = [Load(v, b, (at,)) for at, values in ((lane, mine), (other, theirs)) for v, b in zip(values, parts, strict=True)]
+        loads = [
+            Load(v, b, (at,))
+            for at, values in ((lane, mine), (other, theirs))
+            for v, b in zip(values, parts, strict=True)
+        ]
         body, results = inline(combine, (*mine, *theirs))
         return [*r.statements, *loads, *body, *(Store(b, (lane,), v) for b, v in zip(parts, results, strict=True))]
 
@@ -163,7 +173,9 @@ def _joiner(combine: Lambda, parts: Sequence[Buffer], half: int) -> Callable[[Va
 
 
 def group_body(body: Block, schedule: GridSchedule) -> Block | None:
-    """`body`, written for one thread, for a group: None where it has statements that cannot be shared out, or needs too much memory."""
+    """`body`, written for one thread, for a group: None where it has statements that cannot be shared out,
+    or needs too much memory.
+    """
     team = Team(schedule.work_group, schedule.contiguous)
     for alloc in [s for s in body if isinstance(s, Alloc)]:
         if not fits(alloc.buffer, schedule.shared_bytes):

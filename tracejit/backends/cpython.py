@@ -1,10 +1,13 @@
-"""What compiled code knows about the interpreter it runs in: struct offsets, how a reference count is raised, and the C functions it calls.
+"""What compiled code knows about the interpreter it runs in: struct offsets, how a reference count is raised,
+and the C functions it calls.
 
-Nothing here is believed: every offset is compared with real objects (through ctypes) before native dispatch is allowed, once per process.
-Where anything differs (another interpreter, free threading, a debug build, 32 bits), `native_dispatch_supported` says why and calls are
-dispatched in Python. Offsets end up in compiled code, so `Layout.key` belongs to the key of a disk cache.
+Nothing here is believed: every offset is compared with real objects (through ctypes) before native dispatch is allowed,
+once per process. Where anything differs (another interpreter, free threading, a debug build, 32 bits),
+`native_dispatch_supported` says why and calls are dispatched in Python. Offsets end up in compiled code, so
+`Layout.key` belongs to the key of a disk cache.
 
-Source: CPython's Include/cpython and Include/internal (3.11 to 3.14), NumPy's ndarraytypes.h and __multiarray_api.h (1.23 to 2.x).
+Source: CPython's Include/cpython and Include/internal (3.11 to 3.14), NumPy's ndarraytypes.h and __multiarray_api.h
+(1.23 to 2.x).
 """
 
 from __future__ import annotations
@@ -22,12 +25,21 @@ import numpy as np
 
 from tracejit.support.nodes import as_dict, frozen
 
-__all__ = ["PYTHON_FUNCTIONS", "Layout", "c_functions", "layout", "member_offset", "native_dispatch_supported", "probes"]
+__all__ = [
+    "PYTHON_FUNCTIONS",
+    "Layout",
+    "c_functions",
+    "layout",
+    "member_offset",
+    "native_dispatch_supported",
+    "probes",
+]
 
 PYTHON_FUNCTIONS = (
     "PyBool_FromLong", "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyErr_Clear", "PyErr_Occurred", "PyErr_SetNone",
-    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_FromDouble", "PyList_New", "PyLong_AsLongLongAndOverflow", "PyLong_FromLong",
-    "PyObject_RichCompareBool", "PyObject_Vectorcall", "PyTuple_New", "PyType_GenericAlloc", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_FromDouble", "PyList_New", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLong", "PyObject_RichCompareBool", "PyObject_Vectorcall", "PyTuple_New", "PyType_GenericAlloc",
+    "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 """The functions of CPython that compiled code calls, under their own names."""
 
@@ -41,9 +53,9 @@ _SWAPPED = ord(">" if sys.byteorder == "little" else "<")
 class Layout:
     """Byte offsets into the objects that compiled code reads.
 
-    long_tag: the word at `long_size` is CPython 3.12's `lv_tag` (sign in bits 0-1, digit count from bit 3), not the signed digit count.
-    wide_refcount: counts are one 64-bit word and no object is immortal (3.11); otherwise the low 32 bits count, and `immortal_refcount` or
-    more means immortal.
+    long_tag: the word at `long_size` is CPython 3.12's `lv_tag` (sign in bits 0-1, digit count from bit 3), not the
+    signed digit count. wide_refcount: counts are one 64-bit word and no object is immortal (3.11); otherwise the low 32
+    bits count, and `immortal_refcount` or more means immortal.
     swapped_byteorder: the character in a dtype of foreign byte order.
     """
 
@@ -132,7 +144,10 @@ def _checked_layout() -> Layout | str:
     found = Layout(tuple_items=tuple.__basicsize__, long_tag=modern, wide_refcount=not modern)
     for name, right in probes(found):
         if not right:
-            return f"the C layout of {name} is not the expected one in Python {platform.python_version()}, NumPy {np.__version__}"
+            return (
+                f"the C layout of {name} is not the expected one in Python {platform.python_version()}, NumPy "
+                f"{np.__version__}"
+            )
     return found
 
 
@@ -151,7 +166,9 @@ def _foreign_interpreter() -> str:
 
 
 def probes(at: Layout) -> Iterator[tuple[str, bool]]:
-    """(what, whether the layout describes it), each tried on live objects. Lazy, so that after a wrong answer no later pointer is read."""
+    """(what, whether the layout describes it), each tried on live objects. Lazy,
+    so that after a wrong answer no later pointer is read.
+    """
     yield "reference counts", _refcount_is_right(at)
     yield "type pointers", all(_word(item, at.object_type) == id(type(item)) for item in _sample_objects())
     yield "tuples", _tuple_is_right(("a", 1.5, None), at)
@@ -159,11 +176,21 @@ def probes(at: Layout) -> Iterator[tuple[str, bool]]:
     yield "float", all(_read(ctypes.c_double, number, at.float_value) == number for number in (0.5, -3.25, 1e300))
     yield (
         "complex",
-        _read(ctypes.c_double, 1.5 - 2.5j, at.complex_value) == 1.5 and _read(ctypes.c_double, 1.5 - 2.5j, at.complex_value + 8) == -2.5,
+        _read(ctypes.c_double, 1.5 - 2.5j, at.complex_value) == 1.5
+        and _read(ctypes.c_double, 1.5 - 2.5j, at.complex_value + 8) == -2.5,
     )
-    yield "int", all(_long_is_right(number, at) for number in (0, 1, -1, 5, -6, 257, 1 - 2**30, 2**30 - 1, 2**30, -(2**40), 2**62, 2**100))
+    yield (
+        "int",
+        all(
+            _long_is_right(number, at)
+            for number in (0, 1, -1, 5, -6, 257, 1 - 2**30, 2**30 - 1, 2**30, -(2**40), 2**62, 2**100)
+        ),
+    )
     yield "ndarray", all(_array_is_right(array, at) for array in _sample_arrays())
-    yield "dtype", all(_dtype_is_right(np.dtype(text), at) for text in ("=f4", ">f4", "<f4", "i1", "?", ">i8", "c16", "=u2"))
+    yield (
+        "dtype",
+        all(_dtype_is_right(np.dtype(text), at) for text in ("=f4", ">f4", "<f4", "i1", "?", ">i8", "c16", "=u2")),
+    )
     yield "NumPy scalars", _numpy_scalars_are_right(at)
     yield "slots", _slots_are_right()
     yield "NumPy's function table", _numpy_table_is_right()
@@ -183,7 +210,9 @@ def _refcount_is_right(at: Layout) -> bool:
     before = _read(kind, item, 0)
     more = [item] * 7
     raised = _read(kind, item, 0) - before == len(more)
-    return raised and before < at.immortal_refcount and (_read(kind, None, 0) < at.immortal_refcount) == at.wide_refcount
+    return (
+        raised and before < at.immortal_refcount and (_read(kind, None, 0) < at.immortal_refcount) == at.wide_refcount
+    )
 
 
 def _tuple_is_right(items: tuple[object, ...], at: Layout) -> bool:
@@ -220,13 +249,22 @@ def _sample_arrays() -> tuple[Any, ...]:
     base = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     frozen_view = base[:, ::-1]
     frozen_view.flags.writeable = False
-    return base, frozen_view, base[0, 0, 0:0], np.array(1j), np.zeros(9, np.uint8)[1:].view(np.float64), base.astype(">f4").T
+    return (
+        base,
+        frozen_view,
+        base[0, 0, 0:0],
+        np.array(1j),
+        np.zeros(9, np.uint8)[1:].view(np.float64),
+        base.astype(">f4").T,
+    )
 
 
 def _array_is_right(array: Any, at: Layout) -> bool:
     if _read(ctypes.c_int32, array, at.array_ndim) != array.ndim or _word(array, at.array_data) != array.ctypes.data:
         return False
-    if _read(ctypes.c_int32, array, at.array_flags) != array.flags.num or _word(array, at.array_dtype) != id(array.dtype):
+    if _read(ctypes.c_int32, array, at.array_flags) != array.flags.num or _word(array, at.array_dtype) != id(
+        array.dtype
+    ):
         return False
     words = ctypes.c_ssize_t * array.ndim
     if not array.ndim:
@@ -237,7 +275,9 @@ def _array_is_right(array: Any, at: Layout) -> bool:
 
 def _dtype_is_right(dtype: np.dtype[Any], at: Layout) -> bool:
     order = _read(ctypes.c_ubyte, dtype, at.dtype_byteorder)
-    return _read(ctypes.c_int32, dtype, at.dtype_num) == dtype.num and (order == at.swapped_byteorder) == (not dtype.isnative)
+    return _read(ctypes.c_int32, dtype, at.dtype_num) == dtype.num and (order == at.swapped_byteorder) == (
+        not dtype.isnative
+    )
 
 
 def _numpy_scalars_are_right(at: Layout) -> bool:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from tracejit.backends.nest import nest_of, repeatable
-from tracejit.ir.kernel import Atomic, Block, Buffer, For, Load, Op, Statement, Store, Value, operands_of, results_of, walk
+from tracejit.ir.kernel import (
+    Atomic,
+    Block,
+    Buffer,
+    For,
+    Load,
+    Op,
+    Statement,
+    Store,
+    Value,
+    operands_of,
+    results_of,
+    walk,
+)
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import fresh_statement, map_blocks
 from tracejit.ir.scalar import is_integer
@@ -15,10 +28,11 @@ __all__ = ["distribute", "with_atomics"]
 
 
 def distribute(loop: Statement) -> Block:
-    """One loop for each inner loop or store of an independent loop, each with the cheap values it needs; the statement itself where
-    that is not all there is in it.
+    """One loop for each inner loop or store of an independent loop, each with the cheap values it needs;
+    the statement itself where that is not all there is in it.
 
-    Iterations touch memory of their own, so that it does not matter whether all of them do the first part before one does the second.
+    Iterations touch memory of their own, so that it does not matter whether all of them do the first part before one
+    does the second.
     """
     if not isinstance(loop, For) or loop.params or loop.step != 1:
         return (loop,)
@@ -50,7 +64,9 @@ _ORDER_FREE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 
 def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
-    """`x[t] = op(x[t], v)` as an atomic update, for integer operations whose order cannot be seen, where that frees loops."""
+    """`x[t] = op(x[t], v)` as an atomic update, for integer operations whose order cannot be seen,
+    where that frees loops.
+    """
     if not dtypes or not nest_of(loop).ordered:
         return loop
     uses = Counter(x for s in walk((loop,)) for x in operands_of(s) if isinstance(x, Value))
@@ -76,7 +92,9 @@ def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
 def _update(
     block: Block, at: int, uses: Counter[Value], touched: Counter[Buffer], dtypes: frozenset[str]
 ) -> tuple[Load, Op, Atomic] | None:
-    """The load, the operation, and what replaces them and the store at `at`; nothing else may touch the buffer or see the values."""
+    """The load, the operation, and what replaces them and the store at `at`;
+    nothing else may touch the buffer or see the values.
+    """
     store = block[at]
     assert isinstance(store, Store)
     op = next((s for s in block[:at] if isinstance(s, Op) and s.out is store.value), None)

@@ -1,9 +1,9 @@
 """What the entry of a compiled program checks, passes and returns, as values.
 
-A call matches an `EntrySpec` when its arguments fit the `Signature`: a tree of guards over positional arguments and keywords. Guards at the
-ends of the tree are *leaves*, numbered from 0 in order (positional first, then keywords as listed; `leaves` gives them). A matching call
-fills the `slots`, allocates the outputs, calls `i32 program(ptr slots)`, and builds the result. On the CPU `entry_emit` writes this as
-LLVM IR, `dispatch_python` does it in Python.
+A call matches an `EntrySpec` when its arguments fit the `Signature`: a tree of guards over positional arguments and
+keywords. Guards at the ends of the tree are *leaves*, numbered from 0 in order (positional first, then keywords as
+listed; `leaves` gives them). A matching call fills the `slots`, allocates the outputs, calls `i32 program(ptr slots)`,
+and builds the result. On the CPU `entry_emit` writes this as LLVM IR, `dispatch_python` does it in Python.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from tracejit.support.nodes import field, frozen
 
 __all__ = [
     "Watch",
-    "GIL_WORK", "ArrayGuard", "Condition", "ConstSlot", "DataSlot", "DictGuard", "DimSlot", "EntrySpec", "Extent", "Guard", "Leaf",
-    "ListGuard", "NumpyScalarGuard", "ObjectGuard", "OutArg", "OutCall", "OutConst", "OutDict", "OutLeaf", "OutList", "OutObject",
-    "OutSlot", "OutTuple", "OutputSpec", "ProgramSlot", "Result", "ScalarGuard", "ScalarSlot", "Signature", "Slot", "StaticGuard",
-    "StrideSlot", "TupleGuard", "bound_names", "children", "is_builtin_number", "leaves", "names_in", "nodes", "result_nodes",
+    "GIL_WORK", "ArrayGuard", "Condition", "ConstSlot", "DataSlot", "DictGuard", "DimSlot", "EntrySpec", "Extent",
+    "Guard", "Leaf", "ListGuard", "NumpyScalarGuard", "ObjectGuard", "OutArg", "OutCall", "OutConst", "OutDict",
+    "OutLeaf", "OutList", "OutObject", "OutSlot", "OutTuple", "OutputSpec", "ProgramSlot", "Result", "ScalarGuard",
+    "ScalarSlot", "Signature", "Slot", "StaticGuard", "StrideSlot", "TupleGuard", "bound_names", "children",
+    "is_builtin_number", "leaves", "names_in", "nodes", "result_nodes",
 ]  # fmt: skip
 
 Extent: TypeAlias = "int | str | tuple[str, Extent, Extent]"
-"""An extent: a number, the name of one bound by an `ArrayGuard`, or (operation, a, b) with Python's meaning of the operation:
-add sub mul floordiv mod max min. A call for which it divides by 0 or leaves 64 bits does not match."""
+"""An extent: a number, the name of one bound by an `ArrayGuard`, or (operation, a, b) with Python's meaning
+of the operation: add sub mul floordiv mod max min. A call for which it divides by 0 or leaves 64 bits does not
+match."""
 
 _OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "mod", "max", "min"})
 
@@ -41,9 +43,10 @@ def _numeric(value: Any) -> np.dtype[Any]:
 class ArrayGuard:
     """An `np.ndarray`, exactly (a subclass does not match), of this dtype and shape.
 
-    shape: a number, or a name that is bound where it first occurs and must be equal afterwards. An extent of 1 never matches a name.
-    layout: "C" is C-contiguous, "strided" any byte strides; both aligned. scattered: not C-contiguous, which another entry is for.
-    writeable: the program writes into it: it must be writeable, must not overlap itself, nor any other array among the arguments.
+    shape: a number, or a name that is bound where it first occurs and must be equal afterwards. An extent of 1 never
+    matches a name. layout: "C" is C-contiguous, "strided" any byte strides; both aligned. scattered: not C-contiguous,
+    which another entry is for. writeable: the program writes into it: it must be writeable, must not overlap itself,
+    nor any other array among the arguments.
     """
 
     dtype: np.dtype[Any] = field(converter=_numeric)
@@ -69,7 +72,8 @@ class ScalarGuard:
 
 @frozen(eq=False)
 class StaticGuard:
-    """This object, or one of exactly its type that is equal (tuples item by item, floats bit by bit). Errors of `==` mean no match.
+    """This object, or one of exactly its type that is equal (tuples item by item, floats bit by bit). Errors
+    of `==` mean no match.
 
     identical: this very object only, because equal ones may hold something else.
     """
@@ -101,7 +105,9 @@ class DictGuard:
 
     def __post_init__(self) -> None:
         if len(self.keys) != len(self.items) or len(set(self.keys)) != len(self.keys):
-            raise ValueError(f"A dict needs one guard for each of its distinct keys, got {len(self.items)} for {self.keys}.")
+            raise ValueError(
+                f"A dict needs one guard for each of its distinct keys, got {len(self.items)} for {self.keys}."
+            )
 
 
 @frozen
@@ -119,7 +125,9 @@ Guard: TypeAlias = Leaf | TupleGuard | ListGuard | DictGuard | ObjectGuard
 
 @frozen
 class Signature:
-    """Guards of a call: `args` by position, `kwargs` by name. Keywords may come in any order, or only in this one if they are `ordered`."""
+    """Guards of a call: `args` by position, `kwargs` by name. Keywords may come in any order,
+    or only in this one if they are `ordered`.
+    """
 
     args: tuple[Guard, ...] = field(default=(), converter=tuple)
     kwargs: tuple[tuple[str, Guard], ...] = field(default=(), converter=tuple)
@@ -150,7 +158,9 @@ class DimSlot:
 
 @frozen
 class ScalarSlot:
-    """A Python number: the bits of a float64, an int64, 0 or 1. Of a complex, `part` 0 is the real part, 1 the imaginary."""
+    """A Python number: the bits of a float64, an int64, 0 or 1. Of a complex, `part` 0 is the real part,
+    1 the imaginary.
+    """
 
     leaf: int
     part: Literal[0, 1] = 0
@@ -177,8 +187,8 @@ Slot: TypeAlias = DataSlot | StrideSlot | DimSlot | ScalarSlot | OutSlot | Const
 class ProgramSlot:
     """What a program wants in one word of its argument block.
 
-    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output n),
-    "failure" (what a check has found, written by the program).
+    kind: "data" (address of input n), "scalar" (input n itself), "stride" (input n, axis), "dim" (name), "out" (output
+    n), "failure" (what a check has found, written by the program).
     """
 
     kind: Literal["data", "scalar", "stride", "dim", "out", "failure"]
@@ -189,7 +199,9 @@ class ProgramSlot:
 
 @frozen
 class OutputSpec:
-    """An array to allocate for the program to fill, C-contiguous. Rank 0 is returned as a NumPy scalar, as NumPy's ufuncs do."""
+    """An array to allocate for the program to fill, C-contiguous. Rank 0 is returned as a NumPy scalar,
+    as NumPy's ufuncs do.
+    """
 
     dtype: np.dtype[Any] = field(converter=_numeric)
     shape: tuple[Extent, ...] = field(converter=tuple)
@@ -272,8 +284,8 @@ class Condition:
 class Watch:
     """What else must be as it was when the program was made: the names outside of its function, arrays behind them.
 
-    address: of words for compiled entries: how many checks there are, then for each the address of a word, a mask, and what the masked word
-    must be. 0 if there are none such: compiled entries then never match.
+    address: of words for compiled entries: how many checks there are, then for each the address of a word, a mask, and
+    what the masked word must be. 0 if there are none such: compiled entries then never match.
     holds: the same in Python.
     """
 
@@ -285,9 +297,10 @@ class Watch:
 class EntrySpec:
     """One compiled program's way in.
 
-    program: the name of `i32 program(ptr slots)` in its module; `slots` holds one 64-bit word for each of `slots`. It returns 0; -1 with a
-    Python exception set; or another status, which goes to the entry's status handler.
-    release_gil: whether other threads may run during the program. An extent decides by call: released where it is at least `GIL_WORK`.
+    program: the name of `i32 program(ptr slots)` in its module; `slots` holds one 64-bit word for each of `slots`. It
+    returns 0; -1 with a Python exception set; or another status, which goes to the entry's status handler.
+    release_gil: whether other threads may run during the program. An extent decides by call: released where it is at
+    least `GIL_WORK`.
 
     Raises: ValueError if a part refers to a leaf, name or output that is not there.
     """
@@ -308,7 +321,8 @@ class EntrySpec:
 
 
 GIL_WORK = 1 << 15
-"""The extent from which on an `EntrySpec.release_gil` given as an extent lets other threads run; releasing costs some 40 ns."""
+"""The extent from which on an `EntrySpec.release_gil` given as an extent lets other threads run;
+releasing costs some 40 ns."""
 
 
 def children(node: Guard | Result) -> tuple[Any, ...]:
@@ -339,7 +353,9 @@ def nodes(signature: Signature) -> tuple[Guard, ...]:
 
 def leaves(signature: Signature) -> tuple[Leaf, ...]:
     """The leaf guards in the order of their numbers."""
-    return tuple(node for node in nodes(signature) if not isinstance(node, TupleGuard | ListGuard | DictGuard | ObjectGuard))
+    return tuple(
+        node for node in nodes(signature) if not isinstance(node, TupleGuard | ListGuard | DictGuard | ObjectGuard)
+    )
 
 
 def result_nodes(result: Result) -> tuple[Result, ...]:
@@ -367,7 +383,9 @@ def bound_names(signature: Signature) -> tuple[str, ...]:
 
 
 def is_builtin_number(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy's type number alone says everything about a native dtype (not so for datetimes, strings, structures, users' types)."""
+    """Whether NumPy's type number alone says everything about a native dtype (not so for datetimes, strings,
+    structures, users' types).
+    """
     return dtype.num <= np.dtype(np.clongdouble).num or dtype.num == np.dtype(np.float16).num
 
 
@@ -408,7 +426,11 @@ def _is_extent(extent: Any) -> bool:
 
 
 def _slot_problems(slot: Slot, found: tuple[Leaf, ...], outputs: int) -> Iterator[str]:
-    leaf = found[slot.leaf] if isinstance(slot, DataSlot | StrideSlot | ScalarSlot) and 0 <= slot.leaf < len(found) else None
+    leaf = (
+        found[slot.leaf]
+        if isinstance(slot, DataSlot | StrideSlot | ScalarSlot) and 0 <= slot.leaf < len(found)
+        else None
+    )
     match slot, leaf:
         case (DataSlot(), ArrayGuard() | NumpyScalarGuard()) | (ConstSlot() | DimSlot(), _):
             return

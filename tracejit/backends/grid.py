@@ -2,12 +2,12 @@
 
 `bind_grid` cuts the top level of a kernel into device kernels that run in order:
 
-    a nest of independent loops      one work-item an iteration, or one group a row when rows are reduced along contiguous memory
-    a reduction                      groups fold fixed shares into partial results, one last group folds those
-    anything else                    one work-item
+    a nest of independent loops      one work-item an iteration, or one group a row when rows are reduced along
+    contiguous memory a reduction                      groups fold fixed shares into partial results, one last group
+    folds those anything else                    one work-item
 
-Scalars that cross a cut travel through one-element buffers; arrays of the top level become global temporaries.  How work is shared out,
-and so every result, depends on the extents and the schedule only.
+Scalars that cross a cut travel through one-element buffers; arrays of the top level become global temporaries.  How
+work is shared out, and so every result, depends on the extents and the schedule only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ __all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
 
 @frozen
 class Launch:
-    """One device kernel and how many work-items it takes: one an iteration of a loop over `extents`, or `grouped`, one group each."""
+    """One device kernel and how many work-items it takes: one an iteration of a loop over `extents`, or `grouped`,
+    one group each.
+    """
 
     kernel: Kernel
     extents: tuple[Extent, ...]
@@ -98,7 +100,9 @@ def bind_grid(kernel: Kernel, schedule: GridSchedule | None = None) -> GridProgr
 def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
     count = trip_count(loop)
     if count is None or len([s for s in kernel.body if isinstance(s, For)]) > 1:
-        raise UnsupportedError(f"kernel {kernel.name}: a scheduled kernel is one grid loop with bounds known at the launch")
+        raise UnsupportedError(
+            f"kernel {kernel.name}: a scheduled kernel is one grid loop with bounds known at the launch"
+        )
     sizes = [trip_count(s) for s in walk(loop.body) if isinstance(s, For) and s.axis.kind == "block"]
     if not sizes:
         return Launch(kernel, (count,), schedule.work_group)
@@ -109,7 +113,9 @@ def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
 
 @define(eq=False)
 class _Segment:
-    """Statements of the top level that run in one device kernel (or two, for a reduction).  kind: "nest", "reduction", "single"."""
+    """Statements of the top level that run in one device kernel (or two, for a reduction).  kind:
+    "nest", "reduction", "single".
+    """
 
     kind: str
     statements: list[Statement] = field(factory=list[Statement])
@@ -173,7 +179,9 @@ class _Binder:
             for p in distribute(t)
         )
         written = accesses(self.body).writes
-        self.pure = {s.out: s for s in self.body if isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)}
+        self.pure = {
+            s.out: s for s in self.body if isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
+        }
         segments = _cut(self.body, frozenset(self.pure.values()))
         self._spill(segments)
         for segment in segments:
@@ -237,13 +245,17 @@ class _Binder:
 
     # Device kernels
 
-    def _add(self, body: Sequence[Statement], extents: tuple[Extent, ...], work_group: int, grouped: bool = False) -> None:
+    def _add(
+        self, body: Sequence[Statement], extents: tuple[Extent, ...], work_group: int, grouped: bool = False
+    ) -> None:
         """A device kernel of `body`, with the buffers that it touches."""
         block = fold_in_blocks(without_prefixes(tuple(body)), self.schedule.fold)
         touched = accesses(block)
         used = [b for b in (*self.kernel.buffers, *self.temporaries) if b in touched.reads or b in touched.writes]
         outputs = frozenset(b.name for b in touched.writes)
-        self.launches.append(Launch(evolve(self.kernel, body=block, buffers=tuple(used), outputs=outputs), extents, work_group, grouped))
+        self.launches.append(
+            Launch(evolve(self.kernel, body=block, buffers=tuple(used), outputs=outputs), extents, work_group, grouped)
+        )
 
     def named(self) -> list[Launch]:
         """The launches, their kernels numbered where there are several."""
@@ -266,7 +278,12 @@ class _Binder:
         if fixed and _prefers_group(nest, extents, self.schedule):
             body = group_body(nest.body, self.schedule)
             if body is not None:
-                self._add((*head, *flatten(nest.free, Axis("grid"), body, wide=wide)), extents, self.schedule.work_group, grouped=True)
+                self._add(
+                    (*head, *flatten(nest.free, Axis("grid"), body, wide=wide)),
+                    extents,
+                    self.schedule.work_group,
+                    grouped=True,
+                )
                 return
         large = any(isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes) for s in walk(nest.body))
         if large and not fixed:
@@ -274,11 +291,14 @@ class _Binder:
             return
         flat = Value("i64") if large or not fixed else None
         body = nest.body if flat is None else self._globals_for_large_arrays(nest.body, (flat,), (prod(extents),))
-        items = extents if fixed else (self.schedule.items,)  # bounds that depend on data: so many work-items stride over the loop
+        # bounds that depend on data: so many work-items stride over the loop
+        items = extents if fixed else (self.schedule.items,)
         self._add((*head, *flatten(nest.free, Axis("grid"), body, flat, wide)), items, self.schedule.work_group)
 
     def _scan(self, s: Statement) -> Block:
-        """A long scan of the top level as three nests: fold shares, scan the shares' results, scan each share from there."""
+        """A long scan of the top level as three nests: fold shares, scan the shares' results,
+        scan each share from there.
+        """
         if not isinstance(s, For) or s.combine is None or not scans(s):
             return (s,)
         count = trip_count(s)
@@ -288,7 +308,9 @@ class _Binder:
         return split_scan(s, [self._temporary(p.dtype, (shares,)) for p in s.params], count)
 
     def _shareable(self, segment: _Segment) -> bool:
-        return all(fits(s.buffer, self.schedule.array_bytes) for s in walk((segment.statements[0],)) if isinstance(s, Alloc))
+        return all(
+            fits(s.buffer, self.schedule.array_bytes) for s in walk((segment.statements[0],)) if isinstance(s, Alloc)
+        )
 
     def _reduction(self, segment: _Segment) -> None:
         """Partial results by many groups, then one group for those and for the statements that follow."""
@@ -299,7 +321,12 @@ class _Binder:
         groups = _group_count(loop, self.schedule)
         if groups > 1:
             partials = [self._temporary(p.dtype, (groups,)) for p in loop.params]
-            self._add((*loads, *before, _partial_results(loop, partials, groups, self.schedule)), (groups,), lanes, grouped=True)
+            self._add(
+                (*loads, *before, _partial_results(loop, partials, groups, self.schedule)),
+                (groups,),
+                lanes,
+                grouped=True,
+            )
             loop = _over_partials(loop, partials)
         everything = self._with_pure(segment.statements)
         at = everything.index(root)
@@ -312,7 +339,9 @@ class _Binder:
 
 
 def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> bool:
-    """Whether a group takes a row: rows are long, and either contiguous or too few to occupy a device with one work-item each."""
+    """Whether a group takes a row: rows are long, and either contiguous or too few to occupy a device with one
+    work-item each.
+    """
     if schedule.rows != "auto":
         return schedule.rows == "group"
     reductions = [s for s in nest.body if isinstance(s, For) and cooperates(s)]
@@ -342,7 +371,9 @@ def _contiguous(reduction: For) -> bool:
         inner = inner.body[0]
         index = inner.index
     defined = defined_in((reduction,))
-    moving = [s for s in walk((reduction,)) if isinstance(s, Load) and any(index in linear(i, defined) for i in s.index)]
+    moving = [
+        s for s in walk((reduction,)) if isinstance(s, Load) and any(index in linear(i, defined) for i in s.index)
+    ]
     return bool(moving) and all(index in linear(s.index[-1], defined) for s in moving)
 
 
@@ -375,7 +406,15 @@ def _over_partials(loop: For, partials: Sequence[Buffer]) -> For:
     results = tuple(Value(p.dtype) for p in loop.params)
     upper = index_const(partials[0].shape[0])
     return For(
-        index, index_const(0), upper, (*loads, *body), params=params, inits=loop.inits, yields=yields, results=results, combine=loop.combine
+        index,
+        index_const(0),
+        upper,
+        (*loads, *body),
+        params=params,
+        inits=loop.inits,
+        yields=yields,
+        results=results,
+        combine=loop.combine,
     )
 
 

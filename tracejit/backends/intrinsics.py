@@ -1,15 +1,16 @@
 """How targets spell scalar operations, as users extend it: what code generation asks before a backend's own table.
 
-The kernel IR has one table of operations, `ir.scalar.OPS`; a backend has one table of spellings. `register_scalar_op` adds to the first,
-`register_intrinsic` to the second.  What a spelling is depends on the backend:
+The kernel IR has one table of operations, `ir.scalar.OPS`; a backend has one table of spellings. `register_scalar_op`
+adds to the first, `register_intrinsic` to the second.  What a spelling is depends on the backend:
 
-    cpu        LLVM instructions on scalars or vectors, a template: "fadd {type} {0}, {1}", "call {type} @llvm.sqrt.{suffix}({type} {0})";
+    cpu        LLVM instructions on scalars or vectors, a template: "fadd {type} {0}, {1}", "call {type}
+    @llvm.sqrt.{suffix}({type} {0})";
                several lines, `name = instruction` before the last one, which may use {name}
     opencl     an expression of OpenCL C, a template: "native_exp({0})"
     reference  a function of NumPy arrays
 
-{0}, {1}, ... are the operands, {type} is their LLVM type ("float", "<8 x float>"), {suffix} its name in overloaded intrinsics ("v8f32"),
-{result} the type of the result.
+{0}, {1}, ... are the operands, {type} is their LLVM type ("float", "<8 x float>"), {suffix} its name in overloaded
+intrinsics ("v8f32"), {result} the type of the result.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from tracejit.ir.math.term import Term
 from tracejit.ir.scalar import DTYPES, OPS, ScalarOp
 from tracejit.support.errors import UserError
 
-__all__ = ["Spelling", "intrinsics_of", "register_intrinsic", "register_scalar_op", "unregister_intrinsic", "unregister_scalar_op"]
+__all__ = [
+    "Spelling",
+    "intrinsics_of",
+    "register_intrinsic",
+    "register_scalar_op",
+    "unregister_intrinsic",
+    "unregister_scalar_op",
+]
 
 Spelling: TypeAlias = str | Callable[..., Any]
 _OWN: dict[str, dict[str, Spelling]] = {}
@@ -38,12 +46,15 @@ def intrinsics_of(backend: str) -> Mapping[str, Spelling]:
     return _OWN.get(backend, {})
 
 
-def register_intrinsic(op: str, spelling: Spelling, *, backend: str, dtypes: str | Sequence[str] = ("f32", "f64")) -> None:
-    """Spell the scalar operation `op` on operands of `dtypes` by `spelling` in all code generated for `backend` from now on.
+def register_intrinsic(
+    op: str, spelling: Spelling, *, backend: str, dtypes: str | Sequence[str] = ("f32", "f64")
+) -> None:
+    """Spell the scalar operation `op` on operands of `dtypes` by `spelling` in all code generated for `backend` from
+    now on.
 
-    For "opencl" the spelling is an expression of OpenCL C, for "cpu" LLVM instructions (`tracejit.backends.intrinsics` has the
-    grammar), for "reference" a function of NumPy arrays.  A later registration replaces an earlier one.  Functions that are
-    compiled already keep their code until `clear_cache()`.
+    For "opencl" the spelling is an expression of OpenCL C, for "cpu" LLVM instructions (`tracejit.backends.intrinsics`
+    has the grammar), for "reference" a function of NumPy arrays.  A later registration replaces an earlier one.
+    Functions that are compiled already keep their code until `clear_cache()`.
 
     Raises: UserError for an operation, dtype or backend that there is not.
 
@@ -81,13 +92,18 @@ def unregister_intrinsic(op: str, *, backend: str) -> None:
 
 
 def register_scalar_op(
-    name: str, impl: Callable[..., Any], *, arity: int = 1, cost: float = 8.0, expansion: Callable[..., Any] | None = None
+    name: str,
+    impl: Callable[..., Any],
+    *,
+    arity: int = 1,
+    cost: float = 8.0,
+    expansion: Callable[..., Any] | None = None,
 ) -> None:
     """A new scalar operation on floating-point operands of one dtype, for lowering rules: `b.op(name, ...)`.
 
     impl: the function of NumPy arrays that says what it computes.  cost: in vector adds; it steers fusion and threads.
-    expansion: the same as a function of terms (`tracejit.ir.math.term.Term`: operators, `x.op("exp")`), which every backend then runs.
-    Without one, a backend needs `register_intrinsic`; the reference backend runs `impl`.
+    expansion: the same as a function of terms (`tracejit.ir.math.term.Term`: operators, `x.op("exp")`), which every
+    backend then runs. Without one, a backend needs `register_intrinsic`; the reference backend runs `impl`.
 
     Raises: UserError if there is an operation of that name.
 

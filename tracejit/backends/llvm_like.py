@@ -1,7 +1,8 @@
-"""Scalar operations of the kernel IR as LLVM instructions, on scalars or on vectors of any width; shared by all LLVM targets.
+"""Scalar operations of the kernel IR as LLVM instructions, on scalars or on vectors of any width;
+shared by all LLVM targets.
 
-Everything is total, as `ir.scalar` says: where LLVM has undefined results (division by zero, wide shifts, conversions out of range)
-the operands are selected first; a constant operand that cannot fail costs nothing.
+Everything is total, as `ir.scalar` says: where LLVM has undefined results (division by zero, wide shifts, conversions
+out of range) the operands are selected first; a constant operand that cannot fail costs nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tracejit.support.errors import UnsupportedError, UserError
 __all__ = ["INTRINSICS", "Emit", "constant", "llvm_type", "scalar_op"]
 
 _TYPES = {
-    "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
-    "f16": "half", "f32": "float", "f64": "double",
+    "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32",
+    "u64": "i64", "f16": "half", "f32": "float", "f64": "double",
 }  # fmt: skip
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 _COMPARE = {
@@ -106,8 +107,8 @@ def scalar_op(
 ) -> str:
     """Emit one operation; the result's register.
 
-    dtype: of the result.  known: for each operand its constant value or None.  exact=False lets conversions to integers rely on
-    operands in range (the elementary functions guarantee it).
+    dtype: of the result.  known: for each operand its constant value or None.  exact=False lets conversions to integers
+    rely on operands in range (the elementary functions guarantee it).
 
     Raises: UnsupportedError where neither the user's spellings nor `INTRINSICS` have the operation.
     """
@@ -131,10 +132,16 @@ _CALL = re.compile(rf"call (?:(?:{_FLAGS}) )*(\S+|<[^>]*>) (@[\w.$}}{{-]+)\((.*)
 def _from_template(e: Emit, name: str, template: object, dtype: str, source: str, args: list[str], lanes: int) -> str:
     """A user's spelling: `backends.intrinsics` has the grammar."""
     if not isinstance(template, str):
-        raise UserError(f"the spelling of {name} for the {e.backend} backend is a template of LLVM instructions, not {template!r}")
+        raise UserError(
+            f"the spelling of {name} for the {e.backend} backend is a template of LLVM instructions, not {template!r}"
+        )
     scalar = _TYPES[source]
     suffix = _SUFFIX.get(scalar, scalar)
-    names = {"type": llvm_type(source, lanes), "result": llvm_type(dtype, lanes), "suffix": suffix if lanes == 1 else f"v{lanes}{suffix}"}
+    names = {
+        "type": llvm_type(source, lanes),
+        "result": llvm_type(dtype, lanes),
+        "suffix": suffix if lanes == 1 else f"v{lanes}{suffix}",
+    }
     register = ""
     for line in template.strip().splitlines():
         target, equals, instruction = line.strip().partition(" = ")
@@ -143,12 +150,18 @@ def _from_template(e: Emit, name: str, template: object, dtype: str, source: str
         try:
             call = _CALL.search(instruction)
             if call is not None:
-                types = ", ".join(piece.strip().rsplit(" ", 1)[0] for piece in call[3].split(",")) if call[3].strip() else ""
+                types = (
+                    ", ".join(piece.strip().rsplit(" ", 1)[0] for piece in call[3].split(","))
+                    if call[3].strip()
+                    else ""
+                )
                 symbol = call[2].format(**names)
                 e.declare(symbol, f"declare {call[1]} {{symbol}}({types})".format(symbol=symbol, **names))
             register = e.line(instruction.format(*args, **names))
         except (KeyError, IndexError) as error:
-            raise UserError(f"the spelling of {name} for the {e.backend} backend names {error}, which there is not: {template!r}") from None
+            raise UserError(
+                f"the spelling of {name} for the {e.backend} backend names {error}, which there is not: {template!r}"
+            ) from None
         if target:
             names[target] = register
     return register
@@ -158,7 +171,9 @@ Spell: TypeAlias = Callable[[Emit, str, str, str, list[str], int, Known, bool], 
 """(emit, operation, dtype of the result, dtype of the operands, registers, lanes, constants, exact) -> register"""
 
 
-def _arithmetic(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _arithmetic(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     return e.line(f"{_BINARY[name][0 if is_float(source) else 1]} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
@@ -166,15 +181,21 @@ def _divide(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes:
     return e.line(f"fdiv {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
-def _bitwise(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _bitwise(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     return e.line(f"{name} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
 def _not(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
-    return e.line(f"xor {llvm_type(source, lanes)} {args[0]}, {constant(True if source == 'bool' else -1, source, lanes)}")
+    return e.line(
+        f"xor {llvm_type(source, lanes)} {args[0]}, {constant(True if source == 'bool' else -1, source, lanes)}"
+    )
 
 
-def _comparison(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _comparison(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     return e.compare(name, args[0], args[1], source, lanes)
 
 
@@ -182,17 +203,25 @@ def _select(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes:
     return e.select(args[0], args[1], args[2], dtype, lanes)
 
 
-def _overloaded(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _overloaded(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     """An intrinsic of LLVM with the operation's own name."""
     return e.call(name, dtype, lanes, args)
 
 
 def _negate(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
     t = llvm_type(source, lanes)
-    return e.line(f"fneg {t} {args[0]}") if is_float(source) else e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}")
+    return (
+        e.line(f"fneg {t} {args[0]}")
+        if is_float(source)
+        else e.line(f"sub {t} {constant(0, source, lanes)}, {args[0]}")
+    )
 
 
-def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _absolute(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     if is_float(source):
         return e.call("fabs", dtype, lanes, args)
     zero = constant(0, source, lanes)
@@ -200,13 +229,19 @@ def _absolute(e: Emit, name: str, dtype: str, source: str, args: list[str], lane
     return e.select(negative, e.line(f"sub {llvm_type(source, lanes)} {zero}, {args[0]}"), args[0], dtype, lanes)
 
 
-def _bitcast(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _bitcast(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
     return args[0] if target == t else e.line(f"bitcast {t} {args[0]} to {target}")
 
 
-def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
-    """NaN-propagating min and max: the comparison picks the second operand when either is NaN, then a NaN first operand is restored."""
+def _extremum(
+    e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
+    """NaN-propagating min and max: the comparison picks the second operand when either is NaN,
+    then a NaN first operand is restored.
+    """
     x, y = args
     if not is_float(dtype):
         return e.call(("s" if is_signed(dtype) else "u") + name, dtype, lanes, args)
@@ -217,7 +252,9 @@ def _extremum(e: Emit, name: str, result: str, dtype: str, args: list[str], lane
     return e.select(unordered, x, picked, dtype, lanes)
 
 
-def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _division(
+    e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     x, y = args
     t, signed = llvm_type(dtype, lanes), is_signed(dtype)
     instruction = {"idiv": "div", "irem": "rem"}[name]
@@ -230,7 +267,9 @@ def _division(e: Emit, name: str, result: str, dtype: str, args: list[str], lane
         return zero
     by_zero = e.compare("eq", y, zero, dtype, lanes)
     if not signed:
-        return e.select(by_zero, zero, e.line(f"{spelled} {t} {x}, {e.select(by_zero, one, y, dtype, lanes)}"), dtype, lanes)
+        return e.select(
+            by_zero, zero, e.line(f"{spelled} {t} {x}, {e.select(by_zero, one, y, dtype, lanes)}"), dtype, lanes
+        )
     minus = e.compare("eq", y, constant(-1, dtype, lanes), dtype, lanes)
     safe = e.select(e.line(f"or {llvm_type('bool', lanes)} {by_zero}, {minus}"), one, y, dtype, lanes)
     quotient = e.line(f"{spelled} {t} {x}, {safe}")
@@ -251,7 +290,9 @@ def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: 
     return shifted if instruction == "ashr" else e.select(inside, shifted, constant(0, dtype, lanes), dtype, lanes)
 
 
-def _convert(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
+def _convert(
+    e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
+) -> str:
     (x,) = args
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
     if dtype == "bool":
@@ -276,15 +317,22 @@ def _convert(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes
 
 
 def _double_to_half(e: Emit, x: str, lanes: int) -> str:
-    """f64 to f16 rounded once: through an f32 that is rounded to odd.  (A direct fptrunc calls a function of a compiler's library.)"""
+    """f64 to f16 rounded once: through an f32 that is rounded to odd.  (A direct fptrunc calls a function of a
+    compiler's library.)
+    """
     double, single, word = (llvm_type(t, lanes) for t in ("f64", "f32", "i32"))
     near = e.line(f"fptrunc {double} {x} to {single}")
     back = e.line(f"fpext {single} {near} to {double}")
     bits = e.line(f"bitcast {single} {near} to {word}")
-    odd = e.compare("ne", e.line(f"and {word} {bits}, {constant(1, 'i32', lanes)}"), constant(0, "i32", lanes), "i32", lanes)
+    odd = e.compare(
+        "ne", e.line(f"and {word} {bits}, {constant(1, 'i32', lanes)}"), constant(0, "i32", lanes), "i32", lanes
+    )
     flag = llvm_type("bool", lanes)
     kept = e.line(f"or {flag} {odd}, {e.line(f'fcmp ueq {double} {back}, {x}')}")  # equal, or NaN
-    above, positive = e.compare("gt", x, back, "f64", lanes), e.compare("gt", x, constant(0.0, "f64", lanes), "f64", lanes)
+    above, positive = (
+        e.compare("gt", x, back, "f64", lanes),
+        e.compare("gt", x, constant(0.0, "f64", lanes), "f64", lanes),
+    )
     toward_zero = e.line(f"xor {flag} {above}, {positive}")
     step = e.select(toward_zero, constant(-1, "i32", lanes), constant(1, "i32", lanes), "i32", lanes)
     rounded = e.select(kept, bits, e.line(f"add {word} {bits}, {step}"), "i32", lanes)
@@ -292,7 +340,9 @@ def _double_to_half(e: Emit, x: str, lanes: int) -> str:
 
 
 def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: bool) -> str:
-    """As NumPy on x86-64: through i32 or i64, whose least value stands for NaN and everything out of range; u64 in two halves."""
+    """As NumPy on x86-64: through i32 or i64, whose least value stands for NaN and everything out of range;
+    u64 in two halves.
+    """
     t = llvm_type(source, lanes)
     if source == "f16":
         x = e.line(f"fpext {t} {x} to {llvm_type('f32', lanes)}")
@@ -303,7 +353,9 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
         reduced = e.select(high, e.line(f"fsub {t} {x}, {half}"), x, source, lanes)
         low = _float_to_int(e, "i64", source, reduced, lanes, exact)
         least = constant(-(2**63), "i64", lanes)
-        whole = e.line(f"xor {llvm_type('i64', lanes)} {low}, {e.select(high, least, constant(0, 'i64', lanes), 'i64', lanes)}")
+        whole = e.line(
+            f"xor {llvm_type('i64', lanes)} {low}, {e.select(high, least, constant(0, 'i64', lanes), 'i64', lanes)}"
+        )
         return e.select(e.compare("eq", low, least, "i64", lanes), low, whole, "i64", lanes)
     through = "i32" if BITS[dtype] < 32 or dtype == "i32" else "i64"
     between = llvm_type(through, lanes)
@@ -313,8 +365,13 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
         bound = 2.0 ** (BITS[through] - 1)
         # -bound - 1 is not representable in f32 (nor in f64 for i64): the comparison is then with -bound itself.
         low_open = source == "f64" and through == "i32"
-        above = e.compare("gt" if low_open else "ge", x, constant(-bound - 1 if low_open else -bound, source, lanes), source, lanes)
-        inside = e.line(f"and {llvm_type('bool', lanes)} {above}, {e.compare('lt', x, constant(bound, source, lanes), source, lanes)}")
+        above = e.compare(
+            "gt" if low_open else "ge", x, constant(-bound - 1 if low_open else -bound, source, lanes), source, lanes
+        )
+        inside = e.line(
+            f"and {llvm_type('bool', lanes)} {above}, "
+            f"{e.compare('lt', x, constant(bound, source, lanes), source, lanes)}"
+        )
         safe = e.select(inside, x, constant(0, source, lanes), source, lanes)
         raw = e.line(f"fptosi {t} {safe} to {between}")
         result = e.select(inside, raw, constant(-int(bound), through, lanes), through, lanes)

@@ -32,8 +32,8 @@ from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
-    "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of", "repeatable", "scans",
-    "trip_count", "without_prefixes",
+    "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of",
+    "repeatable", "scans", "trip_count", "without_prefixes",
 ]  # fmt: skip
 
 
@@ -41,12 +41,13 @@ __all__ = [
 class GridSchedule:
     """How kernels are shared out over a grid.
 
-    work_group: work-items a group.  groups: partial results of a reduction to a scalar.  rows: "item" (one work-item a row), "group"
-    (one group) or "auto" (by extents and by which index is the contiguous one).  group_extent: rows at least this long may take a
-    group.  fold: sums longer than twice this are folded in blocks.  array_bytes: larger private arrays live in global memory.
-    shared_bytes: what a group may use.  shares: parts of a long scan.  items: work-items for loops whose bounds depend on data.
-    contiguous: a lane of a reduction takes neighbouring elements (right for processors), not every n-th (right for GPUs).
-    wide: nests of symbolic extents may have 2**31 iterations and more.  atomics: dtypes whose integer updates may use them.
+    work_group: work-items a group.  groups: partial results of a reduction to a scalar.  rows: "item" (one work-item a
+    row), "group" (one group) or "auto" (by extents and by which index is the contiguous one).  group_extent: rows at
+    least this long may take a group.  fold: sums longer than twice this are folded in blocks.  array_bytes: larger
+    private arrays live in global memory. shared_bytes: what a group may use.  shares: parts of a long scan.  items:
+    work-items for loops whose bounds depend on data. contiguous: a lane of a reduction takes neighbouring elements
+    (right for processors), not every n-th (right for GPUs). wide: nests of symbolic extents may have 2**31 iterations
+    and more.  atomics: dtypes whose integer updates may use them.
     """
 
     work_group: int = 128
@@ -128,7 +129,9 @@ _CHEAP = 24.0  # vector adds that are repeated rather than leave the loops after
 
 
 def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For | None:
-    """The plain loop that `loop` ends in, if all before it can be repeated and its bounds are known outside of the nest."""
+    """The plain loop that `loop` ends in, if all before it can be repeated and its bounds are known outside
+    of the nest.
+    """
     *before, inner = loop.body or (None,)
     if not (_plain(loop) and isinstance(inner, For) and _plain(inner)):
         return None
@@ -139,7 +142,9 @@ def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For
 
 
 def repeatable(s: Statement, written: frozenset[Buffer]) -> bool:
-    """Whether a statement gives the same value wherever it is computed: an operation, or a load of memory that is not written."""
+    """Whether a statement gives the same value wherever it is computed:
+    an operation, or a load of memory that is not written.
+    """
     return isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
 
 
@@ -154,8 +159,8 @@ def _plain(loop: For) -> bool:
 def flatten(loops: Sequence[For], axis: Axis, body: Block, flat: Value | None = None, wide: bool = True) -> Block:
     """One loop over all iterations of `loops`, the last one fastest, after the statements that find how many there are.
 
-    `flat`, where given, is its index, from 0.  Division is slow in 64 bits: 32 are used where the number of iterations is known to
-    be below 2**31, or promised by not `wide`.
+    `flat`, where given, is its index, from 0.  Division is slow in 64 bits: 32 are used where the number of iterations
+    is known to be below 2**31, or promised by not `wide`.
     """
     if len(loops) == 1 and flat is None:
         return (evolve(loops[0], axis=axis, body=body),)
@@ -190,7 +195,11 @@ def _below_2_31(total: Operand, wide: bool) -> bool:
 
 def _count(recorder: ScalarRecorder, loop: For) -> Operand:
     count = trip_count(loop)
-    return recorder.op("max", recorder.op("sub", loop.upper, loop.lower), index_const(0)) if count is None else index_const(count)
+    return (
+        recorder.op("max", recorder.op("sub", loop.upper, loop.lower), index_const(0))
+        if count is None
+        else index_const(count)
+    )
 
 
 def flatten_reduction(loop: For) -> For:
@@ -204,11 +213,15 @@ def flatten_reduction(loop: For) -> For:
     last = loops[-1]
     (flat,) = flatten(loops, SERIAL, (*before, *last.body), Value("i64"))
     assert isinstance(flat, For)
-    return evolve(flat, params=last.params, inits=loop.inits, yields=last.yields, results=loop.results, combine=last.combine)
+    return evolve(
+        flat, params=last.params, inits=loop.inits, yields=last.yields, results=loop.results, combine=last.combine
+    )
 
 
 def _continues(loop: For) -> For | None:
-    """The inner reduction that `loop` ends in, if it takes the carries over and what stands before it is cheap to repeat."""
+    """The inner reduction that `loop` ends in, if it takes the carries over and what stands before it is cheap to
+    repeat.
+    """
     *before, inner = loop.body or (None,)
     if not isinstance(inner, For) or inner.combine is None or scans(inner):
         return None
@@ -246,7 +259,10 @@ def _recurrence(s: Statement) -> Statement:
 
 def _rounds(combine: Lambda) -> bool:
     """Whether combining rounds, so that the order matters for accuracy."""
-    return any(isinstance(s, Op) and s.op in ("add", "sub", "mul", "fma", "div") and is_float(s.out.dtype) for s in walk(combine.body))
+    return any(
+        isinstance(s, Op) and s.op in ("add", "sub", "mul", "fma", "div") and is_float(s.out.dtype)
+        for s in walk(combine.body)
+    )
 
 
 def fold_in_blocks(body: Block, size: int) -> Block:
@@ -262,7 +278,12 @@ def fold_in_blocks(body: Block, size: int) -> Block:
 
 
 def _blocked(s: Statement, size: int) -> Statement:
-    if not isinstance(s, For) or s.combine is None or not _rounds(s.combine) or not all(isinstance(i, Const) for i in s.inits):
+    if (
+        not isinstance(s, For)
+        or s.combine is None
+        or not _rounds(s.combine)
+        or not all(isinstance(i, Const) for i in s.inits)
+    ):
         return s
     count = trip_count(s)
     if count is not None and not isinstance(count, Dim) and count <= 2 * size:

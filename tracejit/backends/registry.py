@@ -31,8 +31,8 @@ _BACKENDS: dict[str, BackendInfo] = {}
 def register_backend(name: str, factory: Callable[[], Backend] | str, *, priority: int) -> None:
     """Make a backend known.
 
-    factory: what makes it, a class or a function, or its name, "module:class", so that the module is loaded at first use.  It raises
-    BackendUnavailable with the reason if the backend cannot work here.
+    factory: what makes it, a class or a function, or its name, "module:class", so that the module is loaded at first
+    use.  It raises BackendUnavailable with the reason if the backend cannot work here.
     """
     _BACKENDS[name] = BackendInfo(name, factory, priority)
 

@@ -1,7 +1,8 @@
 """Walks a program's steps on backends that launch kernels one by one: the reference interpreter and GPU runtimes.
 
-A backend offers a `Machine`: memory, copies and launches.  The walk keeps which memory each buffer stands for, so that `swap` costs
-nothing; it allocates a temporary right before the first step that mentions it and lets it go right after the last one.
+A backend offers a `Machine`: memory, copies and launches.  The walk keeps which memory each buffer stands for, so that
+`swap` costs nothing; it allocates a temporary right before the first step that mentions it and lets it go right after
+the last one.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ M = TypeVar("M")
 
 
 class Machine(Protocol[M]):
-    """What a backend offers for running programs; `M` is its memory.  Calls take effect in order, only `download` waits."""
+    """What a backend offers for running programs; `M` is its memory.  Calls take effect in order,
+    only `download` waits.
+    """
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> M: ...
 
@@ -109,7 +112,8 @@ def run_program(
 ) -> list[np.ndarray[Any, Any]]:
     """The results of a program for `inputs` in the order of the signature.
 
-    Raises: what the machine raises; FailedCheck by a check of the program; InternalError where the arguments do not fit the program.
+    Raises: what the machine raises; FailedCheck by a check of the program; InternalError where the arguments do not fit
+    the program.
     """
     program = plan.program
     if len(inputs) != len(program.inputs):
@@ -155,7 +159,9 @@ class _Walk:
                 case Launch():
                     self.machine.launch(step, [memory[b] for b in step.arguments], self.dims)
                 case Call():
-                    raise UnsupportedError(f"{step.environment.name}.{step.symbol}: this backend calls no libraries of the process")
+                    raise UnsupportedError(
+                        f"{step.environment.name}.{step.symbol}: this backend calls no libraries of the process"
+                    )
                 case Copy():
                     if memory[step.target] is not memory[step.source]:
                         self.machine.copy(memory[step.target], memory[step.source])
@@ -185,5 +191,7 @@ def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]
     if array.shape == shape:
         return array
     if not array.flags.c_contiguous:
-        raise InternalError(f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array of shape {array.shape} is not contiguous")
+        raise InternalError(
+            f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array of shape {array.shape} is not contiguous"
+        )
     return array.reshape(shape)

@@ -1,4 +1,6 @@
-"""A long scan in parallel: each share is folded, the shares' results are scanned in order, each share is scanned from there."""
+"""A long scan in parallel: each share is folded, the shares' results are scanned in order,
+each share is scanned from there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A jaxpr to a program: buffers, and the loops and branches between kernels; what makes the kernels are passes of `pipeline.py`.
+"""A jaxpr to a program: buffers, and the loops and branches between kernels;
+what makes the kernels are passes of `pipeline.py`.
 
 Control flow recurses over the nesting of loops, not over the length of the program.
 """
@@ -17,7 +18,20 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.compose import FormEquation, Group
 from tracejit.ir.passes.reads import reads_own_base
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Step, Steps, Swap, WhileLoop
+from tracejit.ir.program import (
+    Branch,
+    Call,
+    Check,
+    Copy,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Step,
+    Steps,
+    Swap,
+    WhileLoop,
+)
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import Dim, ShapedArray
@@ -29,14 +43,18 @@ __all__ = ["build_program", "own_outputs"]
 
 
 class _Kernels:
-    """What was made of the kernels so far: `made` has (the scheduled kernel, names of the buffers before that, the schedule) by `key`."""
+    """What was made of the kernels so far: `made` has (the scheduled kernel, names of the buffers before that, the
+    schedule) by `key`.
+    """
 
     def __init__(self) -> None:
         self.made: dict[str, tuple[Kernel, tuple[str, ...], Schedule]] = {}
         self._first: Kernel | None = None
 
     def key(self, kernel: Kernel) -> str:
-        """The text of a kernel without its name, by which equal ones are found; that of the first is written when there is a second."""
+        """The text of a kernel without its name, by which equal ones are found;
+        that of the first is written when there is a second.
+        """
         if self._first is None:
             self._first = kernel
             return ""
@@ -62,7 +80,9 @@ class _Context:
 
 
 def own_outputs(jaxpr: Jaxpr) -> Jaxpr:
-    """Every output a distinct variable that an equation computes: arguments, literals and repeated outputs are copied."""
+    """Every output a distinct variable that an equation computes:
+    arguments, literals and repeated outputs are copied.
+    """
     made = {v for e in jaxpr.equations for v in e.outputs}
     seen: set[Var] = set()
     extra: list[Equation] = []
@@ -106,7 +126,7 @@ class _Builder:
                 self._kernel(group)
         return self.steps
 
-    # -- buffers --------------------------------------------------------------------------------------------------------------------
+    # -- buffers -------------------------------------------------------------------------------------------------------
     def _assign(self, groups: Sequence[Group], outputs: Sequence[Atom], targets: dict[Var, ProgramBuffer]) -> None:
         """In-place decisions and the buffer of every stored variable."""
         last: dict[Atom, int] = {}
@@ -172,7 +192,8 @@ class _Builder:
         backend = self.c.compilation.backend
         if not backend.calls_libraries:
             raise UnsupportedError(
-                f"[{e.name}] the {backend.name} backend calls no libraries of this process ({form.environment.name}.{form.symbol})",
+                f"[{e.name}] the {backend.name} backend calls no libraries of this process "
+                f"({form.environment.name}.{form.symbol})",
                 location=e.location,
             ).about(backend=backend.name, primitive=e.name)
         results = [self.buffers[v] for v in e.outputs]
@@ -181,7 +202,8 @@ class _Builder:
             if isinstance(argument, Whole) and argument.kind == "operand" and argument.number not in operands:
                 operands[argument.number] = self.contiguous(e.inputs[argument.number])
         arguments = tuple(
-            a if not isinstance(a, Whole) else operands[a.number] if a.kind == "operand" else results[a.number] for a in form.arguments
+            a if not isinstance(a, Whole) else operands[a.number] if a.kind == "operand" else results[a.number]
+            for a in form.arguments
         )
         self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
         self.c.report(e.name, f"{form.environment.name}.{form.symbol}")
@@ -195,7 +217,7 @@ class _Builder:
         self.into(copy, atom)
         return copy
 
-    # -- control flow ---------------------------------------------------------------------------------------------------------------
+    # -- control flow --------------------------------------------------------------------------------------------------
     def buffer_of(self, atom: Atom) -> ProgramBuffer:
         """The buffer of an operand; a literal is written by a kernel of its own."""
         if isinstance(atom, Var):
@@ -215,12 +237,20 @@ class _Builder:
         out = Var(atom.aval)
         source = Var(atom.aval)
         operand = atom if isinstance(atom, Literal) else source
-        jaxpr = Jaxpr([source], [Equation(BroadcastInDim(atom.aval.shape, tuple(range(atom.aval.ndim))), (operand,), (out,))], [out])
+        jaxpr = Jaxpr(
+            [source],
+            [Equation(BroadcastInDim(atom.aval.shape, tuple(range(atom.aval.ndim))), (operand,), (out,))],
+            [out],
+        )
         env = {source: self.buffers[atom]} if isinstance(atom, Var) else {}
         self.steps += _Builder(self.c, env, set()).build(jaxpr, {out: target})
 
     def nested(
-        self, jaxpr: Jaxpr, arguments: Sequence[ProgramBuffer], overwritable: Sequence[bool], targets: Sequence[ProgramBuffer | None]
+        self,
+        jaxpr: Jaxpr,
+        arguments: Sequence[ProgramBuffer],
+        overwritable: Sequence[bool],
+        targets: Sequence[ProgramBuffer | None],
     ) -> tuple[list[Step], list[ProgramBuffer]]:
         """(steps, buffers of the outputs) of a body."""
         jaxpr = own_outputs(jaxpr)
@@ -247,7 +277,9 @@ class _Builder:
     def _carry(self, carries: Sequence[ProgramBuffer], jaxpr: Jaxpr, consts: Sequence[ProgramBuffer]) -> list[Step]:
         """The steps of one iteration: the body into next buffers, then exchanges."""
         arguments = [*consts, *carries]
-        steps, outs = self.nested(jaxpr, arguments, [False] * len(consts) + [True] * len(carries), [None] * len(carries))
+        steps, outs = self.nested(
+            jaxpr, arguments, [False] * len(consts) + [True] * len(carries), [None] * len(carries)
+        )
         copies: list[Step] = []
         swaps: list[Step] = []
         used: set[ProgramBuffer] = set()
@@ -274,7 +306,9 @@ class _Builder:
         self.steps.append(WhileLoop(tuple(cond_steps), flag, tuple(self._carry(carries, body, body_consts))))
 
     def _for(self, e: FormEquation, form: Loop, p: dict[str, Any]) -> None:
-        """A counted loop: operands are constants, carries, scanned arrays; the body also carries its index and the stacked outputs."""
+        """A counted loop: operands are constants, carries, scanned arrays;
+        the body also carries its index and the stacked outputs.
+        """
         (body,) = form.bodies
         nk, nc = p["consts"], p["carries"]
         consts = [self.buffer_of(a) for a in (*e.inputs[:nk], *e.inputs[nk + nc :])]
@@ -298,7 +332,9 @@ class _Builder:
 
 
 def _in_place_base(g: Group) -> tuple[Var, Var] | None:
-    """(result, the base whose memory it may take over) of a group with one update or scatter: read by nothing else in the group."""
+    """(result, the base whose memory it may take over) of a group with one update or scatter:
+    read by nothing else in the group.
+    """
     roots = [e for e in g.equations if isinstance(e.form, (Update, Scatter)) and e.outputs[0] in g.outputs]
     if len(roots) != 1 or not isinstance(roots[0].inputs[0], Var):
         return None
@@ -316,7 +352,10 @@ def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
         ProgramBuffer(f"in{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "input", layout)
         for n, (v, layout) in enumerate(zip(jaxpr.inputs, compilation.layouts, strict=True))
     )
-    outputs = tuple(ProgramBuffer(f"out{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "output") for n, v in enumerate(jaxpr.outputs))
+    outputs = tuple(
+        ProgramBuffer(f"out{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "output")
+        for n, v in enumerate(jaxpr.outputs)
+    )
     checks: tuple[Check, ...] = ()
     if compilation.checked:
         failure = evolve(outputs[-1], name="failure", role="temporary")
@@ -330,4 +369,6 @@ def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
         for n in v.aval.shape:
             symbols |= n.symbols() if isinstance(n, Dim) else set()
     results = outputs[: len(outputs) - len(checks)]
-    return Program(compilation.name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols)))
+    return Program(
+        compilation.name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols))
+    )

@@ -1,4 +1,6 @@
-"""What the passes of `pipeline.py` know and share: the options of a compilation, what it produced, and a kernel on its way."""
+"""What the passes of `pipeline.py` know and share: the options of a compilation, what it produced,
+and a kernel on its way.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ __all__ = ["Compilation", "ComposedKernel", "Log", "forms_text", "groups_text"]
 class ComposedKernel:
     """A kernel on its way, with what it was made of.
 
-    parameters: the buffer of each variable that it reads or stores.  unscheduled: the kernel that the schedule was chosen for.
+    parameters: the buffer of each variable that it reads or stores.  unscheduled: the kernel that the schedule was
+    chosen for.
     """
 
     group: Group
@@ -48,10 +51,11 @@ class Log:
 class Compilation:
     """What passes know besides what they work on.
 
-    pick: the schedule of a kernel.  inline: whether equations are fused at all.  alternatives: the forms of primitives that the function
-    asks for.
-    donated: inputs whose memory results may take over.  checked: the last output is no result; the program fails where it is not 0.
-    form_passes, group_passes, kernel_passes: what `build` runs over every jaxpr in the program, and every group and kernel.
+    pick: the schedule of a kernel.  inline: whether equations are fused at all.  alternatives: the forms of primitives
+    that the function asks for.
+    donated: inputs whose memory results may take over.  checked: the last output is no result; the program fails where
+    it is not 0. form_passes, group_passes, kernel_passes: what `build` runs over every jaxpr in the program, and every
+    group and kernel.
     """
 
     name: str

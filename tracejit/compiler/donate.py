@@ -1,8 +1,8 @@
 """Donation: results that take over the memory of arguments which the caller gives up.
 
-A result may lie where an argument lies if nothing reads the argument once the result is begun: the last step that mentions the one comes
-before the first that mentions the other, or copies one to the other, or is a kernel that reads each element just where it stores
-the new one.  The result's buffer is then replaced by the argument's in every step.
+A result may lie where an argument lies if nothing reads the argument once the result is begun: the last step that
+mentions the one comes before the first that mentions the other, or copies one to the other, or is a kernel that reads
+each element just where it stores the new one.  The result's buffer is then replaced by the argument's in every step.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def _renamed(step: Step, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Step:
 
 
 def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) -> Launch | None:
-    """The launch with one parameter for both buffers; None where its kernel reads elements that it may have replaced."""
+    """The launch with one parameter for both buffers; None where its kernel reads elements
+    that it may have replaced.
+    """
     kernel = launch.kernel
     pairs = list(zip(kernel.buffers, launch.arguments, strict=True))
     old = [b for b, a in pairs if a is argument]
@@ -127,9 +129,11 @@ def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) ->
 
 
 def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
-    """Whether `new` is stored once, at an index that each iteration of the loops around has for itself, after all loads of that of `old`.
+    """Whether `new` is stored once, at an index that each iteration of the loops around has for itself,
+    after all loads of that of `old`.
 
-    Loops whose index is no part of it are parallel (their iterations store to different places, as no two may store to one).
+    Loops whose index is no part of it are parallel (their iterations store to different places, as no two may store to
+    one).
     """
     stores: list[tuple[Store, tuple[For, ...]]] = []
     loads: list[Load] = []

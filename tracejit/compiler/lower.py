@@ -26,8 +26,8 @@ def register_lowering(
 ) -> Callable[[Callable[..., Form]], Callable[..., Form]]:
     """Decorator: `rule(primitive, builder, *operands) -> form` overrides the primitive's own form on `backend`.
 
-    `predicate(primitive, *avals)` says for which parameters, dtypes and shapes; None: for all.  Later registrations are asked first.
-    With `alternative="name"` only functions compiled by `tj.jit(alternatives=("name",))` use the rule.
+    `predicate(primitive, *avals)` says for which parameters, dtypes and shapes; None: for all.  Later registrations are
+    asked first. With `alternative="name"` only functions compiled by `tj.jit(alternatives=("name",))` use the rule.
     Functions that are compiled already keep their code until `clear_cache()`.
 
     Raises: UserError for an unknown primitive or backend.
@@ -44,7 +44,9 @@ def register_lowering(
     if primitive not in primitives():
         raise UserError(f"register_lowering: there is no primitive {primitive!r}; see `python -m tracejit.primitives`")
     if backend not in list_backends():
-        raise UserError(f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
+        raise UserError(
+            f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}"
+        )
 
     def register(rule: Callable[..., Form]) -> Callable[..., Form]:
         _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, rule, predicate, alternative))
@@ -122,7 +124,9 @@ def form_of(
 
 
 def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tuple[list[FormEquation], list[Atom]]:
-    """Form equations of a jaxpr and its outputs.  `Expand` forms are traced and lowered in place, on an explicit stack."""
+    """Form equations of a jaxpr and its outputs.  `Expand` forms are traced and lowered in place,
+    on an explicit stack.
+    """
     out: list[FormEquation] = []
     rename: dict[Var, Atom] = {}
 

@@ -22,7 +22,9 @@ STAGES = ("jaxpr", "forms", "fused", "kernel", "schedule", "scheduled", "program
 
 @frozen(eq=False)
 class Lowered:
-    """A traced function after all passes, before code: `text(stage)` shows any of them, `compile()` makes the executable."""
+    """A traced function after all passes, before code: `text(stage)` shows any of them,
+    `compile()` makes the executable.
+    """
 
     jaxpr: Jaxpr
     program: Program
@@ -56,7 +58,9 @@ class Lowered:
                 raise UserError(f"there is no stage {stage!r}; stages are {', '.join(STAGES)}")
 
     def compile(self) -> Compiled:
-        """The executable.  Raises CompileError with source and log, UnsupportedError; both say backend, primitive and line if known."""
+        """The executable.  Raises CompileError with source and log, UnsupportedError;
+        both say backend, primitive and line if known.
+        """
         with self.blamed():
             return self.kept(self.backend.compile(self.program))
 
@@ -73,14 +77,20 @@ class Lowered:
             yield
         except TracejitError as error:
             error.about(backend=self.backend.name)
-            equations = [e for e in self.log.forms if e.location is error.location] if error.location else self.log.forms
+            equations = (
+                [e for e in self.log.forms if e.location is error.location] if error.location else self.log.forms
+            )
             if error.location or len(equations) == 1:
-                error.at(equations[0].location if equations else None).about(primitive=equations[0].name if equations else "")
+                error.at(equations[0].location if equations else None).about(
+                    primitive=equations[0].name if equations else ""
+                )
             raise
 
     @property
     def effects(self) -> Effects:
-        """The arguments that a call reads, changes in place, and takes over for results, as `1` (the first), `1['w']` or `'name'`."""
+        """The arguments that a call reads, changes in place, and takes over for results, as `1` (the first),
+        `1['w']` or `'name'`.
+        """
         found = effects_of(self.program)
         name = lambda numbers: frozenset(self.arguments[n] if n < len(self.arguments) else n for n in numbers)  # noqa: E731
         return Effects(name(found.reads), name(found.writes | set(self.written)), name(found.donated))

@@ -1,4 +1,5 @@
-"""Named passes, and the one loop that runs them: what a pass makes is verified, timed, dumped, and replaced by an edited text.
+"""Named passes, and the one loop that runs them: what a pass makes is verified, timed, dumped,
+and replaced by an edited text.
 
 `TRACEJIT_DUMP=directory` writes what each pass made, one file a pass: `directory/function.0/01-simplify.jaxpr`.
 `TRACEJIT_REPLACE=directory` takes a file of that name in place of what the pass made: dump, edit, run again.
@@ -27,7 +28,9 @@ __all__ = ["Dialect", "Journal", "Pass", "read_jaxpr", "read_kernel", "verify_ja
 
 @frozen(eq=False)
 class Dialect:
-    """An IR as passes see it.  read: (text, what the text is edited from) to what it says; None where it cannot be read."""
+    """An IR as passes see it.  read: (text, what the text is edited from) to what it says;
+    None where it cannot be read.
+    """
 
     name: str
     show: Callable[[Any], str]
@@ -44,7 +47,8 @@ class Pass:
     dialect: Dialect
 
 
-_functions: Counter[str] = Counter()  # how often a function of this name was compiled while texts were dumped or replaced
+# how often a function of this name was compiled while texts were dumped or replaced
+_functions: Counter[str] = Counter()
 
 
 class Journal:
@@ -71,7 +75,9 @@ class Journal:
         return thing
 
     def seen(self, name: str, dialect: Dialect, thing: Any, of: str = "") -> Any:
-        """What a pass made, written to the dump; or what the edited text says.  Raises: UserError where a text cannot take its place."""
+        """What a pass made, written to the dump; or what the edited text says.  Raises:
+        UserError where a text cannot take its place.
+        """
         if not self._directory:
             return thing
         file = f"{next(self._numbers):02}-{name}{'.' if of else ''}{of}.{dialect.name}"
@@ -119,7 +125,8 @@ def _verify(p: Pass, thing: Any) -> None:
         raise
 
 
-# -- what dialects are made of; verifiers and parsers are imported where they run ----------------------------------------------------
+# -- what dialects are made of; verifiers and parsers are imported where they run
+# ----------------------------------------------------
 def verify_jaxpr(jaxpr: Jaxpr) -> None:
     """Raises: VerifyError."""
     from tracejit.ir.check import check_jaxpr
@@ -157,7 +164,9 @@ def read_kernel(text: str, before: Kernel) -> Kernel:
     from tracejit.ir.text import parse_kernel
 
     made = parse_kernel(text)
-    have, want = ([f"{b.name}: {b.dtype}{list(map(str, b.shape))} {b.layout}" for b in k.buffers] for k in (made, before))
+    have, want = (
+        [f"{b.name}: {b.dtype}{list(map(str, b.shape))} {b.layout}" for b in k.buffers] for k in (made, before)
+    )
     if have != want or made.outputs != before.outputs:
         raise UserError(f"the buffers are {', '.join(have)}; they were {', '.join(want)}")
     return made

@@ -1,7 +1,8 @@
 """The compiler's table of contents: the passes that a traced function goes through, in order, each with its name.
 
     jaxpr    simplify, cse, dce
-    program  build: runs `forms` and `fused` over the function and the bodies of its loops, and for each group of equations
+    program  build: runs `forms` and `fused` over the function and the bodies of its loops, and for each group of
+    equations
              compose, merge_loops, collapse, product, schedule, scheduled
              donate
 
@@ -19,7 +20,16 @@ from tracejit.compiler.build import build_program
 from tracejit.compiler.compilation import Compilation, ComposedKernel, forms_text, groups_text
 from tracejit.compiler.lower import lower
 from tracejit.compiler.lowered import Lowered
-from tracejit.compiler.passes import Dialect, Journal, Pass, read_jaxpr, read_kernel, verify_jaxpr, verify_kernel, verify_program
+from tracejit.compiler.passes import (
+    Dialect,
+    Journal,
+    Pass,
+    read_jaxpr,
+    read_kernel,
+    verify_jaxpr,
+    verify_kernel,
+    verify_program,
+)
 from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
@@ -36,7 +46,7 @@ from tracejit.support.nodes import evolve
 __all__ = ["FORM_PASSES", "GROUP_PASSES", "JAXPR_PASSES", "KERNEL_PASSES", "PROGRAM_PASSES", "clean", "lower_jaxpr"]
 
 
-# -- passes ------------------------------------------------------------------------------------------------------------------------
+# -- passes ------------------------------------------------------------------------------------------------------------
 def _on_jaxpr(run: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr, Compilation], Jaxpr]:
     return lambda jaxpr, _: run(jaxpr)
 
@@ -71,7 +81,9 @@ def _composed(named: tuple[Group, str, Callable[[Var], str]], _: Compilation) ->
 def _product(work: ComposedKernel, _: Compilation) -> ComposedKernel:
     """A kernel that is a matrix product says so."""
     found = product_group(work.group, work.kernel.name, work.layout_of)
-    return work if found is None else evolve(work, product=found, kernel=evolve(work.kernel, product=found.description()))
+    return (
+        work if found is None else evolve(work, product=found, kernel=evolve(work.kernel, product=found.description()))
+    )
 
 
 def _schedule(work: ComposedKernel, c: Compilation) -> ComposedKernel:
@@ -104,9 +116,14 @@ JAXPR = Dialect("jaxpr", str, verify_jaxpr, read_jaxpr)
 FORMS = Dialect("forms", lambda lowered: forms_text(lowered[0]))
 GROUPS = Dialect("groups", lambda fused: groups_text(fused[0].groups, fused[0].refusals))
 KERNEL = Dialect(
-    "kernel", lambda w: str(w.kernel), lambda w: verify_kernel(w.kernel), lambda text, w: evolve(w, kernel=read_kernel(text, w.kernel))
+    "kernel",
+    lambda w: str(w.kernel),
+    lambda w: verify_kernel(w.kernel),
+    lambda text, w: evolve(w, kernel=read_kernel(text, w.kernel)),
 )
-SCHEDULE = Dialect("schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip())))
+SCHEDULE = Dialect(
+    "schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip()))
+)
 PROGRAM = Dialect("program", str, verify_program)
 
 JAXPR_PASSES = (
@@ -158,7 +175,8 @@ def lower_jaxpr(
 
     journal = Journal(name)
     c = Compilation(
-        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, FORM_PASSES, GROUP_PASSES, KERNEL_PASSES
+        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, FORM_PASSES, GROUP_PASSES,
+        KERNEL_PASSES
     )  # fmt: skip
     if config.checks:
         verify_jaxpr(jaxpr)

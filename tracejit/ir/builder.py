@@ -128,11 +128,16 @@ class ScalarRecorder:
         index, params = Value("i64"), tuple(Value(i.dtype) for i in inits)
         block, yields = self._nested(lambda: tuple(body(index, params)))
         results = tuple(Value(p.dtype) for p in params)
-        self.statements.append(For(index, index_const(0), extent, block, params=params, inits=tuple(inits), yields=yields, results=results))
+        self.statements.append(
+            For(index, index_const(0), extent, block, params=params, inits=tuple(inits), yields=yields, results=results)
+        )
         return results
 
     def while_loop(
-        self, inits: Sequence[Operand], test: Callable[[tuple[Value, ...]], Operand], body: Callable[[tuple[Value, ...]], Sequence[Operand]]
+        self,
+        inits: Sequence[Operand],
+        test: Callable[[tuple[Value, ...]], Operand],
+        body: Callable[[tuple[Value, ...]], Sequence[Operand]],
     ) -> tuple[Value, ...]:
         """`while test(carries): carries = body(carries)`."""
         params = tuple(Value(i.dtype) for i in inits)

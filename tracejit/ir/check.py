@@ -22,7 +22,8 @@ __all__ = ["check_jaxpr", "check_kernel"]
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Every variable is defined once and before its use; outputs have the types that the primitives' rules give; nested jaxprs too.
+    """Every variable is defined once and before its use; outputs have the types that the primitives' rules give;
+    nested jaxprs too.
 
     Raises: VerifyError, with the equation underlined and the user's line.
     """
@@ -86,7 +87,9 @@ def _check_one_jaxpr(jaxpr: Jaxpr) -> None:
 
 
 def _type_complaint(equation: Equation) -> str:
-    """What is wrong with the types of an equation's outputs; weakness is free, since it acts on promotion while tracing only."""
+    """What is wrong with the types of an equation's outputs; weakness is free,
+    since it acts on promotion while tracing only.
+    """
     primitive = equation.primitive
     try:
         stated = primitive.abstract_eval(*[a.aval for a in equation.inputs])
@@ -111,7 +114,8 @@ def _same_extent(a: Extent, b: Extent) -> bool:
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Values dominate their uses, dtypes and ranks fit, carries, yields and results agree, stores go where they may, axes are legal.
+    """Values dominate their uses, dtypes and ranks fit, carries, yields and results agree, stores go where they may,
+    axes are legal.
 
     Raises: VerifyError, with the statement underlined and the user's line if one is known.
     """
@@ -161,7 +165,10 @@ class _KernelChecker:
         if buffer.dtype not in DTYPES:
             self.fail(f"buffer {buffer.name} has the unknown dtype {buffer.dtype!r}")
         if buffer.layout not in _LAYOUTS:
-            self.fail(f"buffer {buffer.name} has the unknown layout {buffer.layout!r}; layouts are {', '.join(sorted(_LAYOUTS))}")
+            self.fail(
+                f"buffer {buffer.name} has the unknown layout {buffer.layout!r}; layouts are "
+                f"{', '.join(sorted(_LAYOUTS))}"
+            )
         for extent in map(extent_of, buffer.shape):
             if isinstance(extent, Dim):
                 self.symbols(extent)
@@ -186,7 +193,11 @@ class _KernelChecker:
     def use(self, operand: Operand, what: str, dtype: str | None = None) -> None:
         if isinstance(operand, Value):
             if operand not in self.visible:
-                defined = "defined in a block that does not enclose this one" if operand in self.ever else "not defined before"
+                defined = (
+                    "defined in a block that does not enclose this one"
+                    if operand in self.ever
+                    else "not defined before"
+                )
                 self.fail(f"{what} is {defined}")
         elif isinstance(operand, Const):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.constant(operand, what)
@@ -205,7 +216,9 @@ class _KernelChecker:
             self.symbols(value)
         elif not isinstance(value, _NUMBERS):
             self.fail(f"{what} is the constant {value!r}, which is not a number")
-        elif is_integer(dtype) and not (int(value) == value and np.iinfo(DTYPES[dtype]).min <= value <= np.iinfo(DTYPES[dtype]).max):
+        elif is_integer(dtype) and not (
+            int(value) == value and np.iinfo(DTYPES[dtype]).min <= value <= np.iinfo(DTYPES[dtype]).max
+        ):
             self.fail(f"{what} is the constant {value!r}, which is no {dtype}")
         elif dtype == "bool" and value not in (0, 1):
             self.fail(f"{what} is the constant {value!r}, which is no bool")
@@ -215,7 +228,13 @@ class _KernelChecker:
             self.use(operand, f"{what} {number}", dtype)
 
     def block(
-        self, block: Block, defined: Sequence[Value] = (), last: Sequence[Operand] = (), what: str = "yield", *, keep: bool = False
+        self,
+        block: Block,
+        defined: Sequence[Value] = (),
+        last: Sequence[Operand] = (),
+        what: str = "yield",
+        *,
+        keep: bool = False,
     ) -> None:
         """A nested block: what it allocates and, unless `keep`, what it defines is gone after it."""
         owner, before, buffers = self.current, list[Value](), self.buffers
@@ -340,10 +359,14 @@ class _KernelChecker:
         self.uses(s.params, "prefix: carried value")
         self.define(*s.outs)
 
-    def carried(self, params: Sequence[Value], inits: Sequence[Operand], yields: Sequence[Operand], results: Sequence[Value]) -> None:
+    def carried(
+        self, params: Sequence[Value], inits: Sequence[Operand], yields: Sequence[Operand], results: Sequence[Value]
+    ) -> None:
         sizes = (len(params), len(inits), len(yields), len(results))
         if len(set(sizes)) > 1:
-            self.fail(f"{sizes[0]} carried values have {sizes[1]} initial values, {sizes[2]} yields and {sizes[3]} results")
+            self.fail(
+                f"{sizes[0]} carried values have {sizes[1]} initial values, {sizes[2]} yields and {sizes[3]} results"
+            )
         for number, (param, *others) in enumerate(zip(params, inits, yields, results, strict=True)):
             for other, what in zip(others, ("initial value", "yield", "result"), strict=True):
                 if other.dtype != param.dtype:
@@ -428,7 +451,8 @@ def _list(operands: Sequence[Operand]) -> str:
 
 
 _CHECKS: dict[type, Callable[[_KernelChecker, Any], None]] = {
-    k.Op: _KernelChecker.op, k.Load: _KernelChecker.load, k.Store: _KernelChecker.store, k.Atomic: _KernelChecker.atomic,
-    k.Alloc: _KernelChecker.alloc, k.Barrier: _KernelChecker.barrier, k.For: _KernelChecker.loop,
-    k.While: _KernelChecker.while_, k.If: _KernelChecker.if_, k.Prefix: _KernelChecker.prefix,
+    k.Op: _KernelChecker.op, k.Load: _KernelChecker.load, k.Store: _KernelChecker.store,
+    k.Atomic: _KernelChecker.atomic, k.Alloc: _KernelChecker.alloc, k.Barrier: _KernelChecker.barrier,
+    k.For: _KernelChecker.loop, k.While: _KernelChecker.while_, k.If: _KernelChecker.if_,
+    k.Prefix: _KernelChecker.prefix,
 }  # fmt: skip

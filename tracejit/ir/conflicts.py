@@ -1,6 +1,7 @@
 """Whether iterations of a loop may store to one place: indices that come from memory cannot be told apart.
 
-A store to such an index is safe in a loop if one of its indices is affine in the loop's index with a factor that is not zero.
+A store to such an index is safe in a loop if one of its indices is affine in the loop's index with a factor that is not
+zero.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ __all__ = ["Conflicts", "conflicts"]
 
 @frozen
 class Conflicts:
-    """stores: iterations may store to one place, so they run in order; updates: they also read what others wrote, so not even in step."""
+    """stores: iterations may store to one place, so they run in order;
+    updates: they also read what others wrote, so not even in step.
+    """
 
     stores: bool = False
     updates: bool = False
@@ -39,7 +42,9 @@ def _moves(i: Operand, strides: dict[Value, int]) -> bool:
 
 
 def _flow(loop: For) -> tuple[dict[Value, int], set[Operand]]:
-    """Values affine in the loop's index, with their factors, and values that depend on memory, branches or earlier iterations."""
+    """Values affine in the loop's index, with their factors, and values that depend on memory,
+    branches or earlier iterations.
+    """
     strides: dict[Value, int] = {loop.index: 1}
     data: set[Operand] = set(loop.params)
     for _ in range(2):  # carries need a second look
@@ -87,4 +92,3 @@ def _factor(s: Op, strides: dict[Value, int]) -> int | None:
             return parts[0]
         case _:
             return None
-

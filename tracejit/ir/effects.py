@@ -1,11 +1,26 @@
-"""What programs do to memory: which buffers a step reads and writes, and which arguments a whole program reads, changes or takes over."""
+"""What programs do to memory: which buffers a step reads and writes, and which arguments a whole program reads,
+changes or takes over.
+"""
 
 from __future__ import annotations
 
 from typing import Any, assert_never
 
 from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Step, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import (
+    Branch,
+    Call,
+    Check,
+    Copy,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Step,
+    Swap,
+    WhileLoop,
+    walk_steps,
+)
 from tracejit.support.nodes import frozen
 
 __all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
@@ -15,7 +30,8 @@ __all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_ef
 class Effects:
     """What running a program does to its arguments; by number, or by name as `Lowered.effects` says it.
 
-    reads: their elements matter.  writes: they hold other elements afterwards.  donated: their memory is a result's afterwards.
+    reads: their elements matter.  writes: they hold other elements afterwards.  donated: their memory is a result's
+    afterwards.
     """
 
     reads: frozenset[Any]

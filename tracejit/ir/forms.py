@@ -1,7 +1,9 @@
-"""Forms: what a primitive computes, as data.  The closed set that fusion and composition know; they never look at primitives.
+"""Forms: what a primitive computes, as data.  The closed set that fusion and composition know;
+they never look at primitives.
 
-A form states, for each element of its results, a scalar expression over elements of its operands (a `Lambda` whose `Read`s
-name operand and index).  Rules build forms with a `FormBuilder`, device-free, once, without recursion over the program.
+A form states, for each element of its results, a scalar expression over elements of its operands (a `Lambda` whose
+`Read`s name operand and index).  Rules build forms with a `FormBuilder`, device-free, once, without recursion over the
+program.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ class Map:
 class Reduce:
     """`result[i] = finish(fold of body(i, k) over k)`.
 
-    body: Lambda(i..., k...) -> one element per carrier; init: the identity of each carrier; combine: Lambda(carriers..., elements...) ->
-    carriers, associative and commutative enough to be partitioned; step: the same fold where elements come in increasing order of k,
-    if that is cheaper; finish: Lambda(carriers...) -> results.
+    body: Lambda(i..., k...) -> one element per carrier; init: the identity of each carrier; combine:
+    Lambda(carriers..., elements...) -> carriers, associative and commutative enough to be partitioned; step: the same
+    fold where elements come in increasing order of k, if that is cheaper; finish: Lambda(carriers...) -> results.
     """
 
     domain: Shape
@@ -68,8 +70,8 @@ class Reduce:
 class Contract(Reduce):
     """A Reduce that is a sum of products: domain = batch + rows + columns, over = contracted axes.
 
-    Operand 0 is read at (batch, rows, contracted), operand 1 at (batch, columns, contracted), in `lhs` and `rhs` axis order:
-    each a tuple naming for every operand axis its role and position, ("b" | "m" | "n" | "k", position).
+    Operand 0 is read at (batch, rows, contracted), operand 1 at (batch, columns, contracted), in `lhs` and `rhs` axis
+    order: each a tuple naming for every operand axis its role and position, ("b" | "m" | "n" | "k", position).
     """
 
     lhs: tuple[tuple[str, int], ...] = ()
@@ -91,7 +93,8 @@ class Scan:
 
 @frozen(eq=False)
 class Update:
-    """`result = base` (operand 0) with `body(i)` stored at `start + i * step` for i in `region`; that box lies inside the domain.
+    """`result = base` (operand 0) with `body(i)` stored at `start + i * step` for i in `region`;
+    that box lies inside the domain.
 
     start: Lambda(() -> one i64 per axis), it may read operands of rank 0.
     """
@@ -135,7 +138,9 @@ class Piecewise:
 
 @frozen(eq=False)
 class Loop:
-    """A loop or branch over whole arrays whose bodies are jaxprs: kind "while", "for", "scan" or "cond", run by the program."""
+    """A loop or branch over whole arrays whose bodies are jaxprs:
+    kind "while", "for", "scan" or "cond", run by the program.
+    """
 
     kind: str
     bodies: tuple[Jaxpr, ...]
@@ -144,7 +149,9 @@ class Loop:
 
 @frozen
 class Environment:
-    """A library of native functions.  `find(symbol)` gives the address in this process; it raises BackendUnavailable with the reason."""
+    """A library of native functions.  `find(symbol)` gives the address in this process;
+    it raises BackendUnavailable with the reason.
+    """
 
     name: str
     find: Callable[[str], int]
@@ -160,7 +167,9 @@ class Whole:
 
 @frozen(eq=False)
 class LibraryCall:
-    """A call of `symbol` from `environment` over whole arrays: `void symbol(arguments)` writes every element of every result."""
+    """A call of `symbol` from `environment` over whole arrays: `void symbol(arguments)` writes every element
+    of every result.
+    """
 
     symbol: str
     environment: Environment
@@ -203,9 +212,11 @@ class Operand:
 
 
 class FormBuilder:
-    """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars; `map`, `reduce`, ... make the form.
+    """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars;
+    `map`, `reduce`, ... make the form.
 
-    fuses(): whether the device has an instruction for `fma`; where it is a function, sums of products are better rounded twice a step.
+    fuses(): whether the device has an instruction for `fma`; where it is a function, sums of products are better
+    rounded twice a step.
     """
 
     def __init__(self, out_avals: Sequence[ShapedArray], fuses: Callable[[], bool] = lambda: True) -> None:
@@ -259,5 +270,10 @@ class FormBuilder:
         dtypes = [c.dtype for c in init]
         last = None if finish is None else make_lambda(dtypes, finish)
         return Reduce(
-            domain, over, self.body(n + len(over), lambda p: body(p[:n], p[n:])), tuple(init), self.combiner(dtypes, combine), last
+            domain,
+            over,
+            self.body(n + len(over), lambda p: body(p[:n], p[n:])),
+            tuple(init),
+            self.combiner(dtypes, combine),
+            last,
         )

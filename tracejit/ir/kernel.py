@@ -1,4 +1,5 @@
-"""The kernel IR: structured single-assignment loops over buffers.  The narrow waist: every form becomes it, every backend prints it.
+"""The kernel IR: structured single-assignment loops over buffers.  The narrow waist:
+every form becomes it, every backend prints it.
 
     kernel    = name, parameters (buffers, dims), block
     statement = out = op(args)                      a scalar operation of `ir.scalar`
@@ -12,14 +13,15 @@
               | outs = prefix(elements)             the running fold of the enclosing scan loop, this iteration included
     operand   = value | constant (a number, or a polynomial of dims)
 
-`for` with `combine` is a reduction: iterations may be partitioned over lanes, threads or blocks, each part starting from the
-identity `inits`, and joined by `combine`.  A `for` whose body has a `prefix` is a scan: its `combine` says how, its params enter
-only there, its yields are the prefix's outs.  `for` without `combine` and with carries is a recurrence.  Indices are i64.
+`for` with `combine` is a reduction: iterations may be partitioned over lanes, threads or blocks, each part starting
+from the identity `inits`, and joined by `combine`.  A `for` whose body has a `prefix` is a scan: its `combine` says
+how, its params enter only there, its yields are the prefix's outs.  `for` without `combine` and with carries is a
+recurrence.  Indices are i64.
 
-A statement is a class that says of each field what it is to data flow: `used`, `defined`, `bound`, `nested`, `yielded`; any other field is
-data of the statement's own.  `operands_of`, `results_of`, `blocks`, `walk` below, the copies of `ir.rewrite`, the verifier and, where a
-statement has a `syntax` (and says by `like` which field its results have their dtypes from), printer and parser follow from that: a new
-statement is a class here and an entry in `Statement`.
+A statement is a class that says of each field what it is to data flow: `used`, `defined`, `bound`, `nested`, `yielded`;
+any other field is data of the statement's own.  `operands_of`, `results_of`, `blocks`, `walk` below, the copies of
+`ir.rewrite`, the verifier and, where a statement has a `syntax` (and says by `like` which field its results have their
+dtypes from), printer and parser follow from that: a new statement is a class here and an entry in `Statement`.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "Factor",
-    "For", "If", "index_const", "Kernel", "Lambda", "Load", "MatrixProduct", "nested", "Op", "Operand", "operands_of", "PARALLEL",
-    "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "used",
-    "Value", "walk", "While", "yielded",
+    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined",
+    "Factor", "For", "If", "index_const", "Kernel", "Lambda", "Load", "MatrixProduct", "nested", "Op", "Operand",
+    "operands_of", "PARALLEL", "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "statement",
+    "Statement", "STATEMENTS", "Store", "used", "Value", "walk", "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -97,13 +99,15 @@ def index_const(value: Any) -> Const:
 class Buffer:
     """Memory with a shape.
 
-    layout: "C" (row-major, contiguous), "unit" (any byte strides, the last one the item size), "strided" (any byte strides, zero and
-    negative included; stride values are run-time arguments).  space: "global", "shared", "local".
+    layout: "C" (row-major, contiguous), "unit" (any byte strides, the last one the item size), "strided" (any byte
+    strides, zero and negative included; stride values are run-time arguments).  space: "global", "shared", "local".
     """
 
     name: str
     dtype: str
-    shape: tuple[Extent, ...] = field(converter=lambda shape: tuple(n.value if isinstance(n, Const) else n for n in shape))
+    shape: tuple[Extent, ...] = field(
+        converter=lambda shape: tuple(n.value if isinstance(n, Const) else n for n in shape)
+    )
     layout: str = "C"
     space: str = "global"
     alignment: int = 0
@@ -113,7 +117,8 @@ class Buffer:
 class Axis:
     """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block, lane.
 
-    vector: `width` lanes, `factor` vectors in flight.  unroll: `factor` copies, jammed.  parallel: `factor` iterations a chunk at least.
+    vector: `width` lanes, `factor` vectors in flight.  unroll: `factor` copies, jammed.  parallel: `factor` iterations
+    a chunk at least.
     """
 
     kind: str = "serial"
@@ -128,8 +133,9 @@ Role: TypeAlias = Literal["used", "bound", "nested", "yielded", "defined"]
 ROLES: tuple[Role, ...] = ("used", "bound", "nested", "yielded", "defined")
 """What a field can be to data flow, in the order in which a statement comes to it.
 
-used: operands read before anything else.  bound: values that the nested blocks see.  nested: a block.  yielded: operands read at the end of
-a nested block, whose values they see.  defined: values that the statements after this one see.
+used: operands read before anything else.  bound: values that the nested blocks see.  nested: a block.  yielded:
+operands read at the end of a nested block, whose values they see.  defined: values that the statements after this one
+see.
 """
 T = TypeVar("T")
 
@@ -168,7 +174,9 @@ _BOUND: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _BLOCKS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, used, bound, nested, yielded, defined))
+@dataclass_transform(
+    frozen_default=True, eq_default=False, field_specifiers=(field, used, bound, nested, yielded, defined)
+)
 def statement(cls: type[T]) -> type[T]:
     """A class of statements: a node whose fields say what they are to data flow."""
     made = frozen(eq=False)(cls)
@@ -303,7 +311,8 @@ class Alloc:
 
 @statement
 class For:
-    """`index` from `lower` up to `upper`, not included.  `params` are carried: first `inits`, then `yields`; `results` are the last ones.
+    """`index` from `lower` up to `upper`, not included.  `params` are carried: first `inits`, then `yields`;
+    `results` are the last ones.
 
     combine: how the results of parts of the range are joined; a loop with carries and without it runs in order.
     """
@@ -370,7 +379,9 @@ class Barrier:
 
 @statement
 class Prefix:
-    """`outs = combine(params, elements)` of the enclosing scan loop; over lanes or chunks each gets the fold up to its own iteration."""
+    """`outs = combine(params, elements)` of the enclosing scan loop;
+    over lanes or chunks each gets the fold up to its own iteration.
+    """
 
     syntax: ClassVar = "prefix({params}) {elements}"
     like: ClassVar = "params"
@@ -388,7 +399,8 @@ Block: TypeAlias = tuple[Statement, ...]
 class Factor:
     """How the elements of a matrix that is multiplied are reached.
 
-    along: the axis along which it lies contiguously in memory, "m", "n" or "k"; "x" for none.  computed: an element is more than one load.
+    along: the axis along which it lies contiguously in memory, "m", "n" or "k"; "x" for none.  computed: an element is
+    more than one load.
     """
 
     along: str
@@ -397,7 +409,9 @@ class Factor:
 
 @frozen
 class MatrixProduct:
-    """What a kernel multiplies: `outer` times (m x k) by (k x n).  epilogue: what follows costs so many vector adds an element."""
+    """What a kernel multiplies: `outer` times (m x k) by (k x n).  epilogue:
+    what follows costs so many vector adds an element.
+    """
 
     dtype: str
     outer: Extent
@@ -413,8 +427,8 @@ class MatrixProduct:
 class Kernel:
     """A named loop nest.
 
-    `buffers` in argument order; `outputs` are the names of those written; `dims` the symbolic extents used; `product` says what it
-    multiplies if it is the plain loops of a matrix product.
+    `buffers` in argument order; `outputs` are the names of those written; `dims` the symbolic extents used; `product`
+    says what it multiplies if it is the plain loops of a matrix product.
     """
 
     name: str

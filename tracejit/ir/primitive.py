@@ -65,7 +65,8 @@ class Primitive:
     def _missing(self, rule: str) -> MissingRuleError:
         module = sys.modules[type(self).__module__]
         return MissingRuleError(
-            f"primitive {self.name!r} has no `{rule}` rule; it belongs in class {type(self).__name__} of {module.__name__}"
+            f"primitive {self.name!r} has no `{rule}` rule; it belongs in class {type(self).__name__} of "
+            f"{module.__name__}"
         )
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
@@ -91,7 +92,9 @@ class Primitive:
         return None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
-        """Between which values every element of an integer result lies, as far as that can be told; overflow is the caller's matter."""
+        """Between which values every element of an integer result lies, as far as that can be told;
+        overflow is the caller's matter.
+        """
         return None, None
 
     def parameters(self) -> dict[str, Any]:

@@ -2,14 +2,15 @@
 
     program = buffers, steps
     step    = launch kernel(buffers) | call symbol(buffers, constants) | copy target <- source | swap a, b
-            | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is true
-            | for count { steps }                       a constant or symbolic number of times
+            | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is
+            true | for count { steps }                       a constant or symbolic number of times
             | if flag { steps } else { steps }
-            | check failure                             ends the program with an error if the buffer (i64, rank 0) is not 0
+            | check failure                             ends the program with an error if the buffer (i64, rank 0) is
+            not 0
 
-A buffer is input, output, temporary or constant; an input among the outputs is donated: that result lies in the argument.  `swap`
-exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend runs programs: the CPU compiles them,
-others walk them.
+A buffer is input, output, temporary or constant; an input among the outputs is donated: that result lies in the
+argument.  `swap` exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend
+runs programs: the CPU compiles them, others walk them.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Steps", "Swap", "WhileLoop",
-    "nested", "walk_steps",
+    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Steps", "Swap",
+    "WhileLoop", "nested", "walk_steps",
 ]  # fmt: skip
 
 
@@ -60,7 +61,9 @@ class Launch:
 
 @frozen(eq=False)
 class Call:
-    """Call `symbol` of a library: arguments are buffers (their addresses, row-major) and constants; all of `writes` is written."""
+    """Call `symbol` of a library: arguments are buffers (their addresses, row-major) and constants;
+    all of `writes` is written.
+    """
 
     symbol: str
     environment: Environment
@@ -139,7 +142,9 @@ class Program:
     def __str__(self) -> str:
         lines = [f"program {self.name}({', '.join(self.dims)}) {{"]
         for b in dict.fromkeys((*self.inputs, *self.outputs, *self.temporaries)):
-            layout = ("" if b.layout == "C" else " " + b.layout) + (" donated" if b.role == "input" and b in self.outputs else "")
+            layout = ("" if b.layout == "C" else " " + b.layout) + (
+                " donated" if b.role == "input" and b in self.outputs else ""
+            )
             lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{layout}")
         lines += _print(self.steps, 1)
         return "\n".join([*lines, "}"])

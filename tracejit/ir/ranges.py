@@ -1,8 +1,8 @@
 """Ranges of integer values: what is known of indices without running, from extents, loops and constants.
 
-A range is the least and the greatest value, both extents; None is an end that is not known.  Operations on ranges are those on all
-values in them; sums of what has no known end may wrap around and are anything.  `IndexRanges` follows the i64 values of a kernel:
-comparisons and clamps of indices that cannot go out of range fold away.
+A range is the least and the greatest value, both extents; None is an end that is not known.  Operations on ranges are
+those on all values in them; sums of what has no known end may wrap around and are anything.  `IndexRanges` follows the
+i64 values of a kernel: comparisons and clamps of indices that cannot go out of range fold away.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from tracejit.ir.kernel import Const, Operand, Value
 from tracejit.ir.types import Extent, surely_at_most
 
 __all__ = [
-    "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated", "product", "quotient",
-    "remainder", "total", "within",
+    "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated",
+    "product", "quotient", "remainder", "total", "within",
 ]  # fmt: skip
 
 _End: TypeAlias = Extent | None
 Range: TypeAlias = tuple[_End, _End]
 ANYTHING: Range = (None, None)
 ARGUMENTS = (1 - 2**61, 2**61 - 1)
-"""Integers of Python's that are traced as arguments: sums of a few still have 64 bits.  Others are constants of versions of their own."""
+"""Integers of Python's that are traced as arguments: sums of a few still have 64 bits.  Others are constants
+of versions of their own."""
 
 
 def within(a: Range, low: Extent, high: Extent) -> bool:
@@ -128,7 +129,9 @@ class IndexRanges:
         if rule is None or out.dtype not in _HOLDS:
             return None
         ranges = [self._of(x) for x in args]
-        if None in ranges or (name not in _OF_EXTENTS and any(not isinstance(end, int) for ends in ranges for end in ends or ())):
+        if None in ranges or (
+            name not in _OF_EXTENTS and any(not isinstance(end, int) for ends in ranges for end in ends or ())
+        ):
             return None
         low, high = rule(*ranges)
         if low is None or high is None or not _fits(low, high, out.dtype):
@@ -158,7 +161,8 @@ class IndexRanges:
         a, b = self._of(args[0]), self._of(args[1])
         if a is None or b is None:
             return None
-        below, above = surely_at_most(a[1] + 1, b[0]), surely_at_most(b[1] + 1, a[0])  # all of a below all of b, and above
+        # all of a below all of b, and above
+        below, above = surely_at_most(a[1] + 1, b[0]), surely_at_most(b[1] + 1, a[0])
         match name:
             case "lt" | "ge" if below or surely_at_most(b[1], a[0]):
                 return Const(below == (name == "lt"), "bool")
@@ -213,8 +217,8 @@ def _rest(a: Range, b: Range) -> Range:
 
 
 _COMPUTED: dict[str, Callable[..., Range]] = {
-    "convert": lambda a: a, "add": total, "sub": difference, "min": least, "max": greatest, "and": _masked, "shr": _shifted,
-    "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
+    "convert": lambda a: a, "add": total, "sub": difference, "min": least, "max": greatest, "and": _masked,
+    "shr": _shifted, "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
     "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
 }  # fmt: skip
 """How the range of a result follows from those of the operands, for operations of `ir.scalar`."""
@@ -228,6 +232,7 @@ for _bits in (8, 16, 32, 64):
     _HOLDS[f"u{_bits}"] = 0, 2**_bits - 1
 """The values of each dtype."""
 _ALL: dict[str, tuple[Extent, Extent]] = {dtype: ends for dtype, ends in _HOLDS.items() if dtype != "i64"}
-"""Those that count: an i64 may be a sum of extents, which are compared with nothing less than what else is known of it."""
+"""Those that count: an i64 may be a sum of extents, which are compared with nothing less than what else is known
+of it."""
 
 _FOLDED = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "min", "max", "and", "or", "select"})

@@ -9,10 +9,33 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from tracejit.ir.kernel import ROLES, Alloc, Atomic, Block, Buffer, Lambda, Load, Operand, Role, Statement, Store, Value, roles_of
+from tracejit.ir.kernel import (
+    ROLES,
+    Alloc,
+    Atomic,
+    Block,
+    Buffer,
+    Lambda,
+    Load,
+    Operand,
+    Role,
+    Statement,
+    Store,
+    Value,
+    roles_of,
+)
 from tracejit.support.nodes import evolve
 
-__all__ = ["fresh_copy", "fresh_lambda", "fresh_statement", "inline", "map_blocks", "replace", "replace_buffers", "substitute"]
+__all__ = [
+    "fresh_copy",
+    "fresh_lambda",
+    "fresh_statement",
+    "inline",
+    "map_blocks",
+    "replace",
+    "replace_buffers",
+    "substitute",
+]
 
 S = TypeVar("S")
 
@@ -52,7 +75,9 @@ def fresh_copy(block: Block, values: MutableMapping[Value, Operand]) -> Block:
 
 
 def fresh_statement(s: S, values: MutableMapping[Value, Operand], copy: Callable[[Block], Block] | None = None) -> S:
-    """`s` with new values for all that it defines, its blocks included: both may stand in one kernel.  copy: what copies a block."""
+    """`s` with new values for all that it defines, its blocks included: both may stand in one kernel.  copy:
+    what copies a block.
+    """
     changes: dict[str, Any] = {}
     for name, role, many in _in_order(type(s)):
         have = getattr(s, name)
@@ -81,7 +106,9 @@ def fresh_lambda(function: Lambda) -> Lambda:
 
 
 def replace_buffers(body: Block, buffers: Mapping[Buffer, Buffer], prefix: tuple[Operand, ...] = ()) -> Block:
-    """`body` with buffers replaced, and `prefix` put before the indices of those; their `Alloc` statements are dropped."""
+    """`body` with buffers replaced, and `prefix` put before the indices of those;
+    their `Alloc` statements are dropped.
+    """
 
     def run(block: Block) -> Block:
         out: list[Statement] = []
@@ -109,7 +136,9 @@ def _fields(kind: type, *wanted: Role) -> tuple[tuple[str, bool], ...]:
 
 @cache
 def _in_order(kind: type) -> tuple[tuple[str, Role, bool], ...]:
-    """The fields in the order in which a statement comes to them: blocks and what is read at their ends together, as they are declared."""
+    """The fields in the order in which a statement comes to them:
+    blocks and what is read at their ends together, as they are declared.
+    """
     rank: dict[Role, int] = {role: ROLES.index("nested" if role == "yielded" else role) for role in ROLES}
     found: list[tuple[str, Role, bool]] = [(name, role, many) for name, (role, many) in roles_of(kind).items()]
     return tuple(sorted(found, key=lambda f: rank[f[1]]))

@@ -16,8 +16,8 @@ import numpy as np
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype", "poison_byte",
-    "poison_value",
+    "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype",
+    "poison_byte", "poison_value",
 ]  # fmt: skip
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -46,7 +46,9 @@ def is_float(dtype: str) -> bool:
 
 
 def poison_byte(dtype: str) -> int:
-    """What each byte of fresh memory is set to where `config.poison` asks for it: NaN in every float, in integers an improbable number."""
+    """What each byte of fresh memory is set to where `config.poison` asks for it:
+    NaN in every float, in integers an improbable number.
+    """
     return 0xFF if is_float(dtype) else 0xA5
 
 
@@ -89,7 +91,14 @@ OPS: dict[str, ScalarOp] = {}
 
 
 def _op(
-    name: str, arity: int, impl: Callable[..., Any], *, result: str = "same", cost: float = 1, math: bool = False, commutative: bool = False
+    name: str,
+    arity: int,
+    impl: Callable[..., Any],
+    *,
+    result: str = "same",
+    cost: float = 1,
+    math: bool = False,
+    commutative: bool = False,
 ) -> None:
     OPS[name] = ScalarOp(name, arity, result, cost, impl, math, commutative)
 
@@ -134,8 +143,8 @@ def _shr_logical(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
 def _convert(dtype: np.dtype[Any], x: Any) -> Any:
     """C's conversion made total.
 
-    NaN and out-of-range floats to integers give what x86's cvttsd2si path of NumPy gives for int32 and int64 (the least value);
-    narrower integers take the low bits of the int32/int64 result.
+    NaN and out-of-range floats to integers give what x86's cvttsd2si path of NumPy gives for int32 and int64 (the least
+    value); narrower integers take the low bits of the int32/int64 result.
     """
     x = np.asarray(x)
     with np.errstate(all="ignore"):
@@ -151,7 +160,9 @@ def _float_to_int(dtype: np.dtype[Any], x: Any) -> Any:
         inside = (wide >= 0) & (wide < 2.0**64)
         high = wide >= 2.0**63
         part = np.where(high, wide - 2.0**63, wide)
-        part = np.where(inside, part, 0).astype(np.int64).view(np.uint64) + np.where(high, np.uint64(2**63), np.uint64(0))
+        part = np.where(inside, part, 0).astype(np.int64).view(np.uint64) + np.where(
+            high, np.uint64(2**63), np.uint64(0)
+        )
         negative = (wide < 0) & (wide >= -(2.0**63))
         whole = np.where(negative, wide, 0).astype(np.int64).view(np.uint64)
         return np.where(inside, part, np.where(negative, whole, np.uint64(2**63)))
@@ -168,7 +179,9 @@ def _bitcast(dtype: np.dtype[Any], x: Any) -> Any:
 
 
 def _fma(dtype: np.dtype[Any], x: Any, y: Any, z: Any) -> Any:
-    """x * y + z rounded once.  f32 goes through f64 with the double rounding repaired; f64 through exact error terms."""
+    """x * y + z rounded once.  f32 goes through f64 with the double rounding repaired;
+    f64 through exact error terms.
+    """
     with np.errstate(all="ignore"):
         if dtype == np.float32:
             p = np.asarray(x, np.float64) * np.asarray(y, np.float64)
@@ -247,9 +260,9 @@ EXACT = frozenset(OPS) - {"bitcast"}
 for _name, _fn, _cost in (
     ("exp", np.exp, 12), ("exp2", np.exp2, 12), ("expm1", np.expm1, 18), ("log", np.log, 16), ("log2", np.log2, 16),
     ("log10", np.log10, 16), ("log1p", np.log1p, 18), ("sin", np.sin, 18), ("cos", np.cos, 18), ("tan", np.tan, 28),
-    ("asin", np.arcsin, 20), ("acos", np.arccos, 20), ("atan", np.arctan, 20), ("sinh", np.sinh, 24), ("cosh", np.cosh, 24),
-    ("tanh", np.tanh, 20), ("asinh", np.arcsinh, 30), ("acosh", np.arccosh, 30), ("atanh", np.arctanh, 30),
-    ("cbrt", np.cbrt, 20),
+    ("asin", np.arcsin, 20), ("acos", np.arccos, 20), ("atan", np.arctan, 20), ("sinh", np.sinh, 24),
+    ("cosh", np.cosh, 24), ("tanh", np.tanh, 20), ("asinh", np.arcsinh, 30), ("acosh", np.arccosh, 30),
+    ("atanh", np.arctanh, 30), ("cbrt", np.cbrt, 20),
 ):  # fmt: skip
     _op(_name, 1, _quiet(_fn), cost=_cost, math=True)
 _op("pow", 2, _quiet(np.power), cost=40, math=True)

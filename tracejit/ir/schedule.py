@@ -1,14 +1,16 @@
 """Schedules: how the loops of a kernel run, as printable values, applied by pure functions that check legality.
 
-A schedule is a tuple of directives over loops named `L0, L1, ...` in the order they are printed (before the schedule is applied; a loop
-made by `split` is named after its parent, `L0.o` and `L0.i`).  An illegal directive raises ScheduleError, it never gives wrong code.
+A schedule is a tuple of directives over loops named `L0, L1, ...` in the order they are printed (before the schedule is
+applied; a loop made by `split` is named after its parent, `L0.o` and `L0.i`).  An illegal directive raises
+ScheduleError, it never gives wrong code.
 
-A directive is a class: its fields are its text, `apply` says where it is legal and what it means.  Directives run by their `order`: loops
-are cut, then split, then get an axis, whatever the order in which they are written.
+A directive is a class: its fields are its text, `apply` says where it is legal and what it means.  Directives run by
+their `order`: loops are cut, then split, then get an axis, whatever the order in which they are written.
 
     cut L0; split L0 4096; parallel L0.o 1; vector L0.i 16 4; unroll L2
 
-GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of their options (`backends.grid.GridSchedule`).
+GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of their options
+(`backends.grid.GridSchedule`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tracejit.ir.conflicts import conflicts
-from tracejit.ir.kernel import Axis, Block, Const, For, If, Kernel, Op, Operand, Prefix, Statement, Value, While, blocks, index_const
+from tracejit.ir.kernel import (
+    Axis,
+    Block,
+    Const,
+    For,
+    If,
+    Kernel,
+    Op,
+    Operand,
+    Prefix,
+    Statement,
+    Value,
+    While,
+    blocks,
+    index_const,
+)
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
@@ -26,8 +43,8 @@ from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import define, evolve, fields_of, frozen
 
 __all__ = [
-    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Tile", "Unroll", "Vector", "WhileUnroll", "apply",
-    "name_loops", "parse_schedule",
+    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Tile", "Unroll", "Vector",
+    "WhileUnroll", "apply", "name_loops", "parse_schedule",
 ]  # fmt: skip
 
 
@@ -35,8 +52,8 @@ __all__ = [
 class Loops:
     """A kernel whose loops have names, while directives change it.
 
-    names: by the loop's index; copies share the name.  first: the loops that the kernel came with.  whole: of a part that a directive
-    made, the loop that it is a part of.
+    names: by the loop's index; copies share the name.  first: the loops that the kernel came with.  whole: of a part
+    that a directive made, the loop that it is a part of.
     """
 
     kernel: Kernel
@@ -51,7 +68,9 @@ class Loops:
         return Loops(kernel, names, frozenset(names), {})
 
     def change(self, d: Directive, name: str, make: Callable[[For], Sequence[Statement]]) -> None:
-        """Every loop of a name, unless it was cut to nothing, becomes what `make` says.  Raises: ScheduleError for other names."""
+        """Every loop of a name, unless it was cut to nothing, becomes what `make` says.  Raises:
+        ScheduleError for other names.
+        """
         known = set(self.names.values())
         if name not in known:
             raise ScheduleError(f"{d}: kernel {self.kernel.name} has no loop {name}; it has {', '.join(sorted(known))}")
@@ -63,7 +82,9 @@ class Loops:
                     out += make(s)
                 else:
                     out.append(map_blocks(s, rewrite))
-            return block if len(out) == len(block) and all(a is b for a, b in zip(out, block, strict=True)) else tuple(out)
+            return (
+                block if len(out) == len(block) and all(a is b for a, b in zip(out, block, strict=True)) else tuple(out)
+            )
 
         self.kernel = self.kernel.with_body(rewrite(self.kernel.body))
 
@@ -92,7 +113,9 @@ class Directive:
 
 @frozen
 class Cut(Directive):
-    """Consecutive loops, all of the same name, between the places where conditions on the index change (see `ir.passes.cut`)."""
+    """Consecutive loops, all of the same name, between the places
+    where conditions on the index change (see `ir.passes.cut`).
+    """
 
     word: ClassVar = "cut"
     order: ClassVar = 0
@@ -104,7 +127,9 @@ class Cut(Directive):
             if can_cut(s):
                 return cut(s, loops.names)
             if s.index in loops.first:  # copies in the pieces of a loop around may have no condition left
-                raise ScheduleError(f"{self}: no condition on its index changes within constant bounds, or it carries values")
+                raise ScheduleError(
+                    f"{self}: no condition on its index changes within constant bounds, or it carries values"
+                )
             return (s,)
 
         loops.change(self, self.loop, pieces)
@@ -128,7 +153,9 @@ class Split(Directive):
             if _is_scan(s) or _is_recurrence(s):
                 raise ScheduleError(f"{self}: a recurrence or scan runs in order")
             if not (isinstance(s.lower, Const) and isinstance(s.upper, Const)):
-                raise ScheduleError(f"{self}: the bounds of the loop are computed; split loops have constant or symbolic bounds")
+                raise ScheduleError(
+                    f"{self}: the bounds of the loop are computed; split loops have constant or symbolic bounds"
+                )
             block, start, stop, span, offset = (Value("i64") for _ in range(5))
             head = (
                 Op(offset, "mul", (block, index_const(self.size))),
@@ -154,7 +181,9 @@ class Split(Directive):
 
 @frozen
 class Privatize(Directive):
-    """Columns in blocks of `block` (`L0.o`, `L0.i`) with local accumulators; the reduction runs over all of a block row by row."""
+    """Columns in blocks of `block` (`L0.o`, `L0.i`) with local accumulators;
+    the reduction runs over all of a block row by row.
+    """
 
     word: ClassVar = "privatize"
     order: ClassVar = 1
@@ -280,10 +309,17 @@ class WhileUnroll(Directive):
 
     def apply(self, loops: Loops) -> None:
         def in_lanes(block: Block) -> Block:
-            return tuple([evolve(x, unroll=self.factor) if isinstance(x, While) else x for x in [map_blocks(s, in_lanes) for s in block]])
+            return tuple(
+                [
+                    evolve(x, unroll=self.factor) if isinstance(x, While) else x
+                    for x in [map_blocks(s, in_lanes) for s in block]
+                ]
+            )
 
         def outside(block: Block) -> Block:
-            return tuple([map_blocks(s, in_lanes if isinstance(s, For) and s.axis.kind == "vector" else outside) for s in block])
+            return tuple(
+                [map_blocks(s, in_lanes if isinstance(s, For) and s.axis.kind == "vector" else outside) for s in block]
+            )
 
         loops.kernel = loops.kernel.with_body(outside(loops.kernel.body))
 
@@ -302,11 +338,12 @@ class Grid(Directive):
 class Tile(Directive):
     """A matrix product by register tiles (see `ir.passes.contract`), in place of the kernel's plain loops.
 
-    rows x columns elements of the result in registers, columns in vectors of `width`; `depth` contracted elements a block; a task has at
-    most `tall` rows and `wide` columns.  pack: which operands are copied into panels ("none", "lhs", "rhs", "both").  share: what runs on
-    the pool ("none", "tasks", "batch": one product an iteration), `grain` iterations a chunk; "depth": `grain` contracted elements a task,
-    whose partial sums are joined in order.  flip: which packed operands lie across
-    ("none", "lhs": contiguous along rows, "rhs": contiguous along the contracted axis, "lhs+rhs").
+    rows x columns elements of the result in registers, columns in vectors of `width`; `depth` contracted elements a
+    block; a task has at most `tall` rows and `wide` columns.  pack: which operands are copied into panels ("none",
+    "lhs", "rhs", "both").  share: what runs on the pool ("none", "tasks", "batch": one product an iteration), `grain`
+    iterations a chunk; "depth": `grain` contracted elements a task, whose partial sums are joined in order.  flip:
+    which packed operands lie across ("none", "lhs": contiguous along rows, "rhs": contiguous along the contracted axis,
+    "lhs+rhs").
     """
 
     word: ClassVar = "tile"
@@ -399,7 +436,9 @@ def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, sh
         if isinstance(s, For):
             kind = s.axis.kind
             if kind == "parallel" and (lanes or shared):
-                raise ScheduleError(f"parallel {names[s.index]}: it is inside of another parallel, vector or conditional region")
+                raise ScheduleError(
+                    f"parallel {names[s.index]}: it is inside of another parallel, vector or conditional region"
+                )
             if kind == "vector" and lanes:
                 raise ScheduleError(f"vector {names[s.index]}: it is inside of another vector loop")
             within = lanes or kind == "vector", shared or kind == "parallel"

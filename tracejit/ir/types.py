@@ -50,12 +50,14 @@ class DimDependent(Restart):
 
 
 LARGE = 16
-"""The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such extents."""
+"""The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such
+extents."""
 
 
 @frozen(eq=False)
 class Dim:
-    """A canonical integer polynomial over named extents, each known to be at least 2, or more if its name says so (`least_extent`).
+    """A canonical integer polynomial over named extents, each known to be at least 2,
+    or more if its name says so (`least_extent`).
 
     terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
     ("floordiv" | "mod" | "max", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
@@ -85,7 +87,9 @@ class Dim:
         return frozenset(found)
 
     def _specialise(self, other: object = None, modulo: object = None) -> Any:
-        """An operation whose result is not an extent needs the value; what is not a number (a traced array) takes over itself."""
+        """An operation whose result is not an extent needs the value;
+        what is not a number (a traced array) takes over itself.
+        """
         if other is None or isinstance(other, (int, float, complex, np.number, Dim)):
             raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
         return NotImplemented
@@ -99,10 +103,16 @@ class Dim:
         return _collect([(m, -c) for m, c in self.terms])
 
     def __sub__(self, other: Extent) -> Extent:
-        return _collect(_terms(self) + [(m, -c) for m, c in _terms(other)]) if _is_extent(other) else self._specialise(other)
+        return (
+            _collect(_terms(self) + [(m, -c) for m, c in _terms(other)])
+            if _is_extent(other)
+            else self._specialise(other)
+        )
 
     def __rsub__(self, other: Extent) -> Extent:
-        return _collect(_terms(other) + [(m, -c) for m, c in self.terms]) if _is_extent(other) else self._specialise(other)
+        return (
+            _collect(_terms(other) + [(m, -c) for m, c in self.terms]) if _is_extent(other) else self._specialise(other)
+        )
 
     def __mul__(self, other: Extent) -> Extent:
         if not _is_extent(other):
@@ -141,8 +151,12 @@ class Dim:
     def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
         return self // other, self % other
 
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _specialise
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __trunc__ = __floor__ = __ceil__ = __complex__ = _specialise
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = (
+        __rrshift__
+    ) = _specialise
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __trunc__ = __floor__ = __ceil__ = (
+        __complex__
+    ) = _specialise
 
     def __round__(self, digits: int | None = None) -> Extent:
         return self
@@ -158,7 +172,11 @@ class Dim:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for x in inputs:
-            if not isinstance(x, Dim) and hasattr(type(x), "__array_ufunc__") and not isinstance(x, (np.ndarray, np.generic)):
+            if (
+                not isinstance(x, Dim)
+                and hasattr(type(x), "__array_ufunc__")
+                and not isinstance(x, (np.ndarray, np.generic))
+            ):
                 return NotImplemented
         return self._specialise()
 
@@ -192,11 +210,13 @@ class Dim:
         if not isinstance(other, Dim) or len(self.terms) != len(other.terms):
             return False
         return self is other or all(
-            c == d and len(a) == len(b) and all(map(_same_atom, a, b)) for (a, c), (b, d) in zip(self.terms, other.terms, strict=True)
+            c == d and len(a) == len(b) and all(map(_same_atom, a, b))
+            for (a, c), (b, d) in zip(self.terms, other.terms, strict=True)
         )
 
     def __hash__(self) -> int:
-        return self._specialise() if _is_asked_by_the_user() else hash(self.terms)  # a key of the user's, which is a number
+        # a key of the user's, which is a number
+        return self._specialise() if _is_asked_by_the_user() else hash(self.terms)
 
     def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
         difference = (self - other) * sign
@@ -261,17 +281,21 @@ class Dim:
 
 
 _OF_INTEGERS = frozenset({
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "imag", "is_integer", "numerator", "real", "to_bytes",
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "imag", "is_integer", "numerator",
+    "real", "to_bytes",
 })  # fmt: skip
 
 
 def _is_asked_by_the_user() -> bool:
-    """Whether it is a traced function that asks for a key or for text, directly or through a library: this package keeps symbols."""
+    """Whether it is a traced function that asks for a key or for text, directly or through a library:
+    this package keeps symbols.
+    """
     frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     if is_internal(frame.f_code.co_filename):
         return False
     while frame is not None:
-        if type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename):  # a redirected function, or what traces it
+        # a redirected function, or what traces it
+        if type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename):
             return True
         frame = frame.f_back
     return False
@@ -356,7 +380,9 @@ def _add_periods(x: Extent, divisor: int, periods: dict[str, int]) -> None:
 
 
 def _negative(divisor: Extent) -> bool:
-    """Whether a divisor is negative: atoms have positive ones only.  Raises ZeroDivisionError; DimDependent where it may be zero."""
+    """Whether a divisor is negative: atoms have positive ones only.  Raises ZeroDivisionError;
+    DimDependent where it may be zero.
+    """
     if divisor == 0:
         raise ZeroDivisionError("division of an extent by zero")
     return divisor < 0
@@ -391,8 +417,8 @@ def _divide(a: Dim, b: Extent) -> Extent | None:
 def _bounds(x: Extent) -> tuple[int | None, int | None]:
     """(least, greatest) value over admissible extents, or further apart; None where unbounded or unknown.
 
-    A quotient is also seen as (a - mod(a, k)) / k, and a remainder as a - k*floordiv(a, k): of `n - floordiv(n, 2)` the first view shows
-    that it is positive, of `n - mod(n, 8)` the second.
+    A quotient is also seen as (a - mod(a, k)) / k, and a remainder as a - k*floordiv(a, k): of `n - floordiv(n, 2)` the
+    first view shows that it is positive, of `n - mod(n, 8)` the second.
     """
     if not isinstance(x, Dim):
         return int(x), int(x)
@@ -402,12 +428,16 @@ def _bounds(x: Extent) -> tuple[int | None, int | None]:
         if other is not x:
             least, greatest = _bounds_as_written(other)
             low = max((n for n in (low, None if least is None else -(-least // factor)) if n is not None), default=None)
-            high = min((n for n in (high, None if greatest is None else greatest // factor) if n is not None), default=None)
+            high = min(
+                (n for n in (high, None if greatest is None else greatest // factor) if n is not None), default=None
+            )
     return low, high
 
 
 def _without(x: Extent, kind: str) -> tuple[Extent, int]:
-    """(factor * x, factor), with remainders in place of quotients by positive numbers (kind "floordiv"), or the other way round ("mod")."""
+    """(factor * x, factor), with remainders in place of quotients by positive numbers (kind "floordiv"),
+    or the other way round ("mod").
+    """
     factor = 1
     while isinstance(x, Dim):
         atoms = [a for m, _ in x.terms for a in m if not isinstance(a, str) and a[0] == kind]
@@ -435,8 +465,9 @@ _BOXED = 6  # atoms whose least and greatest values are both tried
 def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
     """Bounds of a polynomial whose atoms vary independently, each from its least to its greatest value.
 
-    An atom in a finite range that occurs at most once in each term takes both ends: there lie the extrema of what is linear in it.  Every
-    other is written least + t with t >= 0; with all coefficients of one sign after that the constant is the bound.
+    An atom in a finite range that occurs at most once in each term takes both ends: there lie the extrema of what is
+    linear in it.  Every other is written least + t with t >= 0; with all coefficients of one sign after that the
+    constant is the bound.
     """
     if not isinstance(x, Dim):
         return int(x), int(x)
@@ -501,12 +532,16 @@ def least_extent(symbol: str) -> int:
 
 
 def _range(atom: Any) -> tuple[int | None, int | None]:
-    """The least and the greatest value of an atom over admissible extents, or further apart; None if unbounded or unknown."""
+    """The least and the greatest value of an atom over admissible extents, or further apart;
+    None if unbounded or unknown.
+    """
     if isinstance(atom, str):
         return least_extent(atom), None
     kind, (low, high), (small, large) = atom[0], _bounds(atom[1]), _bounds(atom[2])
     if kind == "max":
-        return max((n for n in (low, small) if n is not None), default=None), None if high is None or large is None else max(high, large)
+        return max(
+            (n for n in (low, small) if n is not None), default=None
+        ), None if high is None or large is None else max(high, large)
     if small is None or small <= 0:
         return None, None
     if kind == "mod":

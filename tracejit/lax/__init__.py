@@ -22,12 +22,16 @@ prepare()  # what is called without jit needs the operators of arrays before any
 
 
 def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as users call it: what it gives is never an operand or a view of one, so a write into the one leaves the other alone."""
+    """The function as users call it: what it gives is never an operand or a view of one,
+    so a write into the one leaves the other alone.
+    """
 
     @wraps(function)
     def call(*args: ArrayLike, **kwargs: Any) -> Result:
         result = handed_out(function, *args, **kwargs)
-        if type(result) is np.ndarray and (result.base is not None or not result.flags.writeable or any(result is x for x in args)):
+        if type(result) is np.ndarray and (
+            result.base is not None or not result.flags.writeable or any(result is x for x in args)
+        ):
             return np.array(result)
         return result
 
@@ -36,5 +40,6 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
-    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise", "tracejit.lax.reductions")
+    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
+    "tracejit.lax.reductions")
 })  # fmt: skip

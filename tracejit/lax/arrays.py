@@ -16,9 +16,10 @@ from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, Sha
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general", "dynamic_index_in_dim",
-    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
-    "expand_dims", "full", "full_like", "index_in_dim", "iota", "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general",
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "index_in_dim", "iota",
+    "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
 ]  # fmt: skip
 
 
@@ -32,7 +33,11 @@ def _shape(sizes: ShapeLike) -> Shape:
 
 def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Result:
     """An array filled with a scalar."""
-    value = canonical(dtype).type(fill_value) if dtype is not None and weak_kind(fill_value) is not None else array(fill_value)
+    value = (
+        canonical(dtype).type(fill_value)
+        if dtype is not None and weak_kind(fill_value) is not None
+        else array(fill_value)
+    )
     if dtype is not None:
         from tracejit.primitives.elementwise import convert
 
@@ -132,7 +137,9 @@ def concatenate(operands_: Sequence[ArrayLike], dimension: int) -> Result:
     return p.concatenate(xs, axis_of(dimension, aval(xs[0]).ndim))
 
 
-def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[ArrayLike, ArrayLike, int]]) -> Result:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[ArrayLike, ArrayLike, int]]
+) -> Result:
     """The operand with (low, high, interior) elements of a value before, after and between; negative ones cut."""
     x, value = operands("pad", operand, padding_value)
     have = aval(x).shape
@@ -161,9 +168,12 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     return p.pad(x, value, low, high) if any(not isinstance(n, int) or n for n in (*low, *high)) else x
 
 
-# -- slices -----------------------------------------------------------------------------------------------------------------------------
+# -- slices ------------------------------------------------------------------------------------------------------------
 def slice(
-    operand: ArrayLike, start_indices: Sequence[ArrayLike], limit_indices: Sequence[ShapeLike], strides: Sequence[int] | None = None
+    operand: ArrayLike,
+    start_indices: Sequence[ArrayLike],
+    limit_indices: Sequence[ShapeLike],
+    strides: Sequence[int] | None = None,
 ) -> Result:
     """Elements from start up to limit with a stride along each axis, all known while tracing."""
     x = array(operand)
@@ -179,14 +189,24 @@ def slice(
     return p.slice_array(x, tuple(start_indices), tuple(counts), steps)
 
 
-def slice_in_dim(operand: ArrayLike, start_index: ArrayLike, limit_index: ArrayLike, stride: int = 1, axis: int = 0) -> Result:
+def slice_in_dim(
+    operand: ArrayLike, start_index: ArrayLike, limit_index: ArrayLike, stride: int = 1, axis: int = 0
+) -> Result:
     """`slice` of one axis; negative places count from its end."""
     x = array(operand)
     have = aval(x).shape
     k = axis_of(axis, len(have))
     n = have[k]
-    first = 0 if start_index is None else (start_index + n if isinstance(start_index, int) and start_index < 0 else start_index)
-    end = n if limit_index is None else (limit_index + n if isinstance(limit_index, int) and limit_index < 0 else limit_index)
+    first = (
+        0
+        if start_index is None
+        else (start_index + n if isinstance(start_index, int) and start_index < 0 else start_index)
+    )
+    end = (
+        n
+        if limit_index is None
+        else (limit_index + n if isinstance(limit_index, int) and limit_index < 0 else limit_index)
+    )
     starts: list[Any] = [0] * len(have)
     limits: list[Any] = list(have)
     starts[k], limits[k] = first, end
@@ -272,14 +292,18 @@ def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: In
     return dynamic_update_slice_in_dim(x, block, index, k)
 
 
-# -- products ---------------------------------------------------------------------------------------------------------------------------
+# -- products ----------------------------------------------------------------------------------------------------------
 def dot_general(
-    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None, preferred_element_type: DTypeLike = None
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Result:
     """Sums of products over pairs of axes.
 
-    dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free of rhs].
-    preferred_element_type: the operands are converted to it first.
+    dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free
+    of rhs]. preferred_element_type: the operands are converted to it first.
     """
     x, y = operands("dot_general", lhs, rhs)
     if preferred_element_type is not None:

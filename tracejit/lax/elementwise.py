@@ -16,11 +16,11 @@ from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp",
-    "convert_element_type", "cos", "cosh", "div", "eq", "erf", "exp", "exp2", "expm1", "floor", "ge", "gt", "integer_pow", "is_finite",
-    "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "pow", "reciprocal", "rem", "round", "rsqrt", "select",
-    "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan",
-    "tanh",
+    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
+    "ceil", "clamp", "convert_element_type", "cos", "cosh", "div", "eq", "erf", "exp", "exp2", "expm1", "floor", "ge",
+    "gt", "integer_pow", "is_finite", "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "pow",
+    "reciprocal", "rem", "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
 ]  # fmt: skip
 
 
@@ -121,7 +121,10 @@ def integer_pow(x: ArrayLike, y: int) -> Result:
     """
     (base,) = operands("integer_pow", x)
     if y < 0 and aval(base).dtype.kind != "f":
-        raise DtypeError("[integer_pow] an integer has no negative power; convert it to a floating-point type", location=user_location())
+        raise DtypeError(
+            "[integer_pow] an integer has no negative power; convert it to a floating-point type",
+            location=user_location(),
+        )
     left, result = int(y) if y >= 0 else -int(y), None
     square_of = base
     while left:

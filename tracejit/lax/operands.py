@@ -50,7 +50,8 @@ def operands(name: str, *xs: ArrayLike) -> list[Result]:
     strong = {a.dtype for a in avals if not a.weak}
     if len(strong) > 1:
         raise DtypeError(
-            f"[{name}] operands differ in dtype: {', '.join(map(str, avals))}; lax does not promote, convert them first",
+            f"[{name}] operands differ in dtype: {', '.join(map(str, avals))}; lax does not promote, convert them "
+            "first",
             location=user_location(),
         )
     dtype = result_type(*[(a.dtype, a.weak) for a in avals])[0] if not strong else next(iter(strong))
@@ -58,7 +59,9 @@ def operands(name: str, *xs: ArrayLike) -> list[Result]:
 
 
 def spread(xs: list[ArrayLike]) -> list[Result]:
-    """Operands of one rank in one shape: axes of extent 1 are repeated.   Source: JAX's lax, which broadcasts these and no others."""
+    """Operands of one rank in one shape: axes of extent 1 are repeated.   Source:
+    JAX's lax, which broadcasts these and no others.
+    """
     shapes = [aval(x).shape for x in xs]
     if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):
         return xs
@@ -82,7 +85,9 @@ def _converted(x: ArrayLike, a: ShapedArray, dtype: np.dtype[Any], name: str) ->
     if not a.weak:
         return x
     if a.dtype.kind == "f" and dtype.kind in "biu":
-        raise DtypeError(f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location())
+        raise DtypeError(
+            f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location()
+        )
     return OPERATORS.to_dtype(x, dtype)
 
 

@@ -17,8 +17,8 @@ from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
-    "reduce_sum",
+    "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
+    "reduce_prod", "reduce_sum",
 ]  # fmt: skip
 
 

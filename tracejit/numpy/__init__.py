@@ -1,6 +1,7 @@
 """Layer 8: NumPy's names over tracejit's arrays.
 
-Each function does the same on traced arrays, where it records operations, and on others, where it computes at once and returns a tj.Array.
+Each function does the same on traced arrays, where it records operations, and on others, where it computes at once and
+returns a tj.Array.
 """
 
 from collections.abc import Callable

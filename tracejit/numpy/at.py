@@ -42,8 +42,8 @@ class At:
 class IndexedAt:
     """What `x.at[index]` can do.  None of it changes x.
 
-    `set`, `add` and `subtract` take any index, and add every value where elements are named more than once; the others take integers,
-    slices and masks.  Indices known while tracing are checked; what others name out of range is dropped.
+    `set`, `add` and `subtract` take any index, and add every value where elements are named more than once; the others
+    take integers, slices and masks.  Indices known while tracing are checked; what others name out of range is dropped.
     """
 
     array: Any
@@ -52,7 +52,9 @@ class IndexedAt:
 
     def get(self) -> Result:
         """x[index]"""
-        return getitem(self.array, self.index, self.checked) if isinstance(self.array, Tracer) else self.array[self.index]
+        return (
+            getitem(self.array, self.index, self.checked) if isinstance(self.array, Tracer) else self.array[self.index]
+        )
 
     def set(self, values: ArrayLike) -> Result:
         """x with x[index] replaced."""
@@ -109,7 +111,8 @@ class IndexedAt:
             have = aval(as_array(values))
             if have.ndim and have.size != 1:
                 raise UnsupportedError(
-                    f"with a mask {name} takes one number: how many an array would need depends on the mask; use np.where(mask, y, x)",
+                    f"with a mask {name} takes one number: how many an array would need depends on the mask; use "
+                    "np.where(mask, y, x)",
                     location=user_location(),
                 )
             values = reshape(values, ()) if have.ndim else values
@@ -123,7 +126,8 @@ class IndexedAt:
             parts = expanded(self.index, aval(x).ndim) if isinstance(found, BasicIndex) else found
             return scattered(x, parts, values if name == "add" else u.negative(values), "add", self.checked)
         raise UnsupportedError(
-            f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or subtract",
+            f"x.at[index].{name} is supported for integers, slices and masks; for index arrays use set, add or "
+            "subtract",
             location=user_location(),
         )
 
@@ -154,11 +158,14 @@ def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, An
 
     def function(x: ArrayLike, index: IndexLike, values: ArrayLike) -> None:
         if not isinstance(x, Tracer):
-            raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+            raise UnsupportedError(
+                "an array that is not traced is changed in place by a traced value", location=user_location()
+            )
         have = aval(as_array(values))
         if x.dtype.kind in "biu" and result_type((x.dtype, False), (have.dtype, have.weak))[0].kind == "f":
             raise DtypeError(
-                f"a ufunc's at() adds {have} to an array of {x.dtype} one by one and rounds each sum; convert the values, or the array",
+                f"a ufunc's at() adds {have} to an array of {x.dtype} one by one and rounds each sum; convert the "
+                "values, or the array",
                 location=user_location(),
             )
         x.assign(change(IndexedAt(x, index, checked=True), values))

@@ -16,8 +16,8 @@ from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero", "items_of", "known", "reject",
-    "same_extent", "same_shape", "static_array", "static_int", "unsupported",
+    "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero",
+    "items_of", "known", "reject", "same_extent", "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
 
 
@@ -62,7 +62,9 @@ def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
 
 
 def is_flattened(axis: AxisLike, rank: int) -> bool:
-    """Whether a function works on the flattened array: without an axis, and NumPy takes arrays of rank 0 for vectors."""
+    """Whether a function works on the flattened array: without an axis,
+    and NumPy takes arrays of rank 0 for vectors.
+    """
     return axis is None or (rank == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1))
 
 
@@ -83,7 +85,9 @@ def as_extent(n: ArrayLike) -> Extent:
     except TypeError as error:
         if isinstance(error, ConcretizationError):
             raise
-        raise TracerError(f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()) from error
+        raise TracerError(
+            f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()
+        ) from error
 
 
 def as_shape(shape: ShapeLike) -> Shape:
@@ -119,7 +123,8 @@ def static_array(x: ArrayLike, what: str) -> np.ndarray[Any, Any]:
     except ConcretizationError as error:
         aval = x.aval if isinstance(x, Tracer) else "values"
         raise ConcretizationError(
-            f"{what} must be known while tracing, not a traced array {aval}; make it a Python number or an array that is no argument",
+            f"{what} must be known while tracing, not a traced array {aval}; make it a Python number or an array that "
+            "is no argument",
             location=user_location(),
         ) from error
 

@@ -28,9 +28,9 @@ from tracejit.tracer.layout import AS_IS, UNKNOWN
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = [
-    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye", "full",
-    "full_like", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu",
-    "vander", "zeros", "zeros_like",
+    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty",
+    "empty_like", "eye", "full", "full_like", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid",
+    "ones", "ones_like", "tri", "tril", "triu", "vander", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -50,9 +50,15 @@ def _refuse_like(like: Any, order: Any = "C") -> None:
         raise unsupported(f"like={type(like).__name__} is not supported; like= is an array")
 
 
-# -- constants --------------------------------------------------------------------------------------------------------------------------
+# -- constants ---------------------------------------------------------------------------------------------------------
 def full(
-    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Result:
     """An array filled with a value, which may be traced and is broadcast."""
     _refuse_like(like, order)
@@ -63,7 +69,11 @@ def _filled(shape: Shape, value: ArrayLike, dtype: DTypeLike) -> Result:
     x = as_array(value)
     if dtype is None:
         kind = weak_kind(x)
-        dtype = aval(x).dtype if kind is None or kind == np.bool_ else (default_float() if kind.kind == "f" else default_int())
+        dtype = (
+            aval(x).dtype
+            if kind is None or kind == np.bool_
+            else (default_float() if kind.kind == "f" else default_int())
+        )
     return _fresh(spread(to_dtype(x, dtype), shape))
 
 
@@ -86,12 +96,20 @@ def _in_order(x: ArrayLike, order: Any, model: ArrayLike = None) -> Result:
 
 
 def _constant(name: str, value: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def function(shape: ShapeLike, dtype: DTypeLike = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Result:
+    def function(
+        shape: ShapeLike, dtype: DTypeLike = None, order: Any = "C", *, device: Any = None, like: Any = None
+    ) -> Result:
         _refuse_like(like, order)
         return _in_order(_filled(as_shape(shape), value, dtype if dtype is not None else default_float()), order)
 
     def function_like(
-        a: ArrayLike, dtype: DTypeLike = None, order: Any = "K", subok: bool = True, shape: ShapeLike = None, *, device: Any = None
+        a: ArrayLike,
+        dtype: DTypeLike = None,
+        order: Any = "K",
+        subok: bool = True,
+        shape: ShapeLike = None,
+        *,
+        device: Any = None,
     ) -> Result:
         return full_like(a, value, dtype, order, subok, shape)
 
@@ -126,7 +144,7 @@ ones, ones_like = _constant("ones", 1)
 empty, empty_like = _constant("empty", 0)
 
 
-# -- conversions ------------------------------------------------------------------------------------------------------------------------
+# -- conversions -------------------------------------------------------------------------------------------------------
 def array(
     object: ArrayLike,
     dtype: DTypeLike = None,
@@ -161,7 +179,9 @@ def _converted(value: ArrayLike, dtype: DTypeLike, ndmin: int, order: Any, fresh
     return reshaped(y, (*(1,) * (ndmin - len(have)), *have)) if len(have) < ndmin else y
 
 
-def asarray(a: ArrayLike, dtype: DTypeLike = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Result:
+def asarray(
+    a: ArrayLike, dtype: DTypeLike = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Result:
     """An array from an array, a number, or nested sequences of them; the same one if nothing changes."""
     _refuse_like(like, order)
     return _uncopied(copy, a, _converted(a, dtype, 0, order, copy is True, "asarray"))
@@ -232,7 +252,7 @@ def _copied(x: ArrayLike, order: str = "K") -> Result:
     return copy(x, order)
 
 
-# -- ranges -----------------------------------------------------------------------------------------------------------------------------
+# -- ranges ------------------------------------------------------------------------------------------------------------
 def arange(
     start_or_stop: ArrayLike = None,
     /,
@@ -319,7 +339,9 @@ def linspace(
     if isinstance(count, int) and count < 0:
         raise reject(f"linspace: the number of values is {count}")
     a, b = as_array(start), as_array(stop)
-    computed, _ = result_type((aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True))
+    computed, _ = result_type(
+        (aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True)
+    )
     computed = default_float() if weak_kind(a) is not None and weak_kind(b) is not None else computed
     target = computed if dtype is None else canonical(dtype)
     a, b = _together(to_dtype(a, computed), to_dtype(b, computed))
@@ -379,12 +401,19 @@ def logspace(
 
 
 def geomspace(
-    start: ArrayLike, stop: ArrayLike, num: ArrayLike = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: AxisLike = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: ArrayLike = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike = None,
+    axis: AxisLike = 0,
 ) -> Result:
     """`num` values with equal quotients from start to stop, both of one sign and not 0."""
     a, b = as_array(start), as_array(stop)
     asked = np.dtype(np.float64) if dtype is None else canonical(dtype)
-    computed, _ = result_type((aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True), (asked, False))
+    computed, _ = result_type(
+        (aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True), (asked, False)
+    )
     a, b = _together(to_dtype(a, computed), to_dtype(b, computed))
     sign = u.sign(a)
     low, high = u.log10(u.multiply(sign, a)), u.log10(u.multiply(sign, b))
@@ -400,7 +429,7 @@ def geomspace(
     return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 
 
-# -- grids ------------------------------------------------------------------------------------------------------------------------------
+# -- grids -------------------------------------------------------------------------------------------------------------
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Result, ...]:
     """Coordinate arrays of a grid from the coordinates along each axis."""
     if indexing not in ("xy", "ij"):
@@ -413,7 +442,9 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     extents: list[Extent] = [1] * rank
     for d, x in zip(order, xs, strict=True):
         extents[d] = aval(x).shape[0]
-    lines = [reshaped(x, tuple([n if k == d else 1 for k, n in enumerate(extents)])) for d, x in zip(order, xs, strict=True)]
+    lines = [
+        reshaped(x, tuple([n if k == d else 1 for k, n in enumerate(extents)])) for d, x in zip(order, xs, strict=True)
+    ]
     out = lines if sparse else broadcast_arrays(*lines)
     return tuple([_copied(x, "C") for x in out] if copy else out)
 
@@ -423,13 +454,16 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike = int, sparse: bool = False)
     shape = as_shape(dimensions)
     rank = len(shape)
     if sparse:
-        return tuple([c.iota(tuple([n if k == d else 1 for k, n in enumerate(shape)]), d, canonical(dtype)) for d in range(rank)])
+        return tuple(
+            [c.iota(tuple([n if k == d else 1 for k, n in enumerate(shape)]), d, canonical(dtype)) for d in range(rank)]
+        )
     if rank == 0:
         return zeros((0,), dtype)
     return p.concatenate([p.reshape(c.iota(shape, d, canonical(dtype)), (1, *shape)) for d in range(rank)], 0)
 
 
-# -- triangles and diagonals ------------------------------------------------------------------------------------------------------------
+# -- triangles and diagonals
+# ------------------------------------------------------------------------------------------------------------
 def _below(rows: Extent, columns: Extent, k: int) -> Result:
     """bool[rows, columns]: on or below diagonal k."""
     shape = (rows, columns)
@@ -474,7 +508,14 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Result:
 
 
 def eye(
-    N: ArrayLike, M: ArrayLike = None, k: ArrayLike = 0, dtype: DTypeLike = float, order: Any = "C", *, device: Any = None, like: Any = None
+    N: ArrayLike,
+    M: ArrayLike = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Result:
     """Ones on diagonal k of an N x M matrix, zeros elsewhere."""
     _refuse_like(like, order)
@@ -536,13 +577,13 @@ def vander(x: ArrayLike, N: ArrayLike = None, increasing: bool = False) -> Resul
 
 METHODS["astype"] = astype
 AS_IS.update((
-    array, asarray, ascontiguousarray, asfortranarray, require, astype, diag, empty, empty_like, eye, full, full_like, meshgrid, ones,
-    ones_like, zeros, zeros_like,
+    array, asarray, ascontiguousarray, asfortranarray, require, astype, diag, empty, empty_like, eye, full, full_like,
+    meshgrid, ones, ones_like, zeros, zeros_like,
 ))  # fmt: skip
 for _name in (
-    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty", "empty_like", "eye",
-    "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu",
-    "vander", "zeros", "zeros_like",
+    "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty",
+    "empty_like", "eye", "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones",
+    "ones_like", "tri", "tril", "triu", "vander", "zeros", "zeros_like",
 ):  # fmt: skip
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]

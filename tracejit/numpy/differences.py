@@ -40,7 +40,9 @@ def element_at(x: ArrayLike, n: Extent) -> Result:
     return p.reshape(part(x, 0, n, 1), aval(x).shape[1:])
 
 
-def diff(a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike = None, append: ArrayLike = None) -> Result:
+def diff(
+    a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike = None, append: ArrayLike = None
+) -> Result:
     """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times."""
     order = int(as_extent(n))  # one of extents is known once they are
     if order < 0:
@@ -94,7 +96,9 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None
     x = ravel(ary)
     dtype = aval(x).dtype
     if dtype.kind == "b":
-        raise DtypeError("np.ediff1d subtracts, and bools are not subtracted; convert them to integers", location=user_location())
+        raise DtypeError(
+            "np.ediff1d subtracts, and bools are not subtracted; convert them to integers", location=user_location()
+        )
     parts: list[Any] = []
     for value in (to_begin, x, to_end):
         if value is x:
@@ -102,7 +106,9 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None
         elif value is not None:
             y = array_of(value)
             if not np.can_cast(aval(y).dtype, dtype, "same_kind"):
-                raise DtypeError(f"np.ediff1d: {aval(y)} cannot be put beside differences of {dtype}", location=user_location())
+                raise DtypeError(
+                    f"np.ediff1d: {aval(y)} cannot be put beside differences of {dtype}", location=user_location()
+                )
             parts.append(to_dtype(ravel(y), dtype))
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -110,12 +116,15 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None
 def gradient(f: Any, *varargs: ArrayLike, axis: AxisLike = None, edge_order: int = 1) -> Result:
     """Second-order central differences along axes, one-sided ones of order `edge_order` at the ends.
 
-    varargs: the distance of samples, or their coordinates: none, one for all axes, or one for each.  One array for one axis, else a tuple.
+    varargs: the distance of samples, or their coordinates: none, one for all axes, or one for each.  One array for one
+    axis, else a tuple.
     """
     x = array_of(f)
     have = aval(x)
     if have.dtype.kind == "b":
-        raise DtypeError("np.gradient subtracts, and bools are not subtracted; convert them to integers", location=user_location())
+        raise DtypeError(
+            "np.gradient subtracts, and bools are not subtracted; convert them to integers", location=user_location()
+        )
     x = to_dtype(x, _floats(have.dtype))
     axes = tuple(range(have.ndim)) if axis is None else axis_list(axis, have.ndim)
     if len(varargs) not in (0, 1, len(axes)):
@@ -126,7 +135,9 @@ def gradient(f: Any, *varargs: ArrayLike, axis: AxisLike = None, edge_order: int
     if len(varargs) == 1 and aval(as_array(varargs[0])).ndim and len(axes) > 1:
         raise TypeError("np.gradient: coordinates are given for each axis")
     # In the dtype of f, whatever that of the coordinates is.
-    out = tuple([to_dtype(_slope(x, k, as_array(h), edge_order), aval(x).dtype) for k, h in zip(axes, steps, strict=True)])
+    out = tuple(
+        [to_dtype(_slope(x, k, as_array(h), edge_order), aval(x).dtype) for k, h in zip(axes, steps, strict=True)]
+    )
     return out[0] if len(axes) == 1 else out
 
 
@@ -246,7 +257,9 @@ def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: AxisLike = -1, *, peri
 
 
 def sinc(x: ArrayLike) -> Result:
-    """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact where those of the quotient cancel."""
+    """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact
+    where those of the quotient cancel.
+    """
     (y,) = promote(x, to=_floats)
     y = u.multiply(np.pi, y)
     near = u.less(u.absolute(y), 1)
@@ -275,7 +288,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Result:
     return y
 
 
-# -- convolution ------------------------------------------------------------------------------------------------------------------------
+# -- convolution -------------------------------------------------------------------------------------------------------
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Result:
     """The discrete convolution of two vectors.
 
@@ -284,7 +297,8 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Result:
     Raises: ShapeError for an empty vector or one of another rank.
     """
     x, y = _vectors("convolve", a, v)
-    # All products are summed in mode "full" whichever vector slides: there an undecided order of extents does not matter.
+    # All products are summed in mode "full" whichever vector slides: there an undecided order of extents does not
+    # matter.
     n, m = aval(x).shape[0], aval(y).shape[0]
     if known(lambda: m > n, isinstance(m, Dim)) if mode == "full" else m > n:
         x, y = y, x

@@ -30,20 +30,28 @@ __all__ = ["einsum", "einsum_path"]
 
 @frozen
 class _Term:
-    """An operand and the label of each of its axes; labels are letters, or integers for the axes an ellipsis stands for."""
+    """An operand and the label of each of its axes; labels are letters,
+    or integers for the axes an ellipsis stands for.
+    """
 
     value: Any
     labels: tuple[Any, ...]
 
 
 def einsum(
-    *operands: ArrayLike, out: ArrayLike = None, optimize: Any = False, dtype: DTypeLike = None, order: Any = "K", casting: Any = "safe"
+    *operands: ArrayLike,
+    out: ArrayLike = None,
+    optimize: Any = False,
+    dtype: DTypeLike = None,
+    order: Any = "K",
+    casting: Any = "safe",
 ) -> Result:
     """Sums of products by subscripts ("ij,jk->ik"), with ellipses, repeated labels and the form with lists of integers.
 
     Operands are taken from left to right; with `optimize` in the order that numpy.einsum_path finds.
 
-    Raises: ShapeError if subscripts do not fit the operands or extents of a label differ; DtypeError if `casting` forbids `dtype`.
+    Raises: ShapeError if subscripts do not fit the operands or extents of a label differ; DtypeError if `casting`
+    forbids `dtype`.
     """
     subscripts, values = _arguments(operands)
     if len(values) == 1 and out is None:
@@ -52,7 +60,9 @@ def einsum(
         if set(labels) == set(result):
             return _viewed(x, labels, result)
     if dtype is not None and not all(np.can_cast(aval(array_of(x)).dtype, dtype, casting) for x in values):
-        raise DtypeError(f"np.einsum computes in {dtype} what casts to it by the rule {casting!r}", location=user_location())
+        raise DtypeError(
+            f"np.einsum computes in {dtype} what casts to it by the rule {casting!r}", location=user_location()
+        )
     xs = alike(*values, dtype=dtype)
     inputs, result = _parsed(subscripts, [aval(x).ndim for x in xs])
     terms = [_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)]
@@ -63,14 +73,20 @@ def einsum(
         kept = set(result).union(*[t.labels for t in later])
         terms = [*later, _product(terms[i], terms[j], kept)]
     extents = _extents([_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)])
-    made = u.unchanged(_placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result])))
+    made = u.unchanged(
+        _placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result]))
+    )
     if isinstance(made, Tracer):
         made.layout = _layout(made, values, inputs, result) if optimize is False else UNKNOWN
     return made
 
 
-def _layout(made: Tracer, values: Sequence[ArrayLike], inputs: Sequence[tuple[ArrayLike, ...]], result: tuple[ArrayLike, ...]) -> Layout:
-    """NumPy's iterator runs over the labels of the result and those that are summed; it orders the axes as the operands lie in memory."""
+def _layout(
+    made: Tracer, values: Sequence[ArrayLike], inputs: Sequence[tuple[ArrayLike, ...]], result: tuple[ArrayLike, ...]
+) -> Layout:
+    """NumPy's iterator runs over the labels of the result and those that are summed;
+    it orders the axes as the operands lie in memory.
+    """
     every = [*result, *sorted({a for labels in inputs for a in labels} - set(result), key=str)]
     rows: list[list[Extent]] = []
     for x, labels in zip(values, inputs, strict=True):
@@ -137,7 +153,9 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Result, .
         head, dots, tail = right.partition("...")
         result: tuple[Any, ...] = (*head, *(hidden if dots else ()), *tail)
         if hidden and not dots:
-            raise reject(f"np.einsum: {subscripts!r} drops the axes of the ellipsis; name them in the result with '...'")
+            raise reject(
+                f"np.einsum: {subscripts!r} drops the axes of the ellipsis; name them in the result with '...'"
+            )
     else:
         letters = [a for labels in inputs for a in labels if isinstance(a, str)]
         result = (*hidden, *sorted(a for a in set(letters) if letters.count(a) == 1))
@@ -145,7 +163,8 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Result, .
     for a in result:
         if a not in known or result.count(a) > 1 or (isinstance(a, str) and not a.isalpha()):
             raise reject(
-                f"np.einsum: {subscripts!r}: label {a!r} of the result " + ("appears twice" if result.count(a) > 1 else "is in no operand")
+                f"np.einsum: {subscripts!r}: label {a!r} of the result "
+                + ("appears twice" if result.count(a) > 1 else "is in no operand")
             )
     return inputs, result
 
@@ -157,7 +176,9 @@ def _labels(part: str, rank: int, subscripts: str) -> tuple[Result, ...]:
             raise reject(f"np.einsum: {a!r} in {subscripts!r} is not a letter")
     count = rank - len(head) - len(tail)
     if count < 0 or (count > 0 and not dots):
-        raise reject(f"np.einsum: {part!r} in {subscripts!r} has {len(head) + len(tail)} labels for an operand of rank {rank}")
+        raise reject(
+            f"np.einsum: {part!r} in {subscripts!r} has {len(head) + len(tail)} labels for an operand of rank {rank}"
+        )
     return (*head, *range(count - 1, -1, -1), *tail)
 
 
@@ -182,12 +203,16 @@ def _is_one(n: Extent) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def _unit_axes_dropped(terms: Sequence[_Term], extents: dict[Any, Extent], result: tuple[ArrayLike, ...]) -> list[_Term]:
+def _unit_axes_dropped(
+    terms: Sequence[_Term], extents: dict[Any, Extent], result: tuple[ArrayLike, ...]
+) -> list[_Term]:
     """Axes of extent 1 whose label is wider elsewhere carry nothing: the product without them is the same."""
     out: list[_Term] = []
     for t in terms:
         shape = aval(t.value).shape
-        kept = [d for d, (a, n) in enumerate(zip(t.labels, shape, strict=True)) if not _is_one(n) or _is_one(extents[a])]
+        kept = [
+            d for d, (a, n) in enumerate(zip(t.labels, shape, strict=True)) if not _is_one(n) or _is_one(extents[a])
+        ]
         out.append(_Term(p.reshape(t.value, tuple([shape[d] for d in kept])), tuple([t.labels[d] for d in kept])))
     return out
 

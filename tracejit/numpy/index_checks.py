@@ -25,7 +25,9 @@ __all__ = ["from_start", "known_to_be_outside"]
 
 
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:
-    """Integers counted from the start of an axis of extent n.  `checked`: the program fails where one is out of range."""
+    """Integers counted from the start of an axis of extent n.  `checked`:
+    the program fails where one is out of range.
+    """
     known = k.seen().value_range()
     if k.dtype == np.uint64 and not k.shape:  # an index as a Python integer is: it does not turn around
         k = u.minimum(k, np.uint64(2**63 - 1))
@@ -38,7 +40,9 @@ def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:
 
 
 def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
-    """The program fails if an element of `place`, which is k counted from the start, is outside of an axis of extent n."""
+    """The program fails if an element of `place`, which is k counted from the start,
+    is outside of an axis of extent n.
+    """
     shape = aval(k).shape
     seen = current_interpreter().checked
     if any(isinstance(m, int) and m == 0 for m in shape) or seen.get((id(k.value), str(n))) is k.value:

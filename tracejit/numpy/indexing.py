@@ -1,7 +1,7 @@
 """`x[index]` and `x[index] = v` as NumPy means them, for traced arrays.
 
-Integers, slices, None and Ellipsis (traced integers too) give views, which read and write through the array they came from; index
-arrays gather and scatter; a boolean mask selects in an assignment of one value.
+Integers, slices, None and Ellipsis (traced integers too) give views, which read and write through the array they came
+from; index arrays gather and scatter; a boolean mask selects in an assignment of one value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
 from tracejit.numpy.views import Flat, Rearranged, of_a_number, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
-from tracejit.support.errors import ConcretizationError, DtypeError, IndexOutOfBounds, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import (
+    ConcretizationError,
+    DtypeError,
+    IndexOutOfBounds,
+    ShapeError,
+    TracerError,
+    UnsupportedError,
+)
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
@@ -37,7 +44,8 @@ __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setite
 
 @frozen(eq=False)
 class BasicIndex:
-    """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements, with which step.
+    """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements,
+    with which step.
 
     shape: of the view: the sizes with integer-indexed axes dropped and new axes of extent 1.
     """
@@ -75,14 +83,18 @@ def expanded(index: IndexLike, rank: int) -> list[Result]:
     if sum(1 for part in parts if part is Ellipsis) > 1:
         raise IndexOutOfBounds("an index can have one Ellipsis only", location=user_location())
     if taken > rank:
-        raise IndexOutOfBounds(f"too many indices: the array has {rank} axes, {taken} are indexed", location=user_location())
+        raise IndexOutOfBounds(
+            f"too many indices: the array has {rank} axes, {taken} are indexed", location=user_location()
+        )
     fill = [slice(None)] * (rank - taken)
     where = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
     return [*parts[:where], *fill, *parts[where + 1 :]]
 
 
 def _plain(part: IndexLike) -> Result:
-    """An index that is an array of another kind, as a NumPy array or number; a mask that the trace made, with its values."""
+    """An index that is an array of another kind, as a NumPy array or number;
+    a mask that the trace made, with its values.
+    """
     if isinstance(part, Tracer) and part.dtype == np.bool_:
         known = part.seen().made()
         if known is None and with_masks_by_value():
@@ -105,13 +117,17 @@ def _is_mask(part: IndexLike) -> bool:
 def _is_integer(part: IndexLike) -> bool:
     if isinstance(part, (bool, np.bool_)):
         return False
-    return isinstance(part, (int, np.integer, Dim)) or (isinstance(part, Tracer) and not part.shape and part.dtype.kind in "iu")
+    return isinstance(part, (int, np.integer, Dim)) or (
+        isinstance(part, Tracer) and not part.shape and part.dtype.kind in "iu"
+    )
 
 
 def _static_position(k: ArrayLike, n: Extent) -> Result:
-    """A known index counted from the start; the nearest one if it is outside and the program fails by it (`known_to_be_outside`).
+    """A known index counted from the start; the nearest one if it is outside and the program fails by it
+    (`known_to_be_outside`).
 
-    A comparison with a symbolic extent that does not hold for all of them fixes it: no extent may be left for which the index is outside.
+    A comparison with a symbolic extent that does not hold for all of them fixes it: no extent may be left for which the
+    index is outside.
     """
     k = k if isinstance(k, Dim) else int(k)
     if not (-n <= k and k < n):
@@ -128,7 +144,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
                 operator.index(bound)
             except ConcretizationError as error:
                 raise ConcretizationError(
-                    f"a slice needs the value of a traced array {bound.aval}, which is not known while tracing; for one element use "
+                    f"a slice needs the value of a traced array {bound.aval}, which is not known while tracing; for "
+                    "one element use "
                     "x[i], for a block of known size tj.lax.dynamic_slice(x, starts, sizes)",
                     location=user_location(),
                 ) from error
@@ -150,7 +167,11 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
             return first if bound < first else bound
         return last if bound > last else bound
 
-    start, stop = (place(part.start, first), place(part.stop, last)) if step > 0 else (place(part.start, last), place(part.stop, first))
+    start, stop = (
+        (place(part.start, first), place(part.stop, last))
+        if step > 0
+        else (place(part.start, last), place(part.stop, first))
+    )
     size = stop - start if step > 0 else start - stop
     stride = abs(step)
     if size < 0 or is_zero(size):
@@ -184,7 +205,9 @@ def _basic(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) -> Ba
 
 
 def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex | list[Result]:
-    """What x[index] takes: a view, or the parts of an index with arrays.  `checked`: traced integers out of range are an error."""
+    """What x[index] takes: a view, or the parts of an index with arrays.  `checked`:
+    traced integers out of range are an error.
+    """
     have = aval(x)
     parts = expanded(index, have.ndim)
     for k, part in enumerate(parts):
@@ -195,16 +218,19 @@ def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex
             parts[k] = _Array(np.asarray(part, dtype=None if len(part) else np.int64) if listed else part)
             continue
         raise IndexOutOfBounds(
-            f"an index is {type(part).__name__}; indices are integers, slices, None, Ellipsis and arrays", location=user_location()
+            f"an index is {type(part).__name__}; indices are integers, slices, None, Ellipsis and arrays",
+            location=user_location(),
         )
     if any(isinstance(part, _Array) for part in parts):
         return parts
     return _basic(parts, have.shape, checked)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
-    """x[index]: a view for basic indices, a new array for index arrays; with `checked` an error for traced indices out of range."""
+    """x[index]: a view for basic indices, a new array for index arrays;
+    with `checked` an error for traced indices out of range.
+    """
     if _has_traced_mask(index):
         place = masked_part(x, index)
         if place is not None:
@@ -216,7 +242,12 @@ def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
     if isinstance(view, Tracer) and isinstance(getattr(x, "index", None), Flat):
         return METHODS["copy"](view) if found.shape else Tracer(view.interpreter, view.value, view.aval)
     parts = index if isinstance(index, tuple) else (index,)
-    if isinstance(view, Tracer) and isinstance(x, Tracer) and x.is_scalar and (found.shape or any(part is Ellipsis for part in parts)):
+    if (
+        isinstance(view, Tracer)
+        and isinstance(x, Tracer)
+        and x.is_scalar
+        and (found.shape or any(part is Ellipsis for part in parts))
+    ):
         return of_a_number(view)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
         return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
@@ -224,7 +255,9 @@ def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
 
 
 def _is_rank_0_array(part: IndexLike) -> bool:
-    """Whether a part of an index is an array of rank 0: NumPy reads where it says as where an integer does, and copies."""
+    """Whether a part of an index is an array of rank 0: NumPy reads where it says as where an integer does,
+    and copies.
+    """
     if isinstance(part, Tracer):
         return not part.shape and not part.is_scalar and part.dtype.kind in "iu"
     return isinstance(part, np.ndarray) and not part.ndim and part.dtype.kind in "iu"
@@ -245,15 +278,21 @@ def read_view(x: ArrayLike, index: IndexLike) -> Result:
             starts = [s if isinstance(s, Tracer) else np.int64(0) for s in index.start]
             value = p.dynamic_slice(part, starts, index.size)
         else:
-            value = p.dynamic_slice(x, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start], index.size)
+            value = p.dynamic_slice(
+                x, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start], index.size
+            )
     value = reshape(value, index.shape)
     if not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
 
 
-def _index_arrays(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> tuple[list[int], list[Result], list[Result], bool]:
-    """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come first)."""
+def _index_arrays(
+    x: ArrayLike, parts: Sequence[IndexLike], checked: bool
+) -> tuple[list[int], list[Result], list[Result], bool]:
+    """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come
+    first).
+    """
     shape = aval(x).shape
     axes: list[int] = []
     arrays: list[Any] = []
@@ -277,17 +316,20 @@ def _index_arrays(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> tu
             if _is_mask(value):
                 if isinstance(value, Tracer):
                     raise UnsupportedError(
-                        "the shape of x[mask] depends on data, which is not supported here; use np.where(mask, x, other)",
+                        "the shape of x[mask] depends on data, which is not supported here; use np.where(mask, x, "
+                        "other)",
                         location=user_location(),
                     )
                 value = np.asarray(value)
                 if not value.ndim:
                     raise UnsupportedError(
-                        "x[True] and x[False] are not supported in traced code; x[None] adds an axis", location=user_location()
+                        "x[True] and x[False] are not supported in traced code; x[None] adds an axis",
+                        location=user_location(),
                     )
                 if value.shape != tuple(shape[axis : axis + value.ndim]):
                     raise IndexOutOfBounds(
-                        f"a mask of shape {value.shape} does not fit axes of {shape[axis : axis + value.ndim]}", location=user_location()
+                        f"a mask of shape {value.shape} does not fit axes of {shape[axis : axis + value.ndim]}",
+                        location=user_location(),
                     )
                 for k, hits in enumerate(np.nonzero(value)):
                     axes.append(axis + k)
@@ -297,7 +339,9 @@ def _index_arrays(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> tu
                 axis += value.ndim
                 continue
             if aval(value).dtype.kind not in "iu":
-                raise IndexOutOfBounds(f"an index array is {aval(value)}; indices are integers or booleans", location=user_location())
+                raise IndexOutOfBounds(
+                    f"an index array is {aval(value)}; indices are integers or booleans", location=user_location()
+                )
             axes.append(axis)
             arrays.append(value)
             rest.append("index")
@@ -390,14 +434,18 @@ def _arrange(out: ArrayLike, batch: int, rest: Sequence[IndexLike], first: bool)
     return reshape(out, tuple(final))
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
-    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy; in unsigned ones it wraps around.
+    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy;
+    in unsigned ones it wraps around.
 
     Raises: TracerError if x is a number.
     """
     if isinstance(x, Tracer) and x.is_scalar:
-        raise TracerError("a number has no elements to change, in NumPy neither; make it an array (np.array(x))", location=user_location())
+        raise TracerError(
+            "a number has no elements to change, in NumPy neither; make it an array (np.array(x))",
+            location=user_location(),
+        )
     if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
         value = fitting(value, x.dtype)
     setitem(x, index, value)
@@ -405,7 +453,9 @@ def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
 
 def _has_arrays(index: IndexLike) -> bool:
     for part in index if isinstance(index, tuple) else (index,):
-        if isinstance(part, (list, np.ndarray)) or (isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)):
+        if isinstance(part, (list, np.ndarray)) or (
+            isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)
+        ):
             return True
     return False
 
@@ -413,7 +463,9 @@ def _has_arrays(index: IndexLike) -> bool:
 def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "unsafe") -> None:
     """x[index] = value: a new value for the cell."""
     if not isinstance(x, Tracer):
-        raise UnsupportedError("an array that is not traced is changed in place by a traced value", location=user_location())
+        raise UnsupportedError(
+            "an array that is not traced is changed in place by a traced value", location=user_location()
+        )
     if _has_traced_mask(index) or isinstance(value, Selection):
         place = masked_part(x, index)
         if place is not None:
@@ -423,7 +475,8 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
     value = as_array(numbers_to_dtype(value, x.dtype) if isinstance(value, (list, tuple)) else value)
     if casting != "unsafe" and not np.can_cast(aval(value).dtype, x.dtype, casting) and not aval(value).weak:  # pyright: ignore[reportArgumentType]
         raise DtypeError(
-            f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new array",
+            f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new "
+            "array",
             location=user_location(),
         )
     value = to_dtype(value, x.dtype)
@@ -432,7 +485,9 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
 
 
 def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:
-    """Whether the value is the very view that is assigned to: what remains of `x[1:] += y` after the view was changed."""
+    """Whether the value is the very view that is assigned to: what remains
+    of `x[1:] += y` after the view was changed.
+    """
     view = getattr(value, "index", None)
     if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
         return False
@@ -466,9 +521,12 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
             return p.update_slice(x, part, found.start, found.step)
         if any(k != 1 for k in found.step):
             raise UnsupportedError(
-                "an assignment with a traced index and a slice step is not supported; use a slice of step 1", location=user_location()
+                "an assignment with a traced index and a slice step is not supported; use a slice of step 1",
+                location=user_location(),
             )
-        return p.dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
+        return p.dynamic_update_slice(
+            x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start]
+        )
     return scattered(x, found, value, "set", checked)
 
 
@@ -506,7 +564,9 @@ def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked
     return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
 
 
-def _scatter_part(x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool) -> Result:
+def _scatter_part(
+    x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool
+) -> Result:
     """Index arrays together with slices: scatter into the sliced part, then write it back."""
     shape = aval(x).shape
     cut = [partial.get(d, slice(None)) for d in range(len(shape))]
@@ -524,7 +584,9 @@ def _fit(value: ArrayLike, shape: Shape) -> Result:
     try:
         return broadcast_to(value, shape)
     except ShapeError as error:
-        raise ShapeError(f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()) from error
+        raise ShapeError(
+            f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()
+        ) from error
 
 
 def single_mask(index: IndexLike, have: ShapedArray) -> Result:
@@ -534,7 +596,9 @@ def single_mask(index: IndexLike, have: ShapedArray) -> Result:
     index = _plain(index)
     if isinstance(index, (Tracer, np.ndarray)) and index.dtype == np.bool_:
         if index.shape != have.shape[: index.ndim]:
-            raise IndexOutOfBounds(f"a mask of shape {index.shape} does not fit an array of shape {have.shape}", location=user_location())
+            raise IndexOutOfBounds(
+                f"a mask of shape {index.shape} does not fit an array of shape {have.shape}", location=user_location()
+            )
         return index
     return None
 
@@ -545,7 +609,8 @@ def _has_traced_mask(index: IndexLike) -> bool:
 
 
 def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | None:
-    """(what the other indices leave of x, the mask, how many axes lie before those of the mask) for an index with a mask that is not known.
+    """(what the other indices leave of x, the mask, how many axes lie before those of the mask) for an index with a
+    mask that is not known.
 
     None for other indices.
     """
@@ -557,7 +622,8 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
     rest = [part for part in parts if part is not masks[0]]
     if len(masks) > 1 or not all(isinstance(part, slice) or _is_integer(part) for part in rest):
         raise UnsupportedError(
-            "an index of a mask that is not known while tracing and of other masks, arrays or None is not supported; index in two steps "
+            "an index of a mask that is not known while tracing and of other masks, arrays or None is not supported; "
+            "index in two steps "
             "(x[:, i][mask]), or use np.where",
             location=user_location(),
         )
@@ -568,7 +634,8 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
     numbers = [k for k, part in enumerate(parts) if part is not mask and k not in slices]
     if at and any(min(k, place) < s < max(k, place) for k in numbers for s in slices):
         raise UnsupportedError(
-            "an index with a slice between a number and a mask puts the selected elements first, which is not supported; index in two "
+            "an index with a slice between a number and a mask puts the selected elements first, which is not "
+            "supported; index in two "
             "steps (x[i][:, mask])",
             location=user_location(),
         )
@@ -576,7 +643,8 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
     axis = place  # every part before the mask has one axis
     if tuple(have.shape[axis : axis + rank]) != tuple(mask.shape):
         raise IndexOutOfBounds(
-            f"a mask of shape {mask.shape} does not fit axes of {tuple(have.shape[axis : axis + rank])}", location=user_location()
+            f"a mask of shape {mask.shape} does not fit axes of {tuple(have.shape[axis : axis + rank])}",
+            location=user_location(),
         )
     if all(is_whole(parts[k]) for k in slices) and not numbers:
         return x, mask, at
@@ -591,7 +659,8 @@ def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
         if isinstance(mask, np.ndarray):
             return scattered(x, [*[_Array(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
         raise UnsupportedError(
-            "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for every element",
+            "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
+            "every element",
             location=user_location(),
         )
     if len(shape) > rest:

@@ -35,8 +35,8 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, Tracer
 
 __all__ = [
-    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit", "hstack",
-    "insert", "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit",
+    "hstack", "insert", "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def view(x: ArrayLike, axis: int, start: Extent, stop: Extent) -> Result:
     return part(x, axis, start, stop - start)
 
 
-# -- joining ----------------------------------------------------------------------------------------------------------------------------
+# -- joining -----------------------------------------------------------------------------------------------------------
 def _sequence(arrays: ArrayLike, name: str) -> list[Result]:
     """The arrays to join; the rows of one array.  Raises ShapeError if there are none."""
     xs = list(arrays)
@@ -89,13 +89,16 @@ def _join(xs: Sequence[ArrayLike], axis: int) -> Result:
         for d, (a, b) in enumerate(zip(first, have, strict=True)):
             if d != axis and not same_extent(a, b) and a != b:
                 raise reject(
-                    f"arrays to concatenate along axis {axis} differ in axis {d}: shape {first} of array 0 and {have} of array {n}"
+                    f"arrays to concatenate along axis {axis} differ in axis {d}: shape {first} of array 0 and {have} "
+                    f"of array {n}"
                 )
     kept = [x for x in xs if not is_zero(aval(x).shape[axis])] or [xs[0]]
     return copy(kept[0]) if len(kept) == 1 else p.concatenate(kept, axis)
 
 
-def concatenate(arrays: ArrayLike, /, axis: AxisLike = 0, *, dtype: DTypeLike = None, casting: Any = "same_kind") -> Result:
+def concatenate(
+    arrays: ArrayLike, /, axis: AxisLike = 0, *, dtype: DTypeLike = None, casting: Any = "same_kind"
+) -> Result:
     """Arrays one after the other along an existing axis; with axis=None all are flattened first.
 
     Raises: ShapeError if ranks differ or extents of another axis do.
@@ -185,7 +188,7 @@ def _block(arrays: ArrayLike, depth: int, rank: int) -> Result:
     return concatenate([_block(item, depth - 1, rank) for item in arrays], rank - depth)
 
 
-# -- repeating --------------------------------------------------------------------------------------------------------------------------
+# -- repeating ---------------------------------------------------------------------------------------------------------
 def tile(A: ArrayLike, reps: ArrayLike) -> Result:
     """The array repeated `reps` times along each axis."""
     x = array_of(A)
@@ -219,7 +222,9 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: AxisLike = None) -> Result:
     counts = static_array(repeats, "np.repeat's counts")
     counts = counts.astype(np.int64) if isinstance(repeats, (list, tuple, range)) and not counts.size else counts
     if counts.dtype.kind not in "iub" or counts.ndim > 1:
-        raise reject(f"np.repeat's counts are integers, one or one for each element, not {counts.dtype} of shape {counts.shape}")
+        raise reject(
+            f"np.repeat's counts are integers, one or one for each element, not {counts.dtype} of shape {counts.shape}"
+        )
     if (counts < 0).any():
         raise reject("np.repeat's counts may not be negative")
     if counts.size == 1:
@@ -277,7 +282,9 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:
     return copy(y) if y is x else y
 
 
-def _layout_of_rolled(arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, shift: ArrayLike = None, axis: AxisLike = None) -> Layout:
+def _layout_of_rolled(
+    arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, shift: ArrayLike = None, axis: AxisLike = None
+) -> Layout:
     return None if axis is None else like(a, result.shape, result.dtype)
 
 
@@ -294,7 +301,7 @@ def _roll_axis(x: ArrayLike, shift: Extent, k: int) -> Result:
     return p.concatenate([part(x, k, n - moved, moved), part(x, k, 0, n - moved)], k)
 
 
-# -- taking apart -----------------------------------------------------------------------------------------------------------------------
+# -- taking apart ------------------------------------------------------------------------------------------------------
 def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: AxisLike = 0) -> list[Result]:
     """Parts of an axis, between the given indices or as many as given (the first ones longer by one if need be)."""
     x = array_of(ary)
@@ -361,10 +368,16 @@ def unstack(x: ArrayLike, /, *, axis: AxisLike = 0) -> tuple[Result, ...]:
     x = array_of(x)
     k = axis_index(axis, aval(x).ndim)
     lead = (slice(None),) * k
-    return tuple([OPERATORS.getitem(x, (*lead, n)) if isinstance(x, Tracer) else x[(*lead, n)] for n in range(int(aval(x).shape[k]))])
+    return tuple(
+        [
+            OPERATORS.getitem(x, (*lead, n)) if isinstance(x, Tracer) else x[(*lead, n)]
+            for n in range(int(aval(x).shape[k]))
+        ]
+    )
 
 
-# -- static insertion and deletion ------------------------------------------------------------------------------------------------------
+# -- static insertion and deletion
+# ------------------------------------------------------------------------------------------------------
 def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
     """Without the elements at the places `obj`, which are known while tracing."""
     x, k, where = _place_of_deletion(arr, obj, axis)
@@ -373,7 +386,9 @@ def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
         kept = np.delete(np.arange(n), where if isinstance(where, slice) or where.size else [])
     except IndexError as error:
         raise reject(f"np.delete: {error}") from error
-    made = (current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()) if kept.size == n else _runs(x, k, kept)
+    made = (
+        (current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()) if kept.size == n else _runs(x, k, kept)
+    )
     if isinstance(made, Tracer) and made.ndim > 1:
         made.layout = _layout_of_rest([], made, arr, obj, axis)
     return made
@@ -387,7 +402,9 @@ def _place_of_deletion(arr: ArrayLike, obj: ArrayLike, axis: AxisLike) -> tuple[
     return x, axis_index(axis, aval(x).ndim), where
 
 
-def _layout_of_rest(arrays: Sequence[ArrayLike], made: Tracer, arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Layout:
+def _layout_of_rest(
+    arrays: Sequence[ArrayLike], made: Tracer, arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None
+) -> Layout:
     """NumPy fills a new array from slices, of C or Fortran order as the first one, or indexes that with a mask.
 
     Then the axis that the mask is for comes first in memory, and the others in their order.
@@ -442,11 +459,15 @@ def _layout_of_tiled(arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, 
 
 
 METHODS["repeat"] = repeat
-for _function in (concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split, split,
-                  hsplit, vsplit, dsplit, delete, insert):  # fmt: skip
+for _function in (
+    concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split,
+    split, hsplit, vsplit, dsplit, delete, insert,
+):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 OPERATORS.stack = stack
-LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest})
+LAYOUTS.update(
+    {repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest}
+)
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 LAYOUTS[block] = lambda arrays, result, given: UNKNOWN if isinstance(given, list) else None
 AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))

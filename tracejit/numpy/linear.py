@@ -28,7 +28,8 @@ from tracejit.tracer.operators import ARITHMETIC
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OUT_CASTING, UFUNCS, Tracer, dtype_of_sum
 
 __all__ = [
-    "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
+    "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot",
+    "vecmat",
 ]  # fmt: skip
 
 
@@ -44,11 +45,12 @@ def _paired(name: str, x: ArrayLike, y: ArrayLike, i: int, j: int) -> None:
     n, m = aval(x).shape[i], aval(y).shape[j]
     if not same_extent(n, m) and n != m:
         raise reject(
-            f"np.{name}: axis {i} of shape {aval(x).shape} is {n}, axis {j} of shape {aval(y).shape} is {m}; their products are summed"
+            f"np.{name}: axis {i} of shape {aval(x).shape} is {n}, axis {j} of shape {aval(y).shape} is {m}; their "
+            "products are summed"
         )
 
 
-# -- matrices ---------------------------------------------------------------------------------------------------------------------------
+# -- matrices ----------------------------------------------------------------------------------------------------------
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike = None, **kwargs: Any) -> Result:
     """The matrix product; a vector is a row on the left and a column on the right; leading axes are broadcast.
 
@@ -73,7 +75,8 @@ def _no_keywords(name: str, kwargs: dict[str, Any]) -> None:
 def _batched_product(x: ArrayLike, y: ArrayLike, i: int, j: int, core_x: int, core_y: int) -> Result:
     """Contract axis i of x with axis j of y; the axes before the last `core` ones are broadcast against each other.
 
-    An axis that only one operand has (or that is of extent 1 in the other) is not spread: it stays a free axis of the product.
+    An axis that only one operand has (or that is of extent 1 in the other) is not spread: it stays a free axis of the
+    product.
     """
     lead_x, lead_y = aval(x).shape[: aval(x).ndim - core_x], aval(y).shape[: aval(y).ndim - core_y]
     lead = broadcast_shapes(lead_x, lead_y)
@@ -135,7 +138,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: AxisLike = -1, **kwargs: An
 
 
 def dot(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
-    """The sum of products over the last axis of a and the last but one of b; with an operand of rank 0 the plain product."""
+    """The sum of products over the last axis of a and the last but one of b;
+    with an operand of rank 0 the plain product.
+    """
     x, y = alike(a, b)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
         return u.multiply(x, y)
@@ -166,7 +171,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
     """Products of every element of a with every element of b."""
     x, y = alike(a, b)
     n, m = aval(x).size, aval(y).size
-    return u.multiply(p.broadcast_in_dim(p.reshape(x, (n,)), (n, m), (0,)), p.broadcast_in_dim(p.reshape(y, (m,)), (n, m), (1,)))
+    return u.multiply(
+        p.broadcast_in_dim(p.reshape(x, (n,)), (n, m), (0,)), p.broadcast_in_dim(p.reshape(y, (m,)), (n, m), (1,))
+    )
 
 
 def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2) -> Result:
@@ -204,7 +211,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Result:
     return p.reshape(product(left, right), tuple([n * m for n, m in zip(have_x, have_y, strict=True)]))
 
 
-# -- diagonals --------------------------------------------------------------------------------------------------------------------------
+# -- diagonals ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class _Diagonal(Reading):
     """Diagonal number `offset` of the planes of two axes."""
@@ -271,13 +278,20 @@ def _symbolic_diagonal(x: ArrayLike, lead: Shape, n: Extent) -> Result:
 
 
 def trace(
-    a: ArrayLike, offset: ArrayLike = 0, axis1: AxisLike = 0, axis2: AxisLike = 1, dtype: DTypeLike = None, out: ArrayLike = None
+    a: ArrayLike,
+    offset: ArrayLike = 0,
+    axis1: AxisLike = 0,
+    axis2: AxisLike = 1,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
 ) -> Result:
     """The sum along the diagonals."""
     return r.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-def cross(a: ArrayLike, b: ArrayLike, axisa: AxisLike = -1, axisb: AxisLike = -1, axisc: AxisLike = -1, axis: AxisLike = None) -> Result:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: AxisLike = -1, axisb: AxisLike = -1, axisc: AxisLike = -1, axis: AxisLike = None
+) -> Result:
     """The cross product of vectors of 3 elements (the third is 0 where there are 2)."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -294,7 +308,9 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: AxisLike = -1, axisb: AxisLike = -1
     lead = broadcast_shapes(aval(x).shape[:-1], aval(y).shape[:-1])
 
     def times(i: int, j: int) -> Result:
-        """Element i of x times j of y; None for 0, which one of 2 elements has for a third: infinite ones there make no NaN."""
+        """Element i of x times j of y; None for 0, which one of 2 elements has for a third:
+        infinite ones there make no NaN.
+        """
         return u.multiply(part(x, aval(x).ndim - 1, i, 1), part(y, aval(y).ndim - 1, j, 1)) if i < n and j < m else None
 
     def minor(i: int, j: int) -> Result:
@@ -338,9 +354,10 @@ def outer_of(function: Any, a: ArrayLike, b: ArrayLike, **options: Any) -> Resul
 
 
 for _ufunc in (
-    np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power, np.equal, np.not_equal, np.less, np.less_equal,
-    np.greater, np.greater_equal, np.arctan2, np.hypot, np.floor_divide, np.remainder, np.logical_and, np.logical_or, np.logical_xor,
-    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.copysign, np.fmax, np.fmin,
+    np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power, np.equal, np.not_equal, np.less,
+    np.less_equal, np.greater, np.greater_equal, np.arctan2, np.hypot, np.floor_divide, np.remainder, np.logical_and,
+    np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift,
+    np.copysign, np.fmax, np.fmin,
 ):  # fmt: skip
     UFUNCS[_ufunc, "outer"] = lambda a, b, /, _f=_ufunc, **options: outer_of(UFUNCS[_f], a, b, **options)
 for _function in (dot, inner, vdot, outer, tensordot, kron, diagonal, trace, cross):

@@ -1,7 +1,8 @@
 """`x[mask]` with a mask that is not known while tracing: how many elements it has is not known either.
 
-A `Selection` stands for it: all elements of x and the mask, of which the selected ones count. It can be computed with elementwise, reduced,
-and assigned to where it came from, `x[mask] *= 2` and `x[mask] = np.sqrt(y[mask])`. All else needs the shape, and is refused.
+A `Selection` stands for it: all elements of x and the mask, of which the selected ones count. It can be computed with
+elementwise, reduced, and assigned to where it came from, `x[mask] *= 2` and `x[mask] = np.sqrt(y[mask])`. All else
+needs the shape, and is refused.
 """
 
 from __future__ import annotations
@@ -65,16 +66,29 @@ class Selection(Tracer):
         return self.full.dtype.itemsize
 
     def refuse(self, what: str, location: Location | None = None) -> NoReturn:
-        """Raise the error for something that needs the shape; or have the trace start again if the mask can be known then."""
+        """Raise the error for something that needs the shape; or have the trace start again if the mask can be known
+        then.
+        """
         mask = self.mask
-        if with_masks_by_value() is False and isinstance(mask, Tracer) and mask.interpreter.alive and mask.known() is not None:
+        if (
+            with_masks_by_value() is False
+            and isinstance(mask, Tracer)
+            and mask.interpreter.alive
+            and mask.known() is not None
+        ):
             raise MasksByValue
         location = location or user_location() or self.location
         made = None if self.location is None else self.location.short()
-        notes = () if made is None or (location is not None and location.short() == made) else (f"x[mask] was taken at {made}",)
+        notes = (
+            ()
+            if made is None or (location is not None and location.short() == made)
+            else (f"x[mask] was taken at {made}",)
+        )
         raise UnsupportedError(
-            f"the shape of x[mask] depends on data, so {what} is not supported; x[mask] can be computed with elementwise, summed, and "
-            "assigned to the same elements (x[mask] = f(x[mask])); use np.where(mask, x, other) for an array of x's shape and "
+            f"the shape of x[mask] depends on data, so {what} is not supported; x[mask] can be computed with "
+            "elementwise, summed, and "
+            "assigned to the same elements (x[mask] = f(x[mask])); use np.where(mask, x, other) for an array of x's "
+            "shape and "
             "np.sum(mask) for the number of elements",
             location=location,
             notes=notes,
@@ -84,7 +98,7 @@ class Selection(Tracer):
         """It is a result of the traced function."""
         self.refuse("returning it", self.location)
 
-    # -- what a Tracer has -------------------------------------------------------------------------------------------------------------
+    # -- what a Tracer has ---------------------------------------------------------------------------------------------
     @property
     def aval(self) -> Result:
         self.refuse("what is done with it here")
@@ -130,7 +144,9 @@ class Selection(Tracer):
         return repr(self) if not spec else self.refuse("formatting")
 
     def __hash__(self) -> int:
-        raise TracerError("a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location())
+        raise TracerError(
+            "a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location()
+        )
 
     def __repr__(self) -> str:
         return f"Tracer<{self.dtype} selected by {aval(self.mask)}>"
@@ -144,7 +160,7 @@ class Selection(Tracer):
             raise AttributeError(f"an array has no attribute {name!r}")
         self.refuse(f"{name}()" if callable(getattr(np.ndarray, name)) else name)
 
-    # -- elements ----------------------------------------------------------------------------------------------------------------------
+    # -- elements ------------------------------------------------------------------------------------------------------
     def wide(self) -> Result:
         """The mask, with axes of extent 1 for those behind."""
         return _wide(self.mask, self.rest)
@@ -154,7 +170,8 @@ class Selection(Tracer):
         if isinstance(x, Selection):
             if x.rest != self.rest or not same_value(x.mask, self.mask):
                 raise UnsupportedError(
-                    "selections by two masks, or of arrays of different rank, are computed with; it must be one mask for the trace to know "
+                    "selections by two masks, or of arrays of different rank, are computed with; it must be one mask "
+                    "for the trace to know "
                     "which elements belong together: give it a name (m = x > 0) and use that for both",
                     location=user_location(),
                 )
@@ -168,7 +185,10 @@ class Selection(Tracer):
         """An elementwise function of selections by this mask, arrays that spread to it, and numbers."""
         found = function(*map(self.operand, args), **{name: self.operand(x) for name, x in kwargs.items()})
         before = aval(self.mask).ndim + self.rest
-        results = [Selection(x, self.mask, aval(x).ndim - before, self.location) for x in (found if isinstance(found, tuple) else (found,))]
+        results = [
+            Selection(x, self.mask, aval(x).ndim - before, self.location)
+            for x in (found if isinstance(found, tuple) else (found,))
+        ]
         return tuple(results) if isinstance(found, tuple) else results[0]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: ArrayLike, **kwargs: Any) -> Result:
@@ -208,7 +228,12 @@ class Selection(Tracer):
         """An index into the axes behind the selected ones, as an index of `full`."""
         if len(parts) and parts[0] is Ellipsis:
             return parts
-        if self.at or not parts or not (isinstance(parts[0], slice) and is_whole(parts[0])) or any(map(_is_array, parts)):
+        if (
+            self.at
+            or not parts
+            or not (isinstance(parts[0], slice) and is_whole(parts[0]))
+            or any(map(_is_array, parts))
+        ):
             self.refuse("an index into the selected elements")
         return (*[slice(None)] * aval(self.mask).ndim, *parts[1:])
 
@@ -224,7 +249,9 @@ def _wide(mask: ArrayLike, rest: int) -> Result:
 
 
 def _inside(x: ArrayLike, wide: ArrayLike) -> Result:
-    """x with 1 where the mask does not hold: what is computed of it there is thrown away, and must not be infinite for its derivative."""
+    """x with 1 where the mask does not hold: what is computed of it there is thrown away,
+    and must not be infinite for its derivative.
+    """
     have = aval(x)
     inside = u.where(wide, x, have.dtype.type(1))
     if have.weak and isinstance(inside, Tracer):
@@ -240,8 +267,10 @@ def _beside(selection: Selection, x: ArrayLike) -> Result:
     place = len(shape) - rest - 1
     if len(shape) > selection.ndim or not is_one(shape[place]):
         raise ShapeError(
-            f"an array of shape {shape} is computed with x[mask], or assigned to it, which has as many elements as the mask has True: how "
-            "many that is is not known while tracing; select from an array of x's shape by the same mask (y[mask]), or use "
+            f"an array of shape {shape} is computed with x[mask], or assigned to it, which has as many elements as "
+            "the mask has True: how "
+            "many that is is not known while tracing; select from an array of x's shape by the same mask (y[mask]), "
+            "or use "
             "np.where(mask, y, x)",
             location=user_location(),
         )
@@ -257,7 +286,9 @@ def select(x: ArrayLike, mask: ArrayLike, at: int = 0) -> Selection:
 
 
 def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result:
-    """x with the elements where the mask holds replaced by `value`: a selection by the same mask, or what spreads to one."""
+    """x with the elements where the mask holds replaced by `value`:
+    a selection by the same mask, or what spreads to one.
+    """
     rest = aval(x).ndim - aval(mask).ndim - at
     place = Selection(x, mask, at, None)
     if isinstance(value, Selection):
@@ -270,14 +301,17 @@ def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result
         value = _beside(place, value)
     found = u.where(_wide(mask, rest), to_dtype(value, aval(x).dtype), x)
     if not same_shape(aval(found).shape, aval(x).shape):
-        if aval(found).shape == aval(x).shape:  # written in two ways; where their values decide, the trace starts again for these extents
+        # written in two ways; where their values decide, the trace starts again for these extents
+        if aval(found).shape == aval(x).shape:
             return reshape(found, aval(x).shape)
         rank = aval(found).ndim - aval(mask).ndim + 1
-        raise ShapeError(f"a value of rank {rank} is assigned to x[mask] of rank {place.ndim}", location=user_location())
+        raise ShapeError(
+            f"a value of rank {rank} is assigned to x[mask] of rank {place.ndim}", location=user_location()
+        )
     return found
 
 
-# -- operators --------------------------------------------------------------------------------------------------------------------------
+# -- operators ---------------------------------------------------------------------------------------------------------
 def _binary(name: str, reflected: bool) -> Callable[..., Any]:
     def method(self: Selection, other: ArrayLike) -> Result:
         return self.apply(ARITHMETIC[name], *((other, self) if reflected else (self, other)))
@@ -313,7 +347,7 @@ for _name in ("__matmul__", "__rmatmul__", "__imatmul__"):
     setattr(Selection, _name, _matmul)
 
 
-# -- functions --------------------------------------------------------------------------------------------------------------------------
+# -- functions ---------------------------------------------------------------------------------------------------------
 _ELEMENTWISE = frozenset({
     np.where, np.clip, np.round, np.around, np.fix, np.nan_to_num, np.isclose, np.real, np.imag, np.isreal, np.sinc,
 })  # fmt: skip
@@ -331,14 +365,18 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if kwargs.pop("keepdims", False):
                 s.refuse(f"{name}() with keepdims")
             if name in ("max", "min") and kwargs.get("initial") is None:
-                s.refuse(f"{name}(), which fails where none is selected (np.{name}(x, where=mask, initial=...) does not),")
+                s.refuse(
+                    f"{name}(), which fails where none is selected (np.{name}(x, where=mask, initial=...) does not),"
+                )
             axes = None if axis is None else tuple(range(s.at, s.at + rank))
             if axes == () or not aval(s.full).ndim:
                 s.refuse(f"{name}() of a selection by a mask of rank 0")
             return function(s.full, axis=axes, where=s.wide(), **kwargs)
         if axis < s.at and not kwargs.get("keepdims"):
             s.refuse(f"{name}() over an axis before that of the mask")
-        return Selection(function(s.full, axis=axis if axis < s.at else axis + rank - 1, **kwargs), s.mask, s.at, s.location)
+        return Selection(
+            function(s.full, axis=axis if axis < s.at else axis + rank - 1, **kwargs), s.mask, s.at, s.location
+        )
 
     return run
 
@@ -354,6 +392,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "round": lambda s, *args, **kwargs: s.apply(selecting.round, s, *args, **kwargs),
     "conj": lambda s: s.apply(u.unchanged, s),
     "fill": lambda s, value: s.__setitem__(Ellipsis, value),
-    **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any", "max", "min")},
+    **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any",
+    "max", "min")},
 }  # fmt: skip
 _METHODS["amax"], _METHODS["amin"] = _METHODS["max"], _METHODS["min"]

@@ -19,7 +19,8 @@ from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, dtype_of_sum
 
 __all__ = [
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
 ]  # fmt: skip
 
 
@@ -33,14 +34,24 @@ def _without(a: ArrayLike, value: ArrayLike) -> tuple[Result, Result]:
 
 
 def nansum(
-    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    keepdims: Any = False,
+    **kwargs: Any,
 ) -> Result:
     """The sum of what is not NaN."""
     return r.sum(_without(a, 0)[0], axis, dtype, keepdims=keepdims, **kwargs)
 
 
 def nanprod(
-    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    keepdims: Any = False,
+    **kwargs: Any,
 ) -> Result:
     """The product of what is not NaN."""
     return r.prod(_without(a, 1)[0], axis, dtype, keepdims=keepdims, **kwargs)
@@ -57,7 +68,9 @@ def nancumprod(a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out
 
 
 def _extremum(fold: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
-    def function(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any) -> Result:
+    def function(
+        a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, **kwargs: Any
+    ) -> Result:
         x, gone = _without(a, worst)
         result = fold(x, axis, keepdims=keepdims, **kwargs)
         if gone is None or kwargs.get("initial") is not None:
@@ -97,7 +110,13 @@ def _place(find: Callable[..., Any], a: ArrayLike, worst: float, axis: AxisLike,
 
 
 def nanmean(
-    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    keepdims: Any = False,
+    *,
+    where: ArrayLike = True,
 ) -> Result:
     """The mean of what is not NaN (where a mask holds)."""
     x, gone = _without(a, 0)
@@ -160,7 +179,9 @@ def nanstd(
 
 
 IN_DTYPE_OF_OUT.update(dict.fromkeys((nansum, nanprod, nancumsum, nancumprod), dtype_of_sum))
-IN_DTYPE_OF_OUT.update({nanmean: IN_DTYPE_OF_OUT[r.mean], nanvar: IN_DTYPE_OF_OUT[r.var], nanstd: IN_DTYPE_OF_OUT[r.std]})
+IN_DTYPE_OF_OUT.update(
+    {nanmean: IN_DTYPE_OF_OUT[r.mean], nanvar: IN_DTYPE_OF_OUT[r.var], nanstd: IN_DTYPE_OF_OUT[r.std]}
+)
 OUT_CASTING.update(dict.fromkeys((nanmean, nanvar, nanstd), "same_kind"))
 LAYOUTS.update({globals()[name]: in_order_of_kept_axes for name in __all__ if name not in ("nanargmax", "nanargmin")})
 LAYOUTS.update({nancumsum: in_order_of_operands, nancumprod: in_order_of_operands})

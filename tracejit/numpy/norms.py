@@ -55,11 +55,16 @@ def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> 
         over, rest = (rows, columns) if order in (1, -1) else (columns, rows)
         sums = r.sum(u.absolute(x), axis=over, keepdims=True)
         # of no columns the greatest sum is 0, and there is no least one
-        out = r.max(sums, axis=rest, keepdims=True, initial=0) if order in (1, np.inf) else r.min(sums, axis=rest, keepdims=True)
+        out = (
+            r.max(sums, axis=rest, keepdims=True, initial=0)
+            if order in (1, np.inf)
+            else r.min(sums, axis=rest, keepdims=True)
+        )
         have = aval(out).shape
         return out if keepdims else p.reshape(out, tuple([n for d, n in enumerate(have) if d not in axes]))
     raise unsupported(
-        f"np.linalg.norm of order {order!r} of a matrix needs singular values; supported are None, 'fro', 1, -1, inf, -inf"
+        f"np.linalg.norm of order {order!r} of a matrix needs singular values; supported are None, 'fro', 1, -1, inf, "
+        "-inf"
     )
 
 
@@ -137,7 +142,9 @@ def _cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None) -> Result:
-    """The product of a chain of matrices in the cheapest order, each in the dtype of its factors; a vector may stand at either end."""
+    """The product of a chain of matrices in the cheapest order, each in the dtype of its factors;
+    a vector may stand at either end.
+    """
     xs = [as_array(x) for x in arrays]
     if len(xs) < 2:
         raise reject("np.linalg.multi_dot takes at least two arrays")
@@ -164,7 +171,9 @@ def _from_left(xs: Sequence[ArrayLike]) -> Result:
 
 
 def _chain(xs: Sequence[ArrayLike], sizes: Sequence[ShapeLike]) -> Result:
-    """The product with the fewest multiplications.   Source: the dynamic program over split points; of equal ones NumPy's choice."""
+    """The product with the fewest multiplications.   Source: the dynamic program over split points;
+    of equal ones NumPy's choice.
+    """
     n = len(xs)
     if n == 3:
         left = sizes[0] * sizes[2] * (sizes[1] + sizes[3]) < sizes[1] * sizes[3] * (sizes[0] + sizes[2])
@@ -193,7 +202,7 @@ FUNCTIONS.update({
     np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
     np.linalg.outer: _outer, np.linalg.cross: _cross, np.linalg.tensordot: linear.tensordot,
-    np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot, np.linalg.matrix_transpose: shaping.matrix_transpose,
-    np.linalg.diagonal: _diagonal,
+    np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot,
+    np.linalg.matrix_transpose: shaping.matrix_transpose, np.linalg.diagonal: _diagonal,
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: linear.trace(x, offset, -2, -1, dtype),
 })  # fmt: skip

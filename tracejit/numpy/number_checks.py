@@ -1,7 +1,9 @@
-"""Checks of Python numbers that are traced: NumPy raises OverflowError for one that does not fit an array's dtype, and so does the program.
+"""Checks of Python numbers that are traced: NumPy raises OverflowError for one that does not fit an array's dtype,
+and so does the program.
 
-A Python integer takes the dtype of the array that it meets (NEP 50).  Traced it is an i64 whose value no trace knows, so the program
-fails if it does not fit, after it has run: what it computed with the wrapped number meanwhile is thrown away.
+A Python integer takes the dtype of the array that it meets (NEP 50).  Traced it is an i64 whose value no trace knows,
+so the program fails if it does not fit, after it has run: what it computed with the wrapped number meanwhile is thrown
+away.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
     if have.kind == "f":  # without its fraction it is between the limits; NaN is not
         number = p.convert(x, np.float64)
         below = float(low) - 1 if low > -(2**63) else np.nextafter(float(low), -np.inf)
-        inside = bind(p.And(), bind(p.Gt(), number, np.float64(below)), bind(p.Lt(), number, np.float64(float(high) + 1)))
+        inside = bind(
+            p.And(), bind(p.Gt(), number, np.float64(below)), bind(p.Lt(), number, np.float64(float(high) + 1))
+        )
         outside = bind(p.Not(), inside)
     elif have.kind == "u":
         number = p.convert(x, np.uint64)
@@ -51,7 +55,9 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
 
 
 def check_exponent(x: ArrayLike) -> None:
-    """The program fails if an element of an integer exponent is negative.  Raises: NegativePower where that is known."""
+    """The program fails if an element of an integer exponent is negative.  Raises:
+    NegativePower where that is known.
+    """
     if not isinstance(x, Tracer):
         if np.any(np.asarray(x) < 0):
             raise NEGATIVE_POWER.error()
@@ -84,7 +90,11 @@ def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
     """
     if any((z.dtype.kind != "i" if isinstance(z, Tracer) else type(z) is not int) for z in (x, y)):
         return
-    if within(_reached(name, *[z.seen().value_range() if isinstance(z, Tracer) else (z, z) for z in (x, y)]), -(2**63), 2**63 - 1):
+    if within(
+        _reached(name, *[z.seen().value_range() if isinstance(z, Tracer) else (z, z) for z in (x, y)]),
+        -(2**63),
+        2**63 - 1,
+    ):
         return
     if name in ("floordiv", "divmod"):
         a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
@@ -118,7 +128,9 @@ def _reached(name: str, x: Range, y: Range) -> Range:
 
 def _may_be(x: Range, number: int) -> bool:
     low, high = x
-    return not ((low is not None and surely_at_most(number + 1, low)) or (high is not None and surely_at_most(high, number - 1)))
+    return not (
+        (low is not None and surely_at_most(number + 1, low)) or (high is not None and surely_at_most(high, number - 1))
+    )
 
 
 OPERATORS.check_growth = check_growth

@@ -23,8 +23,9 @@ __all__ = ["pad"]
 
 Widths = tuple[tuple[Extent, Extent], ...]
 _OPTIONS = {
-    "constant": {"constant_values"}, "edge": set[str](), "empty": set[str](), "linear_ramp": {"end_values"}, "maximum": {"stat_length"},
-    "mean": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set[str](),
+    "constant": {"constant_values"}, "edge": set[str](), "empty": set[str](), "linear_ramp": {"end_values"},
+    "maximum": {"stat_length"}, "mean": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"},
+    "symmetric": {"reflect_type"}, "wrap": set[str](),
 }  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def pad(array: ArrayLike, pad_width: ArrayLike, mode: Any = "constant", **kwargs
     Raises: ShapeError for widths that do not fit; UnsupportedError for other modes.
     """
     if not isinstance(mode, str) or mode not in _OPTIONS:
-        raise unsupported(f"np.pad's mode {mode!r} is not supported in traced code; supported are {', '.join(_OPTIONS)}")
+        raise unsupported(
+            f"np.pad's mode {mode!r} is not supported in traced code; supported are {', '.join(_OPTIONS)}"
+        )
     for name in kwargs:
         if name not in _OPTIONS[mode]:
             raise reject(f"np.pad: {name} has no meaning in mode {mode!r}")
@@ -103,7 +106,9 @@ def _constant(x: ArrayLike, widths: Widths, values: ArrayLike) -> Result:
 
 
 def _scalar(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
-    """A value to pad with: a NumPy scalar to NumPy, which has to fit signed integers and wraps around in unsigned ones."""
+    """A value to pad with: a NumPy scalar to NumPy, which has to fit signed integers and wraps around in unsigned
+    ones.
+    """
     x = as_array(value)
     if dtype.kind == "i":
         x = p.reshape(x, ()).as_python_number() if isinstance(x, Tracer) else np.asarray(x).item()
@@ -115,7 +120,9 @@ def _scalar(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
 
 def _extended(x: ArrayLike, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Result:
     if mode in ("reflect", "symmetric") and options.get("reflect_type", "even") != "even":
-        raise unsupported("np.pad with reflect_type='odd' is not supported in traced code; build it as 2 * edge - np.pad(x, ...)")
+        raise unsupported(
+            "np.pad with reflect_type='odd' is not supported in traced code; build it as 2 * edge - np.pad(x, ...)"
+        )
     match mode:
         case "edge":
             n = aval(x).shape[k]
@@ -190,7 +197,11 @@ def _statistic(x: ArrayLike, k: int, count: Extent, mode: str, length: ArrayLike
             raise reject("np.pad: stat_length must be positive")
         if m < n:
             some = part(x, k, 0, m) if left else part(x, k, n - m, m)
-    folds: dict[str, Callable[..., Any]] = {"maximum": reductions.max, "mean": reductions.mean, "minimum": reductions.min}
+    folds: dict[str, Callable[..., Any]] = {
+        "maximum": reductions.max,
+        "mean": reductions.mean,
+        "minimum": reductions.min,
+    }
     value = folds[mode](some, axis=k, keepdims=True)
     if mode == "mean" and have.dtype.kind in "iu":
         value = u.rint(value)

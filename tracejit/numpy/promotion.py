@@ -1,4 +1,6 @@
-"""What every function of this namespace does with its operands first: dtypes by NumPy's rules, shapes by broadcasting."""
+"""What every function of this namespace does with its operands first:
+dtypes by NumPy's rules, shapes by broadcasting.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,17 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["as_array", "aval", "broadcast_shapes", "broadcast_to", "fitting", "numbers_to_dtype", "promote", "to_dtype", "wrapped_to_dtype"]
+__all__ = [
+    "as_array",
+    "aval",
+    "broadcast_shapes",
+    "broadcast_to",
+    "fitting",
+    "numbers_to_dtype",
+    "promote",
+    "to_dtype",
+    "wrapped_to_dtype",
+]
 
 
 def as_array(x: ArrayLike) -> Result:
@@ -73,13 +85,22 @@ def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
                 return number
         if x.aval.weak and dtype.kind in "iu":
             check_number(x, dtype)
-        elif x.aval.weak and dtype.itemsize < 8 and x.dtype.kind == "i" and not within(x.seen().value_range(), -(2**53), 2**53):
+        elif (
+            x.aval.weak
+            and dtype.itemsize < 8
+            and x.dtype.kind == "i"
+            and not within(x.seen().value_range(), -(2**53), 2**53)
+        ):
             x = convert(x, np.float64)  # rounded twice, as a Python integer is
         return convert(x, dtype)
     if weak_kind(x) is not None:
         return _number(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
-        return x if x.dtype == dtype else (convert(x, dtype) if isinstance(x, np.ndarray) and x.ndim else np.asarray(x).astype(dtype)[()])
+        return (
+            x
+            if x.dtype == dtype
+            else (convert(x, dtype) if isinstance(x, np.ndarray) and x.ndim else np.asarray(x).astype(dtype)[()])
+        )
     return convert(x, dtype)
 
 
@@ -97,7 +118,9 @@ def _number(x: ArrayLike, dtype: np.dtype[Any]) -> Result:
 
 
 def numbers_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
-    """An operand whose Python number has become one of `dtype`; of nested sequences every member has, as NumPy stores each by itself."""
+    """An operand whose Python number has become one of `dtype`;
+    of nested sequences every member has, as NumPy stores each by itself.
+    """
     dtype = canonical(dtype)
 
     def converted(x: ArrayLike) -> Result:
@@ -117,9 +140,15 @@ def numbers_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
 
 
 def fitting(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
-    """A value that is stored; if it is a NumPy scalar that may not fit a dtype of integers, the program fails where it does not."""
+    """A value that is stored; if it is a NumPy scalar that may not fit a dtype of integers,
+    the program fails where it does not.
+    """
     if isinstance(value, np.generic):
-        return to_dtype(value.item(), dtype) if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype) else value
+        return (
+            to_dtype(value.item(), dtype)
+            if value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype)
+            else value
+        )
     scalar = isinstance(value, Tracer) and value.is_scalar and not value.aval.weak
     if scalar and value.dtype.kind in "iuf" and not np.can_cast(value.dtype, dtype):
         check_number(value, dtype)
@@ -127,7 +156,9 @@ def fitting(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
 
 
 def wrapped_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
-    """An operand as exactly `dtype`, where a Python number that does not fit wraps around: what `where` and its relatives do."""
+    """An operand as exactly `dtype`, where a Python number that does not fit wraps around:
+    what `where` and its relatives do.
+    """
     dtype = canonical(dtype)
     if dtype.kind in "iu":
         if type(x) is int and -(2**63) <= x < 2**64:
@@ -138,7 +169,8 @@ def wrapped_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
 
 
 def mask_of(where: ArrayLike) -> Result:
-    """`where=` as booleans; None where it lets everything through.  NumPy takes None for False, and numbers and lists for their truth.
+    """`where=` as booleans; None where it lets everything through.  NumPy takes None for False,
+    and numbers and lists for their truth.
 
     Raises: DtypeError for an array of another dtype.
     """
@@ -146,7 +178,10 @@ def mask_of(where: ArrayLike) -> Result:
         return None
     if isinstance(where, np.ndarray) or (isinstance(where, Tracer) and not where.is_scalar):
         if where.dtype.kind != "b":
-            raise DtypeError(f"where= is an array of {where.dtype}; NumPy takes one of bool: where=mask != 0", location=user_location())
+            raise DtypeError(
+                f"where= is an array of {where.dtype}; NumPy takes one of bool: where=mask != 0",
+                location=user_location(),
+            )
         return where
     return to_dtype(as_array(False if where is None else where), np.bool_)
 
@@ -169,7 +204,8 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
                 extent = s[k]
             else:
                 raise ShapeError(
-                    f"shapes {' and '.join(map(str, shapes))} cannot be broadcast: axis {axis - rank} is {extent} and {s[k]}",
+                    f"shapes {' and '.join(map(str, shapes))} cannot be broadcast: axis {axis - rank} is {extent} and "
+                    f"{s[k]}",
                     location=user_location(),
                 )
         out.append(extent)
@@ -191,11 +227,15 @@ def broadcast_to(x: ArrayLike, shape: Shape) -> Result:
 
 
 def promote(
-    *operands: ArrayLike, to: DTypeLike = None, keep_scalars: bool = True, convert_with: Callable[[Any, Any], Any] = to_dtype
+    *operands: ArrayLike,
+    to: DTypeLike = None,
+    keep_scalars: bool = True,
+    convert_with: Callable[[Any, Any], Any] = to_dtype,
 ) -> list[Result]:
     """Operands of one dtype and one shape (rank-0 ones may stay scalars).
 
-    to: a dtype to use instead of the promoted one, or a function of the promoted dtype.  convert_with: what converts an operand.
+    to: a dtype to use instead of the promoted one, or a function of the promoted dtype.  convert_with: what converts an
+    operand.
     """
     xs = [as_array(x) for x in operands]
     avals = [aval(x) for x in xs]

@@ -17,8 +17,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import FUNCTIONS, UFUNCS
 
 __all__ = [
-    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp", "logaddexp2",
-    "signbit",
+    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",
+    "logaddexp2", "signbit",
 ]  # fmt: skip
 
 
@@ -86,7 +86,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
         raise DtypeError(f"np.ldexp: {aval(n)} is not an exponent", location=user_location())
     x = as_array(x1)
     dtype = u.floating_dtype(aval(x).dtype)
-    if aval(x).weak and aval(x).dtype.kind == "i" and not aval(as_array(x2)).weak and aval(as_array(x2)).dtype.kind in "iu":
+    if (
+        aval(x).weak
+        and aval(x).dtype.kind == "i"
+        and not aval(as_array(x2)).weak
+        and aval(as_array(x2)).dtype.kind in "iu"
+    ):
         dtype = np.dtype(np.float16)  # a Python integer fits the first of NumPy's loops
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype
     (x,) = promote(to_dtype(x, dtype), to=wide)
@@ -125,7 +130,8 @@ def _conjugate(x: ArrayLike, /) -> Result:
 
 
 UFUNCS.update({
-    np.arcsinh: arcsinh, np.arccosh: arccosh, np.arctanh: arctanh, np.fmod: fmod, np.float_power: float_power, np.signbit: signbit,
-    np.logaddexp2: logaddexp2, np.ldexp: ldexp, np.conjugate: _conjugate, "scipy.special.erf": _erf,
+    np.arcsinh: arcsinh, np.arccosh: arccosh, np.arctanh: arctanh, np.fmod: fmod, np.float_power: float_power,
+    np.signbit: signbit, np.logaddexp2: logaddexp2, np.ldexp: ldexp, np.conjugate: _conjugate,
+    "scipy.special.erf": _erf,
 })  # fmt: skip
 FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf})

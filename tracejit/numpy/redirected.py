@@ -1,4 +1,6 @@
-"""NumPy's names as functions see them while they are traced: fills the table of `tracer.substitutes` with this package's functions."""
+"""NumPy's names as functions see them while they are traced: fills the table
+of `tracer.substitutes` with this package's functions.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,14 @@ from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
-    creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting, shaping, taking,
+    creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting,
+    shaping, taking,
 )  # fmt: skip
 
 
-def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, like: Any = None, **kwargs: Any) -> Result:
+def fromfunction(
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, like: Any = None, **kwargs: Any
+) -> Result:
     """`function` of the index grids of a shape."""
     return function(*creation.indices(shape, dtype=dtype), **kwargs)
 
@@ -48,7 +53,11 @@ def isscalar(element: ArrayLike) -> bool:
 
 def ndenumerate(arr: ArrayLike) -> Iterator[tuple[tuple[int, ...], Result]]:
     """(index, element) pairs in C order."""
-    return ((index, arr[index]) for index in np.ndindex(arr.shape)) if isinstance(arr, Tracer) else iter(np.ndenumerate(arr))
+    return (
+        ((index, arr[index]) for index in np.ndindex(arr.shape))
+        if isinstance(arr, Tracer)
+        else iter(np.ndenumerate(arr))
+    )
 
 
 def new_array(shape: ShapeLike, dtype: DTypeLike = float, *args: ArrayLike, **kwargs: Any) -> Result:
@@ -59,12 +68,16 @@ def new_array(shape: ShapeLike, dtype: DTypeLike = float, *args: ArrayLike, **kw
 
 
 def vectorize(pyfunc: Any, *args: ArrayLike, **kwargs: Any) -> Result:
-    """np.vectorize, which calls Python for each element of arrays that are known.  Raises UnsupportedError for others."""
+    """np.vectorize, which calls Python for each element of arrays
+    that are known.  Raises UnsupportedError for others.
+    """
     real = np.vectorize(pyfunc, *args, **kwargs)
 
     def call(*xs: ArrayLike, **kws: Any) -> Result:
         if any(isinstance(x, Tracer) and x.known() is None for x in (*xs, *kws.values())):
-            raise unsupported("np.vectorize calls Python for each element; call the function on whole arrays, or use tj.vmap")
+            raise unsupported(
+                "np.vectorize calls Python for each element; call the function on whole arrays, or use tj.vmap"
+            )
         return real(*xs, **kws)
 
     return call
@@ -73,7 +86,9 @@ def vectorize(pyfunc: Any, *args: ArrayLike, **kwargs: Any) -> Result:
 def nditer(op: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Result:
     """np.nditer of known arrays.  Raises UnsupportedError for others."""
     if any(isinstance(x, Tracer) and x.known() is None for x in (op if isinstance(op, (list, tuple)) else (op,))):
-        raise unsupported("np.nditer is not supported in traced code; loop over x.flat, or over the indices np.ndindex(x.shape)")
+        raise unsupported(
+            "np.nditer is not supported in traced code; loop over x.flat, or over the indices np.ndindex(x.shape)"
+        )
     return np.nditer(op, *args, **kwargs)
 
 
@@ -98,10 +113,14 @@ def _own() -> dict[str, Callable[..., Any]]:
 def _fill() -> None:
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
-    redirect_members({np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array})
+    redirect_members(
+        {np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
+    )
     redirect_members({np.nditer: nditer, np.vectorize: vectorize})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
-    elementwise = [f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)]
+    elementwise = [
+        f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)
+    ]
     LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}

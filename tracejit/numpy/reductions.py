@@ -26,23 +26,36 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import sizes_of_inputs
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, LEAST_INTO_INTEGERS, METHODS, OUT_CASTING, UFUNCS, dtype_of_sum
+from tracejit.tracer.tracer import (
+    FUNCTIONS,
+    IN_DTYPE_OF_OUT,
+    LEAST_INTO_INTEGERS,
+    METHODS,
+    OUT_CASTING,
+    UFUNCS,
+    dtype_of_sum,
+)
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean", "min", "prod",
-    "ptp", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean",
+    "min", "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
 
 def _one_axis(axis: AxisLike, rank: int) -> int:
     """An axis, counted from the first.  Raises: TracerError for several."""
     if isinstance(axis, (tuple, list)):
-        raise TracerError(f"one axis is expected, not {axis!r}; reshape the array so that several become one", location=user_location())
+        raise TracerError(
+            f"one axis is expected, not {axis!r}; reshape the array so that several become one",
+            location=user_location(),
+        )
     return normalize_axes(axis, rank)[0]
 
 
 def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
-    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as numpy.exceptions.AxisError would)."""
+    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as
+    numpy.exceptions.AxisError would).
+    """
     if axis is None:
         return tuple(range(rank))
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -157,7 +170,9 @@ max = amax = _extreme("max", p.reduce_max, u.maximum)
 min = amin = _extreme("min", p.reduce_min, u.minimum)
 
 
-def all(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True) -> Result:
+def all(
+    a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+) -> Result:
     """Whether all elements are nonzero."""
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
@@ -166,7 +181,9 @@ def all(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: An
     return _truth_fold(x, axis, keepdims, p.reduce_min, True)
 
 
-def any(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True) -> Result:
+def any(
+    a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+) -> Result:
     """Whether an element is nonzero."""
     x = u.logical_not(u.logical_not(a))
     mask = mask_of(where)
@@ -194,7 +211,13 @@ def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Result:
 
 
 def mean(
-    a: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, *, where: ArrayLike = True
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: ArrayLike = None,
+    keepdims: Any = False,
+    *,
+    where: ArrayLike = True,
 ) -> Result:
     """The arithmetic mean over `axis`; float16 is summed in float32."""
     _of_integers("mean", dtype)
@@ -323,12 +346,15 @@ def ptp(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, keepdims: An
     return u.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-def average(a: ArrayLike, axis: AxisLike = None, weights: ArrayLike = None, returned: bool = False, *, keepdims: Any = False) -> Result:
+def average(
+    a: ArrayLike, axis: AxisLike = None, weights: ArrayLike = None, returned: bool = False, *, keepdims: Any = False
+) -> Result:
     """The weighted mean; with `returned` also the sum of the weights.
 
     weights: of a's shape, or of the shape of the axes that are averaged, in their order.
 
-    Raises: ShapeError for weights of another shape, NoWeight if they sum to zero; where that depends on values, the program does.
+    Raises: ShapeError for weights of another shape, NoWeight if they sum to zero; where that depends on values, the
+    program does.
     """
     x = as_array(a)
     have = aval(x)
@@ -365,18 +391,31 @@ def _weights(w: ArrayLike, shape: Shape, axes: list[int] | None) -> Result:
     if _equal(have, shape):
         return w
     if axes is None:
-        raise ShapeError(f"np.average: weights of shape {have} for an array of shape {shape} need an axis", location=user_location())
+        raise ShapeError(
+            f"np.average: weights of shape {have} for an array of shape {shape} need an axis", location=user_location()
+        )
     if not _equal(have, tuple([shape[d] for d in axes])):
-        raise ShapeError(f"np.average: weights of shape {have} do not fit axes {tuple(axes)} of shape {shape}", location=user_location())
+        raise ShapeError(
+            f"np.average: weights of shape {have} do not fit axes {tuple(axes)} of shape {shape}",
+            location=user_location(),
+        )
     w = transpose(w, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
     return broadcast_to(reshape(w, tuple([n if d in axes else 1 for d, n in enumerate(shape)])), shape)
 
 
-for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min), ("all", all), ("any", any), ("mean", mean), ("var", var),
-                         ("std", std), ("argmax", argmax), ("argmin", argmin), ("cumsum", cumsum), ("cumprod", cumprod)):  # fmt: skip
+for _name, _function in (
+    ("sum", sum), ("prod", prod), ("max", max), ("min", min), ("all", all), ("any", any), ("mean", mean), ("var", var),
+    ("std", std), ("argmax", argmax), ("argmin", argmin), ("cumsum", cumsum), ("cumprod", cumprod),
+):  # fmt: skip
     METHODS[_name] = _function
     FUNCTIONS[getattr(np, _name)] = _function
-for _name, _function in (("count_nonzero", count_nonzero), ("ptp", ptp), ("average", average), ("amax", max), ("amin", min)):
+for _name, _function in (
+    ("count_nonzero", count_nonzero),
+    ("ptp", ptp),
+    ("average", average),
+    ("amax", max),
+    ("amin", min),
+):
     FUNCTIONS[getattr(np, _name)] = _function
 
 
@@ -386,7 +425,12 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def function(
-        a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None, keepdims: Any = False, **options: Any
+        a: ArrayLike,
+        axis: AxisLike = 0,
+        dtype: DTypeLike = None,
+        out: ArrayLike = None,
+        keepdims: Any = False,
+        **options: Any,
     ) -> Result:
         if dtype is not None:
             options["dtype"] = dtype
@@ -394,16 +438,22 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
         if unknown == ["dtype"] and name in ("maximum", "minimum"):
             a = to_dtype(as_array(a), np.dtype(options.pop("dtype")))
         elif unknown:
-            raise UnsupportedError(f"np.{name}.reduce with {', '.join(unknown)}= is not supported in traced code", location=user_location())
+            raise UnsupportedError(
+                f"np.{name}.reduce with {', '.join(unknown)}= is not supported in traced code", location=user_location()
+            )
         return fold(a, axis=axis, keepdims=keepdims, **options)
 
     return function
 
 
-LAYOUTS.update(dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes))
+LAYOUTS.update(
+    dict.fromkeys((sum, prod, max, min, all, any, mean, var, std, count_nonzero, ptp), in_order_of_kept_axes)
+)
 LEAST_INTO_INTEGERS.update({mean: 8, var: 16, std: 16})
 IN_DTYPE_OF_OUT.update(dict.fromkeys((sum, prod, cumsum, cumprod), dtype_of_sum))
-IN_DTYPE_OF_OUT.update(dict.fromkeys((mean, var, std), lambda have, out: out if np.can_cast(have, out, "same_kind") else None))
+IN_DTYPE_OF_OUT.update(
+    dict.fromkeys((mean, var, std), lambda have, out: out if np.can_cast(have, out, "same_kind") else None)
+)
 IN_DTYPE_OF_OUT[ptp] = lambda have, out: out if np.can_cast(have, out) else None
 OUT_CASTING.update({std: "same_kind", ptp: "same_kind", argmax: "equiv", argmin: "equiv"})
 LAYOUTS.update({argmax: in_c_order, argmin: in_c_order, cumsum: in_order_of_operands, cumprod: in_order_of_operands})
@@ -416,6 +466,8 @@ for _ufunc, _function in (
     (np.logical_or, any),
 ):
     UFUNCS[_ufunc, "reduce"] = _reduced(_ufunc.__name__, _function)
+
+
 def _accumulated(fold: Callable[..., Any]) -> Callable[..., Any]:
     def function(a: ArrayLike, axis: AxisLike = 0, dtype: DTypeLike = None, out: ArrayLike = None) -> Result:
         if aval(as_array(a)).ndim == 0:
@@ -448,7 +500,9 @@ OPERATORS.extent = lambda n: extent_scalar(n, np.dtype(np.int64))
 
 
 def _number_of_extents(n: Dim) -> Result:
-    """What the user's function computes from extents, as the Python integer that it is; one too large for 64 bits becomes a constant."""
+    """What the user's function computes from extents, as the Python integer that it is;
+    one too large for 64 bits becomes a constant.
+    """
     if not fits_in_64_bits(n, sizes_of_inputs()):
         raise DimDependent(n.symbols())
     number = OPERATORS.extent(n)

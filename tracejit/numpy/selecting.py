@@ -11,7 +11,14 @@ import numpy as np
 from tracejit.ir.types import Dim
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
-from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to as spread, to_dtype, wrapped_to_dtype
+from tracejit.numpy.promotion import (
+    as_array,
+    aval,
+    broadcast_shapes,
+    broadcast_to as spread,
+    to_dtype,
+    wrapped_to_dtype,
+)
 from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, flat, for_reading, ravel, reshape
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.elementwise import select as choose_between
@@ -25,9 +32,9 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, SPREADING, Tracer, handed_out, is_number
 
 __all__ = [
-    "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto", "fill_diagonal", "fix", "imag",
-    "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "nan_to_num", "piecewise", "place", "putmask", "real", "round", "select",
-    "where",
+    "allclose", "array_equal", "array_equiv", "around", "choose", "clip", "conj", "conjugate", "copyto",
+    "fill_diagonal", "fix", "imag", "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "nan_to_num",
+    "piecewise", "place", "putmask", "real", "round", "select", "where",
 ]  # fmt: skip
 
 
@@ -36,7 +43,9 @@ def _data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Cal
 
     def run(*args: ArrayLike, **kwargs: Any) -> Result:
         try:
-            return function(*[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs)
+            return function(
+                *[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs
+            )
         except ConcretizationError as error:
             raise ConcretizationError(
                 f"np.{name} gives a result whose shape depends on values, which are not known while tracing; {advice}",
@@ -53,7 +62,8 @@ _INTO_WHERE = to_dtype if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else wr
 def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Result:
     """x where condition else y.
 
-    Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape depends on them.
+    Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape
+    depends on them.
     """
     if x is None and y is None:
         return _data_dependent("where(condition)", f"{_MASK}; np.sum(mask) counts", np.where)(condition)
@@ -91,11 +101,15 @@ def clip(
 
 
 def _limited(x: ArrayLike, bound: ArrayLike, beyond: Any, nearer: Any) -> Result:
-    """x, or the number `bound` where x is beyond it.  Of zeros of both signs x stays, where NumPy's maximum would choose the bound."""
+    """x, or the number `bound` where x is beyond it.  Of zeros of both signs x stays,
+    where NumPy's maximum would choose the bound.
+    """
     if weak_kind(bound) is not None and bound == bound and aval(x).dtype.kind == "f":
         return nearer(x, bound) if bound else u.where(beyond(x, bound), bound, x)
     found = nearer(x, bound)
-    return found if aval(found).dtype.kind != "f" or weak_kind(bound) is not None else u.where(u.equal(x, bound), x, found)
+    return (
+        found if aval(found).dtype.kind != "f" or weak_kind(bound) is not None else u.where(u.equal(x, bound), x, found)
+    )
 
 
 def _limit(bound: ArrayLike, nearer: Any, end: int) -> Result:
@@ -132,7 +146,8 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = "raise") -> Result:
     """For each element of a the choice of that number.
 
-    mode: "clip" and "wrap" as NumPy; "raise" checks values that are known and otherwise clips, since compiled code does not raise here.
+    mode: "clip" and "wrap" as NumPy; "raise" checks values that are known and otherwise clips, since compiled code does
+    not raise here.
     """
     if mode not in ("raise", "clip", "wrap"):
         raise reject(f"np.choose: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
@@ -144,7 +159,9 @@ def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = 
         raise DtypeError(f"np.choose: {aval(index)} is not an index", location=user_location())
     if mode == "raise":
         if isinstance(index, Tracer):
-            raise unsupported("np.choose checks its index in mode 'raise', which compiled code cannot; use mode='clip' or mode='wrap'")
+            raise unsupported(
+                "np.choose checks its index in mode 'raise', which compiled code cannot; use mode='clip' or mode='wrap'"
+            )
         if index.size and not (0 <= index.min() and index.max() < len(options)):
             raise reject("np.choose: invalid entry in the index")
     index = to_dtype(index, np.int64)
@@ -159,7 +176,8 @@ def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = 
 
 
 def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: ArrayLike, **kw: Any) -> Result:
-    """For each element the function (or constant) of the last condition that holds; one more function is the default, else 0.
+    """For each element the function (or constant) of the last condition that holds;
+    one more function is the default, else 0.
 
     Functions are evaluated everywhere.
     """
@@ -168,10 +186,13 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
     conditions = [condlist]
     if isinstance(condlist, (list, tuple)):
         conditions = list(condlist)
-    elif (rows := as_array(condlist)) is not None and aval(rows).ndim > min(have.ndim, 1):  # each row is a condition, in NumPy too
+    # each row is a condition, in NumPy too
+    elif (rows := as_array(condlist)) is not None and aval(rows).ndim > min(have.ndim, 1):
         conditions = [rows[k] for k in range(int(aval(rows).shape[0]))]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
-        raise reject(f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}")
+        raise reject(
+            f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}"
+        )
 
     def value(f: Any) -> Result:
         return spread(to_dtype(as_array(f(x, *args, **kw) if callable(f) else f), have.dtype), have.shape)
@@ -188,9 +209,13 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
     return as_rank_0_array(out)
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------------------------
-def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None, neginf: ArrayLike = None) -> Result:
-    """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given; in place where `copy` is False."""
+# -- numbers -----------------------------------------------------------------------------------------------------------
+def nan_to_num(
+    x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None, neginf: ArrayLike = None
+) -> Result:
+    """NaN replaced by `nan`, infinities by the greatest and least finite numbers unless given;
+    in place where `copy` is False.
+    """
     found = handed_out(_finite, x, nan, posinf, neginf)
     if copy or not isinstance(x, Tracer) or not (x.shape or x.is_array):
         return found
@@ -219,7 +244,9 @@ def round(a: ArrayLike, decimals: Any = 0, out: ArrayLike = None) -> Result:
     places = static_int(decimals, "np.round's decimals")
     if dtype.kind == "b":
         if places:
-            raise DtypeError("np.round: booleans have no decimals; convert them first (x.astype(float))", location=user_location())
+            raise DtypeError(
+                "np.round: booleans have no decimals; convert them first (x.astype(float))", location=user_location()
+            )
         return to_dtype(x, np.float16)
     if dtype.kind in "iu":
         return u.unchanged(x) if places >= 0 else _round_integer(x, -places)
@@ -244,7 +271,8 @@ around = round
 
 
 def _round_decimals(x: ArrayLike, digits: int) -> Result:
-    """Python's round() of a float, which rounds the number that it is and not a product: 2.55, a little less than that, to 2.5.
+    """Python's round() of a float, which rounds the number that it is and not a product:
+    2.55, a little less than that, to 2.5.
 
     The error of the product with 10**digits, which is exact up to 10**22, says to which side of a half it was.
     Source: Dekker, A floating-point technique for extending the available precision.
@@ -254,7 +282,9 @@ def _round_decimals(x: ArrayLike, digits: int) -> Result:
     high, low = _split(x)
     scale_high, scale_low = (float(part) for part in _split(np.float64(scale)))
     error = u.subtract(u.multiply(high, scale_high), product)
-    error = u.add(u.add(u.add(error, u.multiply(high, scale_low)), u.multiply(low, scale_high)), u.multiply(low, scale_low))
+    error = u.add(
+        u.add(u.add(error, u.multiply(high, scale_low)), u.multiply(low, scale_high)), u.multiply(low, scale_low)
+    )
     whole = u.rint(product)
     gap = u.subtract(product, whole)
     whole = u.where(u.logical_and(u.equal(gap, 0.5), u.greater(error, 0)), u.add(whole, 1), whole)
@@ -323,17 +353,23 @@ def iscomplex(x: ArrayLike) -> Result:
     return spread(np.bool_(False), aval(array_of(x)).shape)
 
 
-# -- comparing arrays -------------------------------------------------------------------------------------------------------------------
+# -- comparing arrays --------------------------------------------------------------------------------------------------
 def _is_number(x: ArrayLike) -> bool:
     """Whether it is a number of Python, which has no dtype of its own."""
     return weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak)
 
 
-def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False) -> Result:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False
+) -> Result:
     """|a - b| <= atol + rtol * |b|, elementwise; equal infinities are close, NaN only with `equal_nan`."""
     x, y, absolute, relative = (t if _is_number(t) else array_of(t) for t in (a, b, atol, rtol))
     if aval(y).dtype.kind != "f":
-        y = y * 1.0 if _is_number(y) else to_dtype(y, result_type((aval(y).dtype, False), (np.dtype(np.float64), True))[0])
+        y = (
+            y * 1.0
+            if _is_number(y)
+            else to_dtype(y, result_type((aval(y).dtype, False), (np.dtype(np.float64), True))[0])
+        )
     near = u.less_equal(u.absolute(u.subtract(x, y)), absolute + relative * abs(y))
     out = u.logical_or(u.logical_and(near, u.isfinite(y)), u.equal(x, y))
     return u.logical_or(out, u.logical_and(u.not_equal(x, x), u.not_equal(y, y))) if equal_nan else out
@@ -343,7 +379,9 @@ def _truth(x: ArrayLike) -> Result:
     return x.as_python_number() if isinstance(x, Tracer) else bool(x)
 
 
-def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False) -> Result:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLike = 1.0e-8, equal_nan: bool = False
+) -> Result:
     """Whether all elements are close, as a bool of Python's."""
     return _truth(r.all(isclose(a, b, rtol, atol, equal_nan)))
 
@@ -351,7 +389,9 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1.0e-5, atol: ArrayLi
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Result:
     """Whether shapes and all elements are equal, as a bool of Python's."""
     x, y = array_of(a1), array_of(a2)
-    if aval(x).ndim != aval(y).ndim or (not same_shape(aval(x).shape, aval(y).shape) and aval(x).shape != aval(y).shape):
+    if aval(x).ndim != aval(y).ndim or (
+        not same_shape(aval(x).shape, aval(y).shape) and aval(x).shape != aval(y).shape
+    ):
         return False
     same = u.equal(x, y)
     if equal_nan:
@@ -369,18 +409,26 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Result:
     return _truth(r.all(u.equal(x, y)))
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: ArrayLike = True) -> None:
     """Write src, broadcast, into dst (where the mask holds)."""
     if not isinstance(dst, Tracer):
-        raise unsupported("np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a constant")
+        raise unsupported(
+            "np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a "
+            "constant"
+        )
     number = _is_number(src)
     x = src if number else array_of(src)
     least = {"b": np.bool_, "i": np.uint8, "f": np.float16}
     if number and not np.can_cast(least[aval(x).dtype.kind], dst.dtype, casting):
-        raise DtypeError(f"np.copyto: a Python number cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
+        raise DtypeError(
+            f"np.copyto: a Python number cannot be cast to {dst.dtype} by the rule {casting!r}",
+            location=user_location(),
+        )
     if not number and not np.can_cast(aval(x).dtype, dst.dtype, casting):
-        raise DtypeError(f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location())
+        raise DtypeError(
+            f"np.copyto: {aval(x)} cannot be cast to {dst.dtype} by the rule {casting!r}", location=user_location()
+        )
     have = aval(x).shape
     if len(have) > dst.ndim and {*have[: len(have) - dst.ndim]} == {1}:  # as in an assignment
         x = reshape(x, have[len(have) - dst.ndim :])
@@ -393,12 +441,27 @@ def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: Ar
 def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike) -> None:
     """Write the elements of values, repeated along a's, into a where the mask holds."""
     if not isinstance(a, Tracer):
-        raise unsupported("np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a constant")
-    number = weak_kind(values) is not None or isinstance(values, np.generic) or (isinstance(values, Tracer) and values.is_scalar)
-    value = FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else values if number else as_array(values)
+        raise unsupported(
+            "np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a "
+            "constant"
+        )
+    number = (
+        weak_kind(values) is not None
+        or isinstance(values, np.generic)
+        or (isinstance(values, Tracer) and values.is_scalar)
+    )
+    value = (
+        FUNCTIONS[np.array](values, a.dtype)
+        if isinstance(values, (list, tuple))
+        else values
+        if number
+        else as_array(values)
+    )
     test = as_array(mask)
     if not number and not np.can_cast(aval(value).dtype, a.dtype):
-        raise DtypeError(f"np.putmask: {aval(value)} cannot be cast to {a.dtype} by the rule 'safe'", location=user_location())
+        raise DtypeError(
+            f"np.putmask: {aval(value)} cannot be cast to {a.dtype} by the rule 'safe'", location=user_location()
+        )
     size = aval(test).size
     if not same_shape((size,), (a.size,)) and size != a.size:
         raise reject(f"np.putmask: a mask of shape {aval(test).shape} is given for an array of shape {a.shape}")
@@ -411,7 +474,11 @@ def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike) -> None:
 
 def set_flat(a: ArrayLike, values: ArrayLike) -> None:
     """`a.flat = values`: all elements in C order, the values again and again."""
-    value = ravel(FUNCTIONS[np.array](values, a.dtype) if isinstance(values, (list, tuple)) else to_dtype(as_array(values), a.dtype))
+    value = ravel(
+        FUNCTIONS[np.array](values, a.dtype)
+        if isinstance(values, (list, tuple))
+        else to_dtype(as_array(values), a.dtype)
+    )
     if int(aval(value).size) == 0:
         raise reject("x.flat = y: y is empty")
     OPERATORS.setitem(a, Ellipsis, joining.resize(value, a.shape))
@@ -423,16 +490,21 @@ OPERATORS.set_flat = set_flat
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> None:
     """Write one value into arr where the mask holds.
 
-    Raises: UnsupportedError for several, which are put down one after another: where each goes depends on the values of the mask.
+    Raises: UnsupportedError for several, which are put down one after another: where each goes depends on the values of
+    the mask.
     """
     have = aval(as_array(vals))
     if have.ndim and int(have.size) != 1:
-        raise unsupported("np.place with several values, each for the next True element, is not supported; use x[mask] = y[mask]")
+        raise unsupported(
+            "np.place with several values, each for the next True element, is not supported; use x[mask] = y[mask]"
+        )
     putmask(arr, mask, vals)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False) -> None:
-    """Set the main diagonal of a to val, repeated or cut to its length; with `wrap` it starts again below a tall matrix."""
+    """Set the main diagonal of a to val, repeated or cut to its length;
+    with `wrap` it starts again below a tall matrix.
+    """
     have = aval(array_of(a))
     if have.ndim < 2:
         raise reject("np.fill_diagonal needs at least 2 axes")
@@ -480,7 +552,9 @@ def _may_share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
 
 def _share(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
     if _may_share(a, b):
-        raise unsupported("np.shares_memory of two views of one array is not supported in traced code; np.may_share_memory is")
+        raise unsupported(
+            "np.shares_memory of two views of one array is not supported in traced code; np.may_share_memory is"
+        )
     return False
 
 
@@ -491,12 +565,24 @@ def _base(x: ArrayLike) -> Result:
 
 
 METHODS.update(
-    {"clip": clip, "real": real, "imag": imag, "conj": real, "conjugate": real, "round": round, "fill": fill, "choose": choose}
+    {
+        "clip": clip,
+        "real": real,
+        "imag": imag,
+        "conj": real,
+        "conjugate": real,
+        "round": round,
+        "fill": fill,
+        "choose": choose,
+    }
 )
-for _function in (where, clip, select, choose, piecewise, nan_to_num, around, round, fix, real, imag, iscomplexobj, isrealobj,
-                  isreal, iscomplex,
-                  isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal):  # fmt: skip
+for _function in (
+    where, clip, select, choose, piecewise, nan_to_num, around, round, fix, real, imag, iscomplexobj, isrealobj,
+    isreal, iscomplex, isclose, allclose, array_equal, array_equiv, copyto, putmask, place, fill_diagonal,
+):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
+
+
 def _layout_of_rounded(
     arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, decimals: Any = 0, *operands: ArrayLike, **options: Any
 ) -> Layout:
@@ -511,14 +597,21 @@ LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded})
 for _elementwise in (where, clip, _finite, fix, isreal, iscomplex, isclose, conjugate):
     LAYOUTS[_elementwise] = in_order_of_operands
 FUNCTIONS.update(
-    {np.around: around, np.result_type: result_type_of, np.can_cast: _can_cast, np.shares_memory: _share, np.may_share_memory: _may_share}
+    {
+        np.around: around,
+        np.result_type: result_type_of,
+        np.can_cast: _can_cast,
+        np.shares_memory: _share,
+        np.may_share_memory: _may_share,
+    }
 )
 _OUTSIDE = "call it before or after the compiled function"
 _MASK = "index with the mask itself (x[mask] = value), or use np.where(mask, x, other)"
 for _name, _advice in (
     ("nonzero", _MASK), ("flatnonzero", _MASK), ("argwhere", _MASK), ("unique", _OUTSIDE),
-    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"), ("union1d", _OUTSIDE),
-    ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"), ("trim_zeros", "slice with known bounds"),
+    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"),
+    ("union1d", _OUTSIDE), ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"),
+    ("trim_zeros", "slice with known bounds"),
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _name)] = _data_dependent(_name, _advice, getattr(np, _name))
 METHODS["nonzero"] = _data_dependent("nonzero", _MASK, np.nonzero)

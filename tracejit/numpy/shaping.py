@@ -33,13 +33,15 @@ from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "copy", "expand_dims", "flip",
-    "fliplr", "flipud", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "rollaxis", "rot90", "shape", "size",
-    "squeeze", "swapaxes", "transpose",
+    "fliplr", "flipud", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "rollaxis", "rot90",
+    "shape", "size", "squeeze", "swapaxes", "transpose",
 ]  # fmt: skip
 
 
 def array_of(x: ArrayLike) -> Result:
-    """An operand with a dtype of its own, as numpy.asarray gives: Python numbers become rank-0 arrays of their default dtype."""
+    """An operand with a dtype of its own, as numpy.asarray gives:
+    Python numbers become rank-0 arrays of their default dtype.
+    """
     x = as_array(x)
     if weak_kind(x) is not None:
         return np.asarray(x)
@@ -84,7 +86,7 @@ def check_order(order: Any) -> None:
 
 
 def in_memory_order(x: ArrayLike, order: Any) -> str:
-    """"C" or "F": what order="A" means for an array."""
+    """What order="A" means for an array: "C" or "F"."""
     if order != "A" or not isinstance(x, Tracer):
         return order if order in ("C", "F") else "C"
     strides = known_strides(x)
@@ -95,7 +97,9 @@ def in_memory_order(x: ArrayLike, order: Any) -> str:
 
 
 def _order_unknown(order: Any) -> Exception:
-    return unsupported(f"order={order!r} of an array whose memory order is not followed here; name the order, 'C' or 'F'")
+    return unsupported(
+        f"order={order!r} of an array whose memory order is not followed here; name the order, 'C' or 'F'"
+    )
 
 
 def _along_memory(x: ArrayLike) -> Result:
@@ -108,7 +112,7 @@ def _along_memory(x: ArrayLike) -> Result:
     return transposed(x, as_iterated(x.shape, strides))
 
 
-# -- shapes -----------------------------------------------------------------------------------------------------------------------------
+# -- shapes ------------------------------------------------------------------------------------------------------------
 def _wanted(size: Extent, have: Shape, shape: Sequence[ArrayLike]) -> Shape:
     """The target of a reshape, with -1 replaced."""
     want = [as_extent(n) for n in shape]
@@ -136,7 +140,9 @@ def reshape(a: ArrayLike, /, shape: ShapeLike = None, order: Any = "C", *, copy:
     Raises: ShapeError if the number of elements differs; UnsupportedError for copy=False.
     """
     if copy is False:
-        raise unsupported("reshape with copy=False is not supported in traced code: it asks whether the strides allow a view")
+        raise unsupported(
+            "reshape with copy=False is not supported in traced code: it asks whether the strides allow a view"
+        )
     if copy:
         return new_copy(reshape(a, shape, order), "C")
     check_order(order)
@@ -256,7 +262,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Res
 
 
 def _spread(x: ArrayLike, shape: Shape) -> Result:
-    if isinstance(x, Tracer) and x.is_scalar and shape:  # of the array that NumPy makes of the number, whose one element all are
+    # of the array that NumPy makes of the number, whose one element all are
+    if isinstance(x, Tracer) and x.is_scalar and shape:
         number, x = x, Tracer(x.interpreter, x.value, x.aval)
         x.is_array = not number.shape
     return view(x, _Spread(shape))
@@ -291,7 +298,7 @@ def broadcast_arrays(*args: ArrayLike, subok: bool = False) -> tuple[Result, ...
     return tuple([_spread(x, want) for x in xs])
 
 
-# -- order of axes ----------------------------------------------------------------------------------------------------------------------
+# -- order of axes -----------------------------------------------------------------------------------------------------
 def transpose(a: ArrayLike, axes: AxisLike = None) -> Result:
     """Axis k of the result is axis axes[k] of `a`; without `axes` their order is reversed."""
     x = array_of(a)
@@ -357,7 +364,7 @@ def rollaxis(a: ArrayLike, axis: AxisLike, start: int = 0) -> Result:
     return transposed(x, tuple(perm))
 
 
-# -- order of elements ------------------------------------------------------------------------------------------------------------------
+# -- order of elements -------------------------------------------------------------------------------------------------
 def flip(m: ArrayLike, axis: AxisLike = None) -> Result:
     """Elements in the opposite order along `axis` (all axes by default)."""
     x = array_of(m)
@@ -402,7 +409,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: AxisLike = (0, 1)) -> Result:
     return reversed_along(swapaxes(x, *plane), plane[1:])
 
 
-# -- questions --------------------------------------------------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------------------------
 def shape(a: ArrayLike) -> Shape:
     """The shape."""
     return aval(as_array(a)).shape
@@ -427,20 +434,24 @@ def _view_method(a: ArrayLike, dtype: DTypeLike = None, type: Any = None) -> Res
     if type is not None or dtype in (None, np.ndarray) or canonical(dtype) == a.dtype:
         return reshaped(a, a.shape)
     want = canonical(dtype)
-    raise unsupported(f"x.view({want}) of an array of {a.dtype} is not supported in traced code; x.astype({want}) converts")
+    raise unsupported(
+        f"x.view({want}) of an array of {a.dtype} is not supported in traced code; x.astype({want}) converts"
+    )
 
 
 METHODS.update({
     "T": transpose, "view": _view_method,
-    "copy": _copy_method, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel, "reshape": _reshape_method,
-    "squeeze": squeeze,
+    "copy": _copy_method, "flat": flat, "flatten": flatten, "mT": matrix_transpose, "ravel": ravel,
+    "reshape": _reshape_method, "squeeze": squeeze,
     "swapaxes": swapaxes, "transpose": _transpose_method,
 })  # fmt: skip
-for _function in (copy, reshape, ravel, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays, transpose,
-                  matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90, shape, ndim, size):  # fmt: skip
+for _function in (
+    copy, reshape, ravel, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays,
+    transpose, matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90, shape, ndim, size,
+):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 AS_IS.update((
-    reshape, _reshape_method, ravel, flat, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to, broadcast_arrays,
-    transpose, _transpose_method, _view_method, matrix_transpose, swapaxes, moveaxis, rollaxis, flip, flipud, fliplr, rot90,
-    copy, _copy_method, flatten,
+    reshape, _reshape_method, ravel, flat, expand_dims, squeeze, atleast_1d, atleast_2d, atleast_3d, broadcast_to,
+    broadcast_arrays, transpose, _transpose_method, _view_method, matrix_transpose, swapaxes, moveaxis, rollaxis, flip,
+    flipud, fliplr, rot90, copy, _copy_method, flatten,
 ))  # fmt: skip

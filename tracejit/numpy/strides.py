@@ -1,7 +1,8 @@
 """NumPy's rules for memory: the strides of views, when a reshape is one, and how results of functions are laid out.
 
-Strides are in bytes; they may be symbolic.  Source: NumPy's shape.c (attempt_nocopy_reshape), ctors.c (PyArray_NewLikeArray) and
-nditer_constr.c (the order of axes an iterator finds, which decides the layout of the arrays that it allocates).
+Strides are in bytes; they may be symbolic.  Source: NumPy's shape.c (attempt_nocopy_reshape), ctors.c
+(PyArray_NewLikeArray) and nditer_constr.c (the order of axes an iterator finds, which decides the layout of the arrays
+that it allocates).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "known_strides", "laid_out_by", "layout_of",
-    "like", "like_first", "outer_first", "reshaped_strides", "sliced_strides", "strides_of",
+    "as_iterated", "in_order_of_kept_axes", "in_order_of_operands", "is_contiguous", "known_strides", "laid_out_by",
+    "layout_of", "like", "like_first", "outer_first", "reshaped_strides", "sliced_strides", "strides_of",
 ]  # fmt: skip
 
 
@@ -51,7 +52,9 @@ def strides_of(x: ArrayLike) -> Strides | Open | Any:
 
 
 def layout_of(x: ArrayLike, without: int | None = None) -> Layout:
-    """How an array lies in memory, also one that is a view: the layout of an array that stands for it, or for its parts along an axis."""
+    """How an array lies in memory, also one that is a view: the layout of an array that stands for it,
+    or for its parts along an axis.
+    """
     if isinstance(x, Tracer) and x.root is None and x.layout is None and not without:
         return None
     strides = strides_of(x)
@@ -66,7 +69,9 @@ def layout_of(x: ArrayLike, without: int | None = None) -> Layout:
 
 
 def _is_unit(n: Extent) -> bool:
-    """Whether an extent is 1 for all sizes; of one that may be, `is_one` asks where nothing else tells how elements lie."""
+    """Whether an extent is 1 for all sizes; of one that may be,
+    `is_one` asks where nothing else tells how elements lie.
+    """
     return isinstance(n, int) and n == 1
 
 
@@ -85,7 +90,8 @@ def sliced_strides(index: IndexLike, strides: Strides) -> Strides:
     return tuple([0 if _is_unit(n) else next(rest) for n in index.shape])
 
 
-# -- contiguity and reshapes ---------------------------------------------------------------------------------------------------------------
+# -- contiguity and reshapes
+# ---------------------------------------------------------------------------------------------------------------
 def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C") -> bool:
     """Whether elements lie without gaps in C order (or "F", Fortran's)."""
     if any(isinstance(n, int) and n == 0 for n in shape):
@@ -135,7 +141,7 @@ def _by_groups(old: Sequence[tuple[Extent, Extent]], want: Shape) -> Strides | N
     return tuple([0 if is_one(n) else next(rest) for n in want])
 
 
-# -- results -------------------------------------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 def like(x: ArrayLike, shape: Shape, dtype: DTypeLike, order: Any = "K") -> Layout:
     """The layout of a new array as `copy`, `astype`, `array` and `zeros_like` make it from x, by `order`."""
     itemsize = canonical(dtype).itemsize
@@ -183,7 +189,9 @@ def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
 
 
 def in_order_of_operands(arrays: Sequence[ArrayLike], result: Tracer, *operands: ArrayLike, **options: Any) -> Layout:
-    """The layout of what an elementwise operation makes of arrays: their order of axes where they agree, else C order."""
+    """The layout of what an elementwise operation makes of arrays:
+    their order of axes where they agree, else C order.
+    """
     rank = result.ndim
     if rank < 2:
         return None
@@ -200,7 +208,9 @@ def in_order_of_operands(arrays: Sequence[ArrayLike], result: Tracer, *operands:
 
 
 def laid_out_by(rows: Sequence[Sequence[Extent]], result: Tracer) -> Layout:
-    """The layout of an array that an iterator makes, whose first axes are those of `result`: strides of each operand along its axes."""
+    """The layout of an array that an iterator makes, whose first axes are those of `result`:
+    strides of each operand along its axes.
+    """
     rank = result.ndim
     if rank < 2:
         return None
@@ -212,12 +222,16 @@ def laid_out_by(rows: Sequence[Sequence[Extent]], result: Tracer) -> Layout:
 
 
 def as_iterated(shape: Shape, strides: Strides) -> list[int]:
-    """Axes from the outermost to the innermost, as an iterator over one array in the order of memory walks: those of stride 0 stay."""
+    """Axes from the outermost to the innermost, as an iterator over one array in the order of memory walks:
+    those of stride 0 stay.
+    """
     return _agreed([[0 if _is_unit(n) else s for n, s in zip(shape, strides, strict=True)]], len(shape))
 
 
 def _agreed(rows: Sequence[Sequence[Extent]], rank: int) -> list[int]:
-    """Axes from the outermost to the innermost: inserted one by one from the last, before those that lie further inside."""
+    """Axes from the outermost to the innermost: inserted one by one from the last,
+    before those that lie further inside.
+    """
     inner: list[int] = []  # from the innermost
     for axis in range(rank - 1, -1, -1):
         place = len(inner)
@@ -250,7 +264,12 @@ def _is_zero(s: Extent) -> bool:
 
 
 def in_order_of_kept_axes(
-    arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, axis: AxisLike = None, *operands: ArrayLike, **options: Any
+    arrays: Sequence[ArrayLike],
+    result: Tracer,
+    x: ArrayLike,
+    axis: AxisLike = None,
+    *operands: ArrayLike,
+    **options: Any,
 ) -> Layout:
     """The layout of what a reduction of x along `axis` gives: the axes that stay, in their order."""
     if result.ndim < 2:
@@ -259,7 +278,9 @@ def in_order_of_kept_axes(
     if not isinstance(strides, tuple) or (len(arrays) > 1 and not isinstance(x, (list, tuple))):
         return UNKNOWN if isinstance(strides, tuple) else strides
     rank = len(strides)
-    over = range(rank) if axis is None else [int(k) % rank for k in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    over = (
+        range(rank) if axis is None else [int(k) % rank for k in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    )
     kept = [d for d in range(rank) if d not in over]
     places = {d: d if result.ndim == rank else kept.index(d) for d in kept}
     steps = [0 if _is_unit(n) else s for n, s in zip(aval(as_array(x)).shape, strides, strict=True)]

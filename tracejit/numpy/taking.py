@@ -39,7 +39,8 @@ def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike
     k = axis_index(axis, aval(x).ndim)
     n = aval(x).shape[k]
     places = array_of(indices)
-    if isinstance(indices, (list, tuple, range)) and not aval(places).size:  # NumPy takes it for float64, and lets it pass
+    # NumPy takes it for float64, and lets it pass
+    if isinstance(indices, (list, tuple, range)) and not aval(places).size:
         places = np.zeros(aval(places).shape, np.int64)
     if aval(places).dtype.kind not in "iub":
         raise DtypeError(f"np.take: {aval(places)} is not an index", location=user_location())
@@ -96,7 +97,9 @@ def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
     plain = compare(x, value)
     if aval(value).dtype.kind != "f":
         return plain
-    return u.logical_or(plain, u.isnan(value) if side == "right" else u.logical_and(u.isnan(value), u.logical_not(u.isnan(x))))
+    return u.logical_or(
+        plain, u.isnan(value) if side == "right" else u.logical_and(u.isnan(value), u.logical_not(u.isnan(x)))
+    )
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Result:
@@ -124,13 +127,25 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Result:
     return falling() if falls else rising()
 
 
-def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, right: ArrayLike = None, period: ArrayLike = None) -> Result:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike = None,
+    right: ArrayLike = None,
+    period: ArrayLike = None,
+) -> Result:
     """Piecewise linear interpolation between points (xp, fp) with rising xp; `left` and `right` hold outside."""
     if period is not None:
-        raise unsupported("np.interp with period= is not supported in traced code; sort and extend the points by one period first")
+        raise unsupported(
+            "np.interp with period= is not supported in traced code; sort and extend the points by one period first"
+        )
     at, nodes, values = (to_dtype(array_of(z), np.float64) for z in (x, xp, fp))
     if aval(nodes).ndim != 1 or aval(values).ndim != 1 or aval(nodes).shape != aval(values).shape:
-        raise reject(f"np.interp: points of shapes {aval(nodes).shape} and {aval(values).shape} are not two vectors of one length")
+        raise reject(
+            f"np.interp: points of shapes {aval(nodes).shape} and {aval(values).shape} are not two vectors of one "
+            "length"
+        )
     n = int(aval(nodes).shape[0])
     if n == 0:
         raise reject("np.interp needs at least one point")
@@ -142,7 +157,8 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, r
     else:
         place = clip(u.subtract(searchsorted(nodes, at, "right"), 1), 0, n - 2)
         slopes = u.divide(
-            u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)), u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1))
+            u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)),
+            u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1)),
         )
         x0, y0, slope = (gather(z, (0,), [place]) for z in (nodes, values, slopes))
         inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
@@ -157,7 +173,9 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, r
     return out if n == 1 else u.where(u.isnan(at), at, out)
 
 
-def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Result:
+def isin(
+    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Result:
     """Whether each element is among others: every pair is compared."""
     x, others = array_of(element), ravel(test_elements)
     column = p.reshape(x, (*aval(x).shape, 1))
@@ -167,7 +185,13 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
 
 def _running(name: str, fold: Any, start: int) -> Result:
     def function(
-        x: ArrayLike, /, *, axis: AxisLike = None, dtype: DTypeLike = None, out: ArrayLike = None, include_initial: bool = False
+        x: ArrayLike,
+        /,
+        *,
+        axis: AxisLike = None,
+        dtype: DTypeLike = None,
+        out: ArrayLike = None,
+        include_initial: bool = False,
     ) -> Result:
         y = array_of(x)
         if axis is None:
@@ -183,7 +207,9 @@ def _running(name: str, fold: Any, start: int) -> Result:
         return concatenate([spread(have.dtype.type(start), (*have.shape[:k], 1, *have.shape[k + 1 :])), result], k)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Running {name.removeprefix('cumulative_')}s along an axis, with a leading {start} if `include_initial`."
+    function.__doc__ = (
+        f"Running {name.removeprefix('cumulative_')}s along an axis, with a leading {start} if `include_initial`."
+    )
     return function
 
 

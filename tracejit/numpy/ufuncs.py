@@ -22,13 +22,14 @@ from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.tracer import UFUNCS, Tracer
 
 __all__ = [
-    "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh", "deg2rad", "divide", "divmod", "equal", "exp",
-    "exp2", "expm1", "fabs", "floor", "floor_divide", "fmax", "fmin", "greater", "greater_equal", "heaviside", "hypot", "invert",
-    "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "power",
-    "rad2deg", "reciprocal", "remainder", "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
-    "true_divide", "trunc", "unchanged",
+    "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh",
+    "deg2rad", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "floor", "floor_divide", "fmax", "fmin",
+    "greater", "greater_equal", "heaviside", "hypot", "invert", "isfinite", "isinf", "isnan", "left_shift", "less",
+    "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "power", "rad2deg",
+    "reciprocal", "remainder", "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "unchanged",
 ]  # fmt: skip
 
 
@@ -40,7 +41,8 @@ def floating_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def floats(*xs: ArrayLike) -> list[Result]:
-    """Operands in the first of float16, float32 and float64 that holds all of them, as NumPy looks for a loop of such a ufunc.
+    """Operands in the first of float16, float32 and float64 that holds all of them,
+    as NumPy looks for a loop of such a ufunc.
 
     It is not the dtype of their sum: int16 and uint16 both fit float32, but only int32 holds them as integers.
     """
@@ -76,17 +78,24 @@ _LEAST = {"b": np.bool_, "i": np.int8, "f": np.float16}
 
 
 def _refuse_conversions(name: str, dtype: DTypeLike, *xs: ArrayLike) -> None:
-    """Raises: DtypeError for an operand that is not converted to the dtype asked for (dtype=) by the rule "same_kind"."""
+    """Raises: DtypeError for an operand that is not converted to the dtype asked for (dtype=) by the rule
+    "same_kind".
+    """
     if dtype is None:
         return
     for have in [aval(as_array(x)) for x in xs]:
         if have.weak and have.dtype.kind == "i" and np.dtype(dtype).kind == "u":
             continue  # a Python integer is checked by its value
         if not np.can_cast(_LEAST.get(have.dtype.kind, have.dtype) if have.weak else have.dtype, dtype, "same_kind"):
-            raise DtypeError(f"np.{name} with dtype={canonical(dtype)} does not convert {have}; convert it first", location=user_location())
+            raise DtypeError(
+                f"np.{name} with dtype={canonical(dtype)} does not convert {have}; convert it first",
+                location=user_location(),
+            )
 
 
-def _ufunc(name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+def _ufunc(
+    name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None
+) -> Callable[..., Any]:
     if arity == 1:
 
         def unary(x: ArrayLike, /, **kwargs: Any) -> Result:
@@ -144,7 +153,9 @@ def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
 
 
 def _of_integers(primitive: p.Elementwise, x: ArrayLike, y: ArrayLike) -> Result:
-    """The comparison of integers x with y, a Python integer or of int64 where x is of uint64, which no dtype need hold; None for others."""
+    """The comparison of integers x with y, a Python integer or of int64 where x is of uint64,
+    which no dtype need hold; None for others.
+    """
     have, other = aval(x), aval(y)
     if have.dtype.kind not in "iu" or other.dtype.kind != "i" or (have.weak and not isinstance(x, Tracer)):
         return None
@@ -154,7 +165,8 @@ def _of_integers(primitive: p.Elementwise, x: ArrayLike, y: ArrayLike) -> Result
         return None if low <= y <= high else _everywhere(x, primitive.impl(0, -1 if y < 0 else 1))
     if not (other.weak or have.dtype == np.uint64) or have.dtype == np.int64:
         return None
-    # Python's number, or the numbers of the wider dtype, are brought between the limits; what was beyond is decided apart.
+    # Python's number, or the numbers of the wider dtype, are brought between the limits; what was beyond is decided
+    # apart.
     wide = p.convert(y, np.int64) if isinstance(y, Tracer) else np.asarray(y).astype(np.int64)[()]
     near = bind(p.Maximum(), wide, np.int64(low))
     near = near if high >= 2**63 else bind(p.Minimum(), near, np.int64(high))
@@ -429,7 +441,8 @@ def fabs(x: ArrayLike) -> Result:
 def hypot(x: ArrayLike, y: ArrayLike) -> Result:
     """sqrt(x*x + y*y) without overflow on the way."""
     a, b = floats(x, y)
-    # With their signs, and with one of two equal ones as the greater: so all derivatives are right, at zeros and ties too.
+    # With their signs, and with one of two equal ones as the greater: so all derivatives are right, at zeros and ties
+    # too.
     sizes = absolute(a), absolute(b)
     first = logical_or(greater_equal(*sizes), isnan(a))
     big, small = where(first, a, b), where(first, b, a)
@@ -476,7 +489,9 @@ def logaddexp(x: ArrayLike, y: ArrayLike) -> Result:
 
 
 def greater_and_gap(a: ArrayLike, b: ArrayLike) -> tuple[Result, Result]:
-    """The greater one, one of two equal ones, so that all derivatives are right; and by how much the other one is less."""
+    """The greater one, one of two equal ones, so that all derivatives are right;
+    and by how much the other one is less.
+    """
     first = greater_equal(a, b)
     big, small = where(first, a, b), where(first, b, a)
     return big, where(logical_and(equal(a, b), isinf(a)), 0, subtract(small, big))
@@ -504,8 +519,12 @@ def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Result, Result]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype) -> Result:
-    """x where condition else y, with NumPy's promotion of x and y.  convert_with: what makes a Python integer fit the dtype."""
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype
+) -> Result:
+    """x where condition else y, with NumPy's promotion of x and y.  convert_with:
+    what makes a Python integer fit the dtype.
+    """
     test = _truth(condition)
     if not hasattr(test, "dtype"):
         test = np.bool_(test)
@@ -515,10 +534,10 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, convert_with: Callab
 
 
 ARITHMETIC.update({
-    "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder, "pow": _power_operator,
-    "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": left_shift, "rshift": right_shift, "divmod": divmod,
-    "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal,
-    "neg": negative, "pos": positive, "abs": absolute, "invert": invert,
+    "add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide, "mod": remainder,
+    "pow": _power_operator, "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": left_shift,
+    "rshift": right_shift, "divmod": divmod, "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater,
+    "ge": greater_equal, "neg": negative, "pos": positive, "abs": absolute, "invert": invert,
 })  # fmt: skip
 OPERATORS.select, OPERATORS.max, OPERATORS.min = p.select, maximum, minimum
 OPERATORS.raw_add, OPERATORS.raw_sub, OPERATORS.raw_div = p.add, p.sub, p.div

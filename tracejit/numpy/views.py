@@ -1,7 +1,7 @@
 """Views that are no slices: another shape, another order of axes or elements, read-only spreads.
 
-Such a view of a traced array reads through the array it was taken from and writes through it, where NumPy's would share memory.  Whether
-NumPy's would is decided from the strides, see `strides`.
+Such a view of a traced array reads through the array it was taken from and writes through it, where NumPy's would share
+memory.  Whether NumPy's would is decided from the strides, see `strides`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tracejit.tracer.layout import Open, Strides
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "Flat", "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped", "reversed_along",
-    "transposed", "view",
+    "Flat", "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped",
+    "reversed_along", "transposed", "view",
 ]  # fmt: skip
 
 
@@ -67,7 +67,9 @@ class Reshaped(Rearranged):
 
 @frozen(eq=False)
 class Flat(Reshaped):
-    """What iterates over all elements in C order: what is written there is written to the array, what is read there is copied."""
+    """What iterates over all elements in C order: what is written there is written to the array,
+    what is read there is copied.
+    """
 
 
 @frozen(eq=False)
@@ -109,13 +111,16 @@ class Reading(Rearranged):
     name: str
 
     def write(self, x: ArrayLike, value: ArrayLike) -> Result:
-        raise WriteError(f"the result of np.{self.name} is a view for reading; copy it first (x = x.copy())", location=user_location())
+        raise WriteError(
+            f"the result of np.{self.name} is a view for reading; copy it first (x = x.copy())",
+            location=user_location(),
+        )
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         return None
 
 
-# -- making views -----------------------------------------------------------------------------------------------------------------------
+# -- making views ------------------------------------------------------------------------------------------------------
 def view(x: ArrayLike, how: Rearranged) -> Result:
     """The view of an array; of one that is not traced, its value; of a number, an array of its own."""
     value = how.read(x)
@@ -143,7 +148,9 @@ def reshaped(x: ArrayLike, shape: Shape) -> Result:
 
 
 def contiguous(x: ArrayLike, shape: Shape, order: str, name: str) -> Result:
-    """x under a shape, as a view if x itself is contiguous in an order (C, or "F", Fortran's), else as a copy in that order."""
+    """x under a shape, as a view if x itself is contiguous in an order (C, or "F", Fortran's),
+    else as a copy in that order.
+    """
     if not isinstance(x, Tracer):
         return p.reshape(x, shape)
     if x.root is None and x.layout is None and order == "C":
@@ -190,8 +197,10 @@ class _Undecided(Reshaped):
         if self.error is not None:
             raise self.error
         raise UnsupportedError(
-            f"whether the result of {self.name} is a view or a copy depends on the memory order of an array that is not followed here, and "
-            "a change in place makes the difference; copy it first (x.ravel().copy(), or np.array(x, order='C') before the call)",
+            f"whether the result of {self.name} is a view or a copy depends on the memory order of an array that is "
+            "not followed here, and "
+            "a change in place makes the difference; copy it first (x.ravel().copy(), or np.array(x, order='C') "
+            "before the call)",
             location=user_location(),
         )
 

@@ -28,8 +28,8 @@ __all__ = ["DotGeneral", "dot_general"]
 class DotGeneral(Primitive):
     """The sum of products over `contract` axes, for each index of `batch` axes.
 
-    x: [..], y: [..]; contract and batch name pairs of axes (those of x, those of y) -> [*batch, *free of x, *free of y].
-    Floating-point sums are of fused multiply-adds; float16 accumulates in float32.
+    x: [..], y: [..]; contract and batch name pairs of axes (those of x, those of y) -> [*batch, *free of x, *free of
+    y]. Floating-point sums are of fused multiply-adds; float16 accumulates in float32.
     Source: XLA DotGeneral.
     """
 
@@ -49,11 +49,17 @@ class DotGeneral(Primitive):
         for what, (a, b) in (("contracted", self.contract), ("batch", self.batch_axes)):
             for i, j in zip(a, b, strict=True):
                 if x.shape[i] != y.shape[j]:
-                    raise ShapeError(f"[{self.name}] {what} axes differ: axis {i} of {x} is {x.shape[i]}, axis {j} of {y} is {y.shape[j]}")
+                    raise ShapeError(
+                        f"[{self.name}] {what} axes differ: axis {i} of {x} is {x.shape[i]}, axis {j} of {y} is "
+                        f"{y.shape[j]}"
+                    )
         for d in self.contract[0]:
-            is_empty(x.shape[d])  # symbolic ones are to be surely not: kernels of products add to what the first part of a sum has stored
+            # symbolic ones are to be surely not: kernels of products add to what the first part of a sum has stored
+            is_empty(x.shape[d])
         fx, fy = self._free((x.ndim, y.ndim))
-        return ShapedArray((*[x.shape[d] for d in self.batch_axes[0]], *[x.shape[d] for d in fx], *[y.shape[d] for d in fy]), x.dtype)
+        return ShapedArray(
+            (*[x.shape[d] for d in self.batch_axes[0]], *[x.shape[d] for d in fx], *[y.shape[d] for d in fy]), x.dtype
+        )
 
     def impl(self, *args: ArrayLike) -> Result:
         x, y = map(np.asarray, args)
@@ -63,7 +69,9 @@ class DotGeneral(Primitive):
         nb = len(self.batch_axes[0])
         batch = a.shape[:nb]
         k = int(np.prod([x.shape[d] for d in self.contract[0]], dtype=np.int64))
-        m, n = (int(np.prod(s, dtype=np.int64)) for s in (a.shape[nb : nb + len(fx)], b.shape[nb + len(self.contract[1]) :]))
+        m, n = (
+            int(np.prod(s, dtype=np.int64)) for s in (a.shape[nb : nb + len(fx)], b.shape[nb + len(self.contract[1]) :])
+        )
         wide = np.float32 if x.dtype == np.float16 else x.dtype
         out = np.matmul(a.reshape(*batch, m, k).astype(wide), b.reshape(*batch, k, n).astype(wide))
         shape = (*batch, *[x.shape[d] for d in fx], *[y.shape[d] for d in fy])
@@ -114,7 +122,11 @@ class DotGeneral(Primitive):
 
         (x, y), (s, t) = primals, tangents
         out = bind(self, x, y)
-        parts = [p for p in (None if s is None else bind(self, s, y), None if t is None else bind(self, x, t)) if p is not None]
+        parts = [
+            p
+            for p in (None if s is None else bind(self, s, y), None if t is None else bind(self, x, t))
+            if p is not None
+        ]
         return out, None if not parts else (parts[0] if len(parts) == 1 else add(*parts))
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -125,7 +137,9 @@ class DotGeneral(Primitive):
         batch = tuple(range(nb))
         if isinstance(x, UndefinedPrimal):
             # ct[b, m, n] with y over n gives [b, m, k in y's order]; then back to x's axes.
-            part = dot_general(ct, y, (tuple(range(nb + len(fx), nb + len(fx) + len(fy))), tuple(fy)), (batch, self.batch_axes[1]))
+            part = dot_general(
+                ct, y, (tuple(range(nb + len(fx), nb + len(fx) + len(fy))), tuple(fy)), (batch, self.batch_axes[1])
+            )
             kept = sorted(self.contract[1])
             order = [*self.batch_axes[0], *fx, *[self.contract[0][self.contract[1].index(k)] for k in kept]]
             return [transpose(part, [order.index(d) for d in range(rank_x)]), None]
@@ -148,7 +162,10 @@ class DotGeneral(Primitive):
 
 
 def dot_general(
-    x: ArrayLike, y: ArrayLike, contract: tuple[Sequence[int], Sequence[int]], batch: tuple[Sequence[int], Sequence[int]] = ((), ())
+    x: ArrayLike,
+    y: ArrayLike,
+    contract: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
 ) -> Result:
     """Contract x with y over pairs of axes, mapping over pairs of batch axes."""
     return bind(DotGeneral((tuple(contract[0]), tuple(contract[1])), (tuple(batch[0]), tuple(batch[1]))), x, y)

@@ -1,7 +1,9 @@
-"""Loops and branches whose bodies are jaxprs: `while`, `loop` (a counted loop, with scanned inputs and outputs), `cond`.
+"""Loops and branches whose bodies are jaxprs: `while`, `loop` (a counted loop, with scanned inputs and outputs),
+`cond`.
 
-A body over scalars becomes part of one kernel: a loop of scalars runs in registers, and mapped over axes (`domain`, by vmap) it is one
-loop per element, which ends when that element is done.  All others are loops of the program around kernels.
+A body over scalars becomes part of one kernel: a loop of scalars runs in registers, and mapped over axes (`domain`, by
+vmap) it is one loop per element, which ends when that element is done.  All others are loops of the program around
+kernels.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def _spread(x: ArrayLike, axis: int | None, size: Extent) -> Result:
 def _scalar_operands(
     operands: Sequence[Operand], avals: Sequence[ShapedArray], mapped: Sequence[bool], index: Sequence[IndexLike]
 ) -> list[Result]:
-    """Operands as scalar arguments for one element of the domain: scalars read at it, arrays as functions that read them."""
+    """Operands as scalar arguments for one element of the domain:
+    scalars read at it, arrays as functions that read them.
+    """
     out: list[Any] = []
     for x, aval, m in zip(operands, avals, mapped, strict=True):
         at = tuple(index) if m else ()
@@ -84,7 +88,7 @@ def _scalar_operands(
     return out
 
 
-# -- while ----------------------------------------------------------------------------------------------------------------------------
+# -- while -------------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class While(Primitive):
     """`while cond(consts, carries): carries = body(consts, carries)`.
@@ -110,9 +114,13 @@ class While(Primitive):
         _, _, carries = self._split(avals)
         wanted = self.body.out_avals
         for k, (c, w) in enumerate(zip(carries, wanted, strict=True)):
-            inner = c.shape[len(self.domain) :] if self.mapped and self.mapped[len(avals) - len(carries) + k] else c.shape
+            inner = (
+                c.shape[len(self.domain) :] if self.mapped and self.mapped[len(avals) - len(carries) + k] else c.shape
+            )
             if inner != w.shape or c.dtype != w.dtype:
-                raise ShapeError(f"[while] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)")
+                raise ShapeError(
+                    f"[while] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)"
+                )
         return tuple(ShapedArray((*self.domain, *w.shape), w.dtype) for w in wanted)
 
     def impl(self, *args: ArrayLike) -> Result:
@@ -142,7 +150,9 @@ class While(Primitive):
         if not self.per_element():
             if self.domain:
                 raise UnsupportedError("[while] a mapped loop whose body is not a scalar program")
-            return LoopForm("while", (self.cond, self.body), (("cond_consts", self.cond_consts), ("body_consts", self.body_consts)))
+            return LoopForm(
+                "while", (self.cond, self.body), (("cond_consts", self.cond_consts), ("body_consts", self.body_consts))
+            )
         inner = (*self.cond.in_avals[: self.cond_consts], *self.body.in_avals)
 
         def element(i: Sequence[ArrayLike]) -> Result:
@@ -163,7 +173,8 @@ class While(Primitive):
             return outs, [None] * len(outs)
         if _linearizing(tangents):
             raise UnsupportedError(
-                "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use tj.range, "
+                "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use "
+                "tj.range, "
                 "tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
             )
         if self.domain:
@@ -172,9 +183,12 @@ class While(Primitive):
         _, body_tangents, carry_tangents = self._split(tangents)
         outs = self.body.out_avals
         live = _fixpoint(
-            [t is not None for t in carry_tangents], lambda on: _tangents_out(self.body, [t is not None for t in body_tangents], on, 0)
+            [t is not None for t in carry_tangents],
+            lambda on: _tangents_out(self.body, [t is not None for t in body_tangents], on, 0),
         )
-        dots = [_zero_tangent(c) if t is None else t for c, t, on in zip(carries, carry_tangents, live, strict=True) if on]
+        dots = [
+            _zero_tangent(c) if t is None else t for c, t, on in zip(carries, carry_tangents, live, strict=True) if on
+        ]
         const_dots = [t for t in body_tangents if t is not None]
         nb, nc = len(body_consts), len(outs)
 
@@ -187,7 +201,10 @@ class While(Primitive):
             ts = iter(dc)
             t_carries = [next(ts) if on else None for on in live]
             new, dnew = jvp_function(lambda *a: evaluate_jaxpr(self.body, a), [*consts, *c], [*t_consts, *t_carries])
-            return [*new, *[_zero_tangent(p) if d is None else d for p, d, on in zip(new, dnew, live, strict=True) if on]]
+            return [
+                *new,
+                *[_zero_tangent(p) if d is None else d for p, d, on in zip(new, dnew, live, strict=True) if on],
+            ]
 
         dot_avals = [o for o, on in zip(outs, live, strict=True) if on]
         const_dot_avals = [a for a, t in zip(self.body.in_avals, body_tangents, strict=False) if t is not None]
@@ -198,7 +215,9 @@ class While(Primitive):
             return evaluate_jaxpr(self.cond, args[: nk + nc])
 
         new_cond = _staged(cond, [*self.cond.in_avals, *dot_avals], "while")
-        results = bind(While(new_cond, new_body, nk, nb + len(const_dots)), *primals[: nk + nb], *const_dots, *carries, *dots)
+        results = bind(
+            While(new_cond, new_body, nk, nb + len(const_dots)), *primals[: nk + nb], *const_dots, *carries, *dots
+        )
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
 
@@ -218,11 +237,16 @@ class While(Primitive):
                     x = _spread(x, None, size)
                 new_args.append(x)
                 flags.append(was or now)
-            outs = bind(While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), tuple(flags)), *new_args)
+            outs = bind(
+                While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), tuple(flags)),
+                *new_args,
+            )
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)
 
-    def _batch_masked(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def _batch_masked(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[Result, Result]:
         """All elements run until the last is done; those that are done keep their carries."""
         if self.domain:
             raise UnsupportedError("[while] a nested mapped loop whose body is not a scalar program")
@@ -275,10 +299,11 @@ def _tangents_out(body: Jaxpr, const_on: Sequence[bool], carry_on: Sequence[bool
     return [a in live for a in body.outputs]
 
 
-# -- counted loops ------------------------------------------------------------------------------------------------------------------------
+# -- counted loops -----------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Loop(Primitive):
-    """A counted loop: `for i in range(count): carries, y[i] = body(consts, i, carries, x[i])`; from the last i with `reverse`.
+    """A counted loop: `for i in range(count): carries, y[i] = body(consts, i, carries, x[i])`;
+    from the last i with `reverse`.
 
     Operands: consts, carries, xs (leading axis `count`) -> carries, ys (leading axis `count`).
     body: Jaxpr of (consts..., i: i64[], carries..., slices of xs...) -> (carries..., slices of ys...).
@@ -301,7 +326,9 @@ class Loop(Primitive):
         outs = self.body.out_avals
         for k, (c, w) in enumerate(zip(carries, outs, strict=False)):
             if c.shape != w.shape or c.dtype != w.dtype:
-                raise ShapeError(f"[loop] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)")
+                raise ShapeError(
+                    f"[loop] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)"
+                )
         for x in xs:
             if not x.shape or x.shape[0] != self.count:
                 raise ShapeError(f"[loop] a scanned input is {x}, its leading axis is not {self.count}")
@@ -324,7 +351,11 @@ class Loop(Primitive):
         return outs
 
     def per_element(self) -> bool:
-        return len(self.body.outputs) == self.carries and all(not w.shape for w in self.body.out_avals) and is_scalar_program(self.body)
+        return (
+            len(self.body.outputs) == self.carries
+            and all(not w.shape for w in self.body.out_avals)
+            and is_scalar_program(self.body)
+        )
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         consts, carries, xs = self._split(operands)
@@ -332,7 +363,9 @@ class Loop(Primitive):
             return b.map((), lambda _: self._scalar_loop(b, consts, carries, xs))
         return self._program_loop([x.aval for x in operands])
 
-    def _scalar_loop(self, b: FormBuilder, consts: Sequence[Operand], carries: Sequence[Operand], xs: Sequence[Operand]) -> Result:
+    def _scalar_loop(
+        self, b: FormBuilder, consts: Sequence[Operand], carries: Sequence[Operand], xs: Sequence[Operand]
+    ) -> Result:
         r = b.recorder()
         values = _scalar_operands(consts, [x.aval for x in consts], [False] * len(consts), ())
 
@@ -364,7 +397,11 @@ class Loop(Primitive):
 
         index = ShapedArray((), np.int64)
         jaxpr = _staged(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
-        return LoopForm("for", (jaxpr,), (("consts", nk), ("scanned", nx), ("carries", nc), ("stacked", len(ys)), ("count", self.count)))
+        return LoopForm(
+            "for",
+            (jaxpr,),
+            (("consts", nk), ("scanned", nx), ("carries", nc), ("stacked", len(ys)), ("count", self.count)),
+        )
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         if all(t is None for t in tangents):
@@ -396,9 +433,18 @@ class Loop(Primitive):
         """Tangents of consts, of live carries (zeros where none came in), of xs; None where there is none."""
         tk, tc, tx = self._split(tangents)
         _, carries, _ = self._split(primals)
-        return tk, [(_zero_tangent(c) if t is None else t) if on else None for c, t, on in zip(carries, tc, live, strict=False)], tx
+        return (
+            tk,
+            [
+                (_zero_tangent(c) if t is None else t) if on else None
+                for c, t, on in zip(carries, tc, live, strict=False)
+            ],
+            tx,
+        )
 
-    def _fused_jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]) -> tuple[Result, Result]:
+    def _fused_jvp(
+        self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]
+    ) -> tuple[Result, Result]:
         consts, carries, xs = self._split(primals)
         tk, tc, tx = self._dots(primals, tangents, live)
         nk, nc, nx = len(consts), len(carries), len(xs)
@@ -431,7 +477,9 @@ class Loop(Primitive):
         dots = iter([*outs[nc : nc + n_dc], *outs[nc + n_dc + ny :]])
         return primal, [next(dots) if f else None for f in live]
 
-    def _linearized(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]) -> tuple[Result, Result]:
+    def _linearized(
+        self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike], live: Sequence[bool]
+    ) -> tuple[Result, Result]:
         """The primal loop, which also stacks what the linear loop needs, and the linear loop over tangents."""
         consts, carries, xs = self._split(primals)
         tk, tc, tx = self._dots(primals, tangents, live)
@@ -449,7 +497,9 @@ class Loop(Primitive):
             lin = linearize(only, [a for a, f in zip(args, on, strict=True) if f])
             # A residual that is one of the loop's own inputs need not be stacked: constants stay constants.
             found["jaxpr"], found["zero"] = lin.jaxpr, lin.zero
-            found["consts"] = [next((n for n, a in enumerate(args[:nk]) if _same_value(a, r)), None) for r in lin.residuals]
+            found["consts"] = [
+                next((n for n, a in enumerate(args[:nk]) if _same_value(a, r)), None) for r in lin.residuals
+            ]
             return [*lin.outputs, *[r for r, c in zip(lin.residuals, found["consts"], strict=True) if c is None]]
 
         fw = _staged(forward, [a.strong() for a in self.body.in_avals], "loop")
@@ -474,16 +524,32 @@ class Loop(Primitive):
             residuals = [next(a) if c is not None else next(b) for c in const_at]
             given = iter(evaluate_jaxpr(lin, [*dks, *dcs, *dxs, *residuals]))
             dots = [None if z else next(given) for z in zero]
-            return [_zeros(w.strong()) if d is None else d for d, w, f in zip(dots, self.body.out_avals, live, strict=True) if f]
+            return [
+                _zeros(w.strong()) if d is None else d
+                for d, w, f in zip(dots, self.body.out_avals, live, strict=True)
+                if f
+            ]
 
         ins = [v.aval for v in lin.inputs]
         fixed_avals = [a for a, c in zip(res_avals, const_at, strict=True) if c is not None]
         row_avals = [a for a, c in zip(res_avals, const_at, strict=True) if c is None]
-        avals = [*ins[:n_dk], *fixed_avals, ShapedArray((), np.int64), *ins[n_dk : n_dk + n_dc], *ins[n_dk + n_dc : n_linear], *row_avals]
+        avals = [
+            *ins[:n_dk],
+            *fixed_avals,
+            ShapedArray((), np.int64),
+            *ins[n_dk : n_dk + n_dc],
+            *ins[n_dk + n_dc : n_linear],
+            *row_avals,
+        ]
         jaxpr = _staged(linear, [a.strong() for a in avals], "loop")
         some = lambda ts: [t for t in ts if t is not None]  # noqa: E731
         dots = bind(
-            Loop(jaxpr, self.count, n_dk + len(const_res), n_dc, self.reverse), *some(tk), *const_res, *some(tc), *some(tx), *stacked
+            Loop(jaxpr, self.count, n_dk + len(const_res), n_dc, self.reverse),
+            *some(tk),
+            *const_res,
+            *some(tc),
+            *some(tx),
+            *stacked,
         )
         given = iter(dots)
         return list(outs[:n_out]), [next(given) if f else None for f in live]
@@ -496,7 +562,10 @@ class Loop(Primitive):
         if not all(lin_c):
             carries = [c if isinstance(c, UndefinedPrimal) else UndefinedPrimal(aval_of_argument(c)) for c in carries]
             lin_c = [True] * nc
-        ct = [_zeros(w) if c is None else c for c, w in zip(ct, self.abstract_eval(*[_aval(a) for a in args]), strict=True)]
+        ct = [
+            _zeros(w) if c is None else c
+            for c, w in zip(ct, self.abstract_eval(*[_aval(a) for a in args]), strict=True)
+        ]
         ct_c, ct_y = list(ct[:nc]), list(ct[nc:])
         known_k = [a for a, f in zip(consts, lin_k, strict=True) if not f]
         known_x = [a for a, f in zip(xs, lin_x, strict=True) if not f]
@@ -554,7 +623,9 @@ class Loop(Primitive):
 
         avals = [aval_of_argument(x).strong() for x in (*consts,)]
         rows = [ShapedArray(shape_of(x)[1:], aval_of_argument(x).dtype) for x in xs]
-        jaxpr = _staged(body, [*avals, ShapedArray((), np.int64), *[aval_of_argument(c).strong() for c in carries], *rows], "loop")
+        jaxpr = _staged(
+            body, [*avals, ShapedArray((), np.int64), *[aval_of_argument(c).strong() for c in carries], *rows], "loop"
+        )
         outs = bind(Loop(jaxpr, self.count, nk, nc, self.reverse), *consts, *carries, *xs)
         axes = [0 if f else None for f in on[:nc]] + [1 if f else None for f in on[nc:]]
         return outs, axes
@@ -563,7 +634,11 @@ class Loop(Primitive):
         def outs(now: list[bool]) -> list[bool]:
             live = {
                 v
-                for v, f in zip(self.body.inputs, [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]], strict=True)
+                for v, f in zip(
+                    self.body.inputs,
+                    [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]],
+                    strict=True,
+                )
                 if f
             }
             for e in self.body.equations:
@@ -580,7 +655,9 @@ def _aval(x: ArrayLike) -> ShapedArray:
 
 
 def _same_value(a: ArrayLike, r: ArrayLike) -> bool:
-    return a is r or (isinstance(a, Tracer) and isinstance(r, Tracer) and a.interpreter is r.interpreter and a.value is r.value)
+    return a is r or (
+        isinstance(a, Tracer) and isinstance(r, Tracer) and a.interpreter is r.interpreter and a.value is r.value
+    )
 
 
 def _place(given: Sequence[ArrayLike], on: Sequence[bool]) -> list[Result]:
@@ -613,7 +690,7 @@ def _first(x: ArrayLike) -> Result:
     return reshape(dynamic_slice(x, [np.int64(0)] * (len(rest) + 1), (1, *rest)), rest)
 
 
-# -- branches ------------------------------------------------------------------------------------------------------------------------------
+# -- branches ----------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Cond(Primitive):
     """`branches[1](*operands) if flag else branches[0](*operands)`.   flag: bool[], operands -> results
@@ -632,7 +709,8 @@ class Cond(Primitive):
         for k, (a, c) in enumerate(zip(no, yes, strict=True)):
             if a.shape != c.shape or a.dtype != c.dtype:
                 raise ShapeError(
-                    f"[cond] result {k} is {c} in the true branch and {a} in the false branch; make them equal (astype, reshape)"
+                    f"[cond] result {k} is {c} in the true branch and {a} in the false branch; make them equal "
+                    "(astype, reshape)"
                 )
         return tuple(ShapedArray((*self.domain, *a.shape), a.dtype) for a in no)
 
@@ -642,7 +720,9 @@ class Cond(Primitive):
         out = [np.empty((*self.domain, *w.shape), w.dtype) for w in self.branches[0].out_avals]
         one = Cond(self.branches)
         for index in np.ndindex(*self.domain):  # type: ignore[arg-type]
-            for o, r in zip(out, one.impl(*[a[index] if m else a for a, m in zip(args, self.mapped, strict=True)]), strict=True):
+            for o, r in zip(
+                out, one.impl(*[a[index] if m else a for a, m in zip(args, self.mapped, strict=True)]), strict=True
+            ):
                 o[index] = r
         return out
 
@@ -660,7 +740,9 @@ class Cond(Primitive):
         def element(i: Sequence[ArrayLike]) -> Result:
             flag, *args = _scalar_operands(operands, inner, mapped, i)
             r = b.recorder()
-            return r.branch(flag, lambda: run_scalars(r, self.branches[1], args), lambda: run_scalars(r, self.branches[0], args))
+            return r.branch(
+                flag, lambda: run_scalars(r, self.branches[1], args), lambda: run_scalars(r, self.branches[0], args)
+            )
 
         return b.map(self.domain, element)
 
@@ -681,18 +763,32 @@ class Cond(Primitive):
         def branch(body: Jaxpr) -> Jaxpr:
             def run(*args: ArrayLike) -> Sequence[Result]:
                 new, dnew = jvp_function(lambda *a: evaluate_jaxpr(body, a), args[:n], _place(args[n:], on))
-                return [*new, *[_zero_tangent(p) if d is None else d for p, d, f in zip(new, dnew, live, strict=True) if f]]
+                return [
+                    *new,
+                    *[_zero_tangent(p) if d is None else d for p, d, f in zip(new, dnew, live, strict=True) if f],
+                ]
 
-            return _staged(run, [*body.in_avals, *[a.strong() for a, f in zip(body.in_avals, on, strict=True) if f]], "cond")
+            return _staged(
+                run, [*body.in_avals, *[a.strong() for a, f in zip(body.in_avals, on, strict=True) if f]], "cond"
+            )
 
-        outs = bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *ops, *[t for t in dots if t is not None])
+        outs = bind(
+            Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *ops, *[t for t in dots if t is not None]
+        )
         k = len(self.branches[0].outputs)
         return list(outs[:k]), _place(outs[k:], live)
 
     def _linearized(
-        self, flag: ArrayLike, ops: Sequence[ArrayLike], dots: Sequence[ArrayLike], on: Sequence[bool], live: Sequence[bool]
+        self,
+        flag: ArrayLike,
+        ops: Sequence[ArrayLike],
+        dots: Sequence[ArrayLike],
+        on: Sequence[bool],
+        live: Sequence[bool],
     ) -> tuple[Result, Result]:
-        """Both branches hand out the residuals of both (zeros for the one not taken); the linear branch picks its own."""
+        """Both branches hand out the residuals of both (zeros for the one not taken);
+        the linear branch picks its own.
+        """
         linear: list[Any] = []
         avals: list[list[ShapedArray]] = []
         for body in self.branches:
@@ -732,7 +828,9 @@ class Cond(Primitive):
                 out = iter(evaluate_jaxpr(linear[which][1], [*ts, *own]))
                 full_out = [None if z else next(out) for z in linear[which][2]]
                 return [
-                    _zeros(w.strong()) if d is None else d for d, w, f in zip(full_out, self.branches[0].out_avals, live, strict=True) if f
+                    _zeros(w.strong()) if d is None else d
+                    for d, w, f in zip(full_out, self.branches[0].out_avals, live, strict=True)
+                    if f
                 ]
 
             return _staged(run, [*dot_avals, *avals[0], *avals[1]], "cond")
@@ -756,7 +854,12 @@ class Cond(Primitive):
                 return [_zeros(v.aval) if p is None else p for p, v in zip(parts, order.inputs, strict=False)]
 
             return _staged(
-                run, [*[v.aval for v, f in zip(body.inputs, lin, strict=True) if not f], *[w.strong() for w in body.out_avals]], "cond"
+                run,
+                [
+                    *[v.aval for v, f in zip(body.inputs, lin, strict=True) if not f],
+                    *[w.strong() for w in body.out_avals],
+                ],
+                "cond",
             )
 
         outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
@@ -812,5 +915,8 @@ def to_flag(x: ArrayLike) -> Result:
     """A condition as a bool scalar."""
     aval = aval_of_argument(x)
     if aval.shape:
-        raise ShapeError(f"a condition is {aval}, not a scalar; use np.where for elementwise choice, or reduce it with .all() or .any()")
+        raise ShapeError(
+            f"a condition is {aval}, not a scalar; use np.where for elementwise choice, or reduce it with .all() or "
+            ".any()"
+        )
     return x if aval.dtype == np.bool_ else convert(x, np.bool_)

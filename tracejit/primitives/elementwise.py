@@ -1,7 +1,7 @@
 """Elementwise primitives.  Operands have one shape, or rank 0; dtypes are already promoted.
 
-A class states NumPy's function (`impl`), the scalar expression (`scalar`) and the partial derivatives (`partials`); everything else
-is inherited from `Elementwise`.
+A class states NumPy's function (`impl`), the scalar expression (`scalar`) and the partial derivatives (`partials`);
+everything else is inherited from `Elementwise`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,12 @@ class Elementwise(Primitive):
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         first = avals[0]
-        if self.same_dtype and any([a.dtype is not first.dtype for a in avals]):  # dtypes of abstract values are canonical
-            raise DtypeError(f"[{self.name}] operands differ in dtype: {', '.join(map(str, avals))}; convert them first (x.astype(...))")
+        # dtypes of abstract values are canonical
+        if self.same_dtype and any([a.dtype is not first.dtype for a in avals]):
+            raise DtypeError(
+                f"[{self.name}] operands differ in dtype: {', '.join(map(str, avals))}; convert them first "
+                "(x.astype(...))"
+            )
         for a in avals:
             if a.dtype.kind not in self.kinds:
                 advice = _INSTEAD.get((self.name, a.dtype.kind), "")
@@ -124,7 +128,7 @@ class Floating(Elementwise):
     kinds = "f"
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------------------------
+# -- arithmetic --------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Add(Elementwise):
     """x + y; wraps around for integers, `or` for bool."""
@@ -273,7 +277,9 @@ def _floor_division(b: ArrayLike, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]
 
 @frozen(eq=False)
 class Power(Elementwise):
-    """x ** y.  Floating point, or integers with y >= 0 (a negative exponent gives 0 or +-1, as integer arithmetic would)."""
+    """x ** y.  Floating point, or integers with y >= 0 (a negative exponent gives 0 or +-1, as integer arithmetic
+    would).
+    """
 
     name = "power"
     kinds = "iuf"
@@ -419,7 +425,7 @@ class Minimum(Elementwise):
         return ranges_of.least(*ranges)
 
 
-# -- rounding -----------------------------------------------------------------------------------------------------------------------
+# -- rounding ----------------------------------------------------------------------------------------------------------
 class _Rounding(Floating):
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
         return (None,)
@@ -461,7 +467,8 @@ class Rint(_Rounding):
     op = "roundeven"
 
 
-# -- roots, exponentials, logarithms --------------------------------------------------------------------------------------------------
+# -- roots, exponentials, logarithms
+# --------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Sqrt(Floating):
     """The square root."""
@@ -570,7 +577,7 @@ class Log1p(Floating):
         return (lambda: div(one_like(xs[0]), add(xs[0], one_like(xs[0]))),)
 
 
-# -- trigonometry ---------------------------------------------------------------------------------------------------------------------
+# -- trigonometry ------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Sin(Floating):
     """sin(x), x in radians."""
@@ -760,7 +767,8 @@ class Erf(Floating):
         return (lambda: mul(_constant_like(out, scale), bind(Exp(), neg(mul(xs[0], xs[0])))),)
 
 
-# -- comparison and logic -----------------------------------------------------------------------------------------------------------
+# -- comparison and logic
+# -----------------------------------------------------------------------------------------------------------
 class _Comparison(Elementwise):
     def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
         return np.dtype(np.bool_)
@@ -899,7 +907,8 @@ class ShiftRight(_Bits):
     kinds = "iu"
 
 
-# -- selection and conversion ---------------------------------------------------------------------------------------------------------
+# -- selection and conversion
+# ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Select(Elementwise):
     """x where condition else y.   condition: bool"""
@@ -927,7 +936,9 @@ class Select(Elementwise):
         if t is None and f is None:
             return out, None
         zero = zero_like(out)
-        return out, bind(self, primals[0], _fill(t, out) if t is not None else zero, _fill(f, out) if f is not None else zero)
+        return out, bind(
+            self, primals[0], _fill(t, out) if t is not None else zero, _fill(f, out) if f is not None else zero
+        )
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         condition, x, y = args
@@ -981,7 +992,8 @@ class Convert(Elementwise):
         return ranges[0]
 
 
-# -- shorthands the rules are written with ----------------------------------------------------------------------------------------------
+# -- shorthands the rules are written with
+# ----------------------------------------------------------------------------------------------
 def _dtype_of(x: ArrayLike) -> np.dtype[Any]:
     return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 

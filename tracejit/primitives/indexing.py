@@ -86,7 +86,9 @@ class UpdateSlice(Primitive):
         base, update = args
         shape = shape_of(update)
         return [
-            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0))) if isinstance(base, UndefinedPrimal) else None,
+            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0)))
+            if isinstance(base, UndefinedPrimal)
+            else None,
             slice_array(ct, self.start, shape, self.step) if isinstance(update, UndefinedPrimal) else None,
         ]
 
@@ -111,9 +113,12 @@ def _is_zero(n: Extent) -> bool:
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], block: Shape) -> None:
     if len(starts) != x.ndim or len(block) != x.ndim:
-        raise ShapeError(f"[{name}] {x} has {x.ndim} axes but {len(starts)} starts and a block of {len(block)} axes are given")
+        raise ShapeError(
+            f"[{name}] {x} has {x.ndim} axes but {len(starts)} starts and a block of {len(block)} axes are given"
+        )
     for d, (n, m) in enumerate(zip(x.shape, block, strict=True)):
-        # Clamping the start would not bring a larger block inside.  One element of none is asked for by loops that never run.
+        # Clamping the start would not bring a larger block inside.  One element of none is asked for by loops that
+        # never run.
         if not same_extent(m, n) and (m < 0 or m > n) and not (_is_zero(n) and same_extent(m, 1)):
             raise ShapeError(f"[{name}] a block of {m} elements does not fit axis {d} of {x}")
     for s in starts:
@@ -123,7 +128,9 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], bloc
 
 @frozen(eq=False)
 class DynamicSlice(Primitive):
-    """`shape` elements of x from starts that are computed, clamped so that all lie inside.   x: [*s], starts: int[] each -> [*shape]"""
+    """`shape` elements of x from starts that are computed, clamped so that all lie inside.   x: [*s], starts:
+    int[] each -> [*shape]
+    """
 
     name = "dynamic_slice"
     shape: Shape
@@ -145,7 +152,12 @@ class DynamicSlice(Primitive):
             return b.map(self.shape, lambda i: Const(0, x.dtype))
         return b.map(
             self.shape,
-            lambda i: x[tuple(b.op("add", _clamped(b, s[()], n, m), k) for s, n, m, k in zip(starts, x.shape, self.shape, i, strict=True))],
+            lambda i: x[
+                tuple(
+                    b.op("add", _clamped(b, s[()], n, m), k)
+                    for s, n, m, k in zip(starts, x.shape, self.shape, i, strict=True)
+                )
+            ],
         )
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
@@ -210,8 +222,13 @@ class DynamicUpdateSlice(Primitive):
         base, update, *starts = operands
         if any(map(_is_zero, base.shape)):
             return b.map(base.shape, lambda i: base[i])
-        start = b.body(0, lambda _: tuple(_clamped(b, s[()], n, m) for s, n, m in zip(starts, base.shape, update.shape, strict=True)))
-        return Update(base.shape, update.shape, start, (1,) * len(base.shape), b.body(len(update.shape), lambda i: update[i]))
+        start = b.body(
+            0,
+            lambda _: tuple(_clamped(b, s[()], n, m) for s, n, m in zip(starts, base.shape, update.shape, strict=True)),
+        )
+        return Update(
+            base.shape, update.shape, start, (1,) * len(base.shape), b.body(len(update.shape), lambda i: update[i])
+        )
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
@@ -223,7 +240,9 @@ class DynamicUpdateSlice(Primitive):
         base, update, *starts = args
         shape = shape_of(update)
         return [
-            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0)), *starts) if isinstance(base, UndefinedPrimal) else None,
+            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0)), *starts)
+            if isinstance(base, UndefinedPrimal)
+            else None,
             dynamic_slice(ct, starts, shape) if isinstance(update, UndefinedPrimal) else None,
             *[None] * len(starts),
         ]
@@ -280,7 +299,11 @@ class Gather(Primitive):
             valid &= (i >= 0) & (i < x.shape[a])
             index[a] = np.clip(i, 0, max(x.shape[a] - 1, 0))
         moved = np.moveaxis(x, self.axes, range(len(self.axes)))
-        out = moved[tuple(index[a] for a in self.axes)] if moved.size or not valid.size else np.zeros(self._empty(x, indices), x.dtype)
+        out = (
+            moved[tuple(index[a] for a in self.axes)]
+            if moved.size or not valid.size
+            else np.zeros(self._empty(x, indices), x.dtype)
+        )
         if self.fill:
             out = np.where(valid.reshape(valid.shape + (1,) * (out.ndim - valid.ndim)), out, x.dtype.type(0))
         return out
@@ -345,7 +368,8 @@ class Gather(Primitive):
 
 @frozen(eq=False)
 class Scatter(Primitive):
-    """`base` with `updates` set or added at index arrays over `axes`; in order, so that of equal targets the last one stays.
+    """`base` with `updates` set or added at index arrays over `axes`;
+    in order, so that of equal targets the last one stays.
 
     base: [*s], updates: [*b, *s without axes], one int[*b] per axis -> [*s].  Indices outside are dropped.
     """
@@ -433,7 +457,9 @@ class Scatter(Primitive):
         for d in range(len(batch)):
             number = OPERATORS.raw_add(ARITHMETIC["mul"](number, OPERATORS.extent(batch[d])), iota(batch, d, np.int64))
         kept = tuple(range(len(batch)))
-        owner = scatter(full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set")
+        owner = scatter(
+            full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set"
+        )
         won = bind(Eq(), gather(owner, self.axes, indices, fill=True), broadcast_in_dim(number, shape, kept))
         return select(won, gather(ct, self.axes, indices, fill=True), aval_of_argument(ct).dtype.type(0))
 
@@ -445,7 +471,7 @@ class Scatter(Primitive):
         return bind(Scatter((0, *[a + 1 for a in self.axes]), self.op), base, updates, lanes, *moved), 0
 
 
-# -- shorthands ---------------------------------------------------------------------------------------------------------------------
+# -- shorthands --------------------------------------------------------------------------------------------------------
 def update_slice(base: ArrayLike, update: ArrayLike, start: Shape, step: tuple[int, ...] | None = None) -> Result:
     """`base` with `update` written at `start` with `step`."""
     return bind(UpdateSlice(tuple(start), tuple(step or (1,) * len(tuple(start)))), base, update)
@@ -466,7 +492,9 @@ def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *,
     return bind(Gather(tuple(axes), fill), x, *indices)
 
 
-def scatter(base: ArrayLike, updates: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], op: str = "set") -> Result:
+def scatter(
+    base: ArrayLike, updates: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], op: str = "set"
+) -> Result:
     """`base` with `updates` combined by `op` into the elements at `indices` along `axes`."""
     return bind(Scatter(tuple(axes), op), base, updates, *indices)
 

@@ -103,7 +103,9 @@ class _Reduction(Primitive):
 
 @frozen(eq=False)
 class ReduceSum(_Reduction):
-    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x: number[*s] -> number[s without axes]"""
+    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x:
+    number[*s] -> number[s without axes]
+    """
 
     name = "reduce_sum"
     axes: tuple[int, ...]
@@ -226,7 +228,9 @@ class ReduceMin(_Extremum):
         return np.min(args[0], axis=self.axes)
 
     def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
-        return r.op("and" if acc.dtype == "bool" else "min", *((element, acc) if acc.dtype == "f16" else (acc, element)))
+        return r.op(
+            "and" if acc.dtype == "bool" else "min", *((element, acc) if acc.dtype == "f16" else (acc, element))
+        )
 
 
 class _Arg(Primitive):
@@ -275,7 +279,10 @@ class _Arg(Primitive):
         form = b.reduce(
             _kept(x.shape, axes),
             (extent,),
-            lambda i, k: (b.op("convert", x[_merge(i, k, axes, rank)], dtype=wide), b.op("convert", k[0], dtype=narrow)),
+            lambda i, k: (
+                b.op("convert", x[_merge(i, k, axes, rank)], dtype=wide),
+                b.op("convert", k[0], dtype=narrow),
+            ),
             init,
             combine,
             lambda r, v, at: r.op("convert", at, dtype="i64"),

@@ -40,7 +40,9 @@ class _Linear(Primitive):
 
 
 def check_inside(name: str, x: ShapedArray, start: Shape, shape: Shape, step: tuple[int, ...]) -> None:
-    """Raise ShapeError for elements outside of x, as far as extents are integers; others were checked where they were computed."""
+    """Raise ShapeError for elements outside of x, as far as extents are integers;
+    others were checked where they were computed.
+    """
     for d, (n, a, m, k) in enumerate(zip(x.shape, start, shape, step, strict=True)):
         if not (isinstance(n, int) and isinstance(a, int) and isinstance(m, int)) or m == 0:
             continue
@@ -62,7 +64,9 @@ class BroadcastInDim(_Linear):
             raise ShapeError(f"[{self.name}] dims {self.dims} do not place the axes of {x} in order")
         for n, d in zip(x.shape, self.dims, strict=True):
             if not _is_one(n) and n != self.shape[d]:
-                raise ShapeError(f"[{self.name}] {x} cannot be broadcast to {self.shape}: axis of extent {n} meets {self.shape[d]}")
+                raise ShapeError(
+                    f"[{self.name}] {x} cannot be broadcast to {self.shape}: axis of extent {n} meets {self.shape[d]}"
+                )
         return x.with_shape(self.shape)
 
     def impl(self, *args: ArrayLike) -> Result:
@@ -78,7 +82,10 @@ class BroadcastInDim(_Linear):
         return b.map(
             self.shape,
             lambda i: x[
-                tuple(zero if _is_one(n) and not _is_one(self.shape[d]) else i[d] for n, d in zip(x.shape, self.dims, strict=True))
+                tuple(
+                    zero if _is_one(n) and not _is_one(self.shape[d]) else i[d]
+                    for n, d in zip(x.shape, self.dims, strict=True)
+                )
             ],
         )
 
@@ -223,7 +230,9 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
 
 @frozen(eq=False)
 class Slice(_Linear):
-    """Elements start, start + step, ... along each axis, `shape` of them; a step may be negative.   x: [*s] -> [*shape]"""
+    """Elements start, start + step, ... along each axis, `shape` of them;
+    a step may be negative.   x: [*s] -> [*shape]
+    """
 
     name = "slice"
     start: Shape
@@ -249,7 +258,10 @@ class Slice(_Linear):
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         (x,) = operands
-        return b.map(self.shape, lambda i: x[tuple(_affine(b, p, a, k) for p, a, k in zip(i, self.start, self.step, strict=True))])
+        return b.map(
+            self.shape,
+            lambda i: x[tuple(_affine(b, p, a, k) for p, a, k in zip(i, self.start, self.step, strict=True))],
+        )
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         aval = args[0].aval
@@ -333,7 +345,9 @@ class Concatenate(Primitive):
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         full = [
-            move_to_front(a, d) if d is not None else broadcast_in_dim(a, (size, *shape_of(a)), tuple(range(1, len(shape_of(a)) + 1)))
+            move_to_front(a, d)
+            if d is not None
+            else broadcast_in_dim(a, (size, *shape_of(a)), tuple(range(1, len(shape_of(a)) + 1)))
             for a, d in zip(args, dims, strict=True)
         ]
         return bind(Concatenate(self.axis + 1), *full), 0
@@ -347,7 +361,9 @@ class Concatenate(Primitive):
 
 @frozen(eq=False)
 class Pad(Primitive):
-    """x with `low` and `high` elements of `value` (operand 1, rank 0) around each axis.   x: [*s] -> [*s + low + high]"""
+    """x with `low` and `high` elements of `value` (operand 1, rank 0) around each axis.   x:
+    [*s] -> [*s + low + high]
+    """
 
     name = "pad"
     low: Shape
@@ -369,7 +385,9 @@ class Pad(Primitive):
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         x, value = operands
         domain = b.out_avals[0].shape
-        inside = b.body(len(domain), lambda i: x[tuple(b.op("sub", p, index_const(a)) for p, a in zip(i, self.low, strict=True))])
+        inside = b.body(
+            len(domain), lambda i: x[tuple(b.op("sub", p, index_const(a)) for p, a in zip(i, self.low, strict=True))]
+        )
         outside = b.body(len(domain), lambda i: value[()])
         upper = tuple(a + n for a, n in zip(self.low, x.shape, strict=True))
         return Piecewise(domain, (Piece(self.low, upper, inside), Piece((0,) * len(domain), domain, outside)))
@@ -402,7 +420,7 @@ class Pad(Primitive):
         return OPERATORS.select(mask, inner, broadcast_in_dim(move_to_front(value, dims[1]), shape_of(inner), (0,))), 0
 
 
-# -- shorthands ---------------------------------------------------------------------------------------------------------------------
+# -- shorthands --------------------------------------------------------------------------------------------------------
 def broadcast_in_dim(x: ArrayLike, shape: Shape, dims: tuple[int, ...]) -> Result:
     """x spread to `shape`, its axis k becoming axis dims[k]."""
     if same_shape(shape_of(x), tuple(shape)):
@@ -433,7 +451,9 @@ def reverse(x: ArrayLike, axes: Sequence[int]) -> Result:
 
 
 def concatenate(arrays: Sequence[ArrayLike], axis: int) -> Result:
-    """Arrays of one dtype after each other along `axis`; many of them group by group, so that no kernel reads too many."""
+    """Arrays of one dtype after each other along `axis`; many of them group by group,
+    so that no kernel reads too many.
+    """
     while len(arrays) > _MOST_PIECES:
         arrays = [_joined(arrays[n : n + _MOST_PIECES], axis) for n in range(0, len(arrays), _MOST_PIECES)]
     return bind(Concatenate(axis), *arrays)

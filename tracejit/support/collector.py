@@ -1,7 +1,7 @@
 """Python's garbage collector while this package is imported and a process compiles its first function.
 
-Both make a hundred thousand objects that stay, which collections would walk several times, a tenth of the time.  They are handed to the
-oldest generation instead.  Later compilations leave the collector alone: what they make goes again.
+Both make a hundred thousand objects that stay, which collections would walk several times, a tenth of the time.  They
+are handed to the oldest generation instead.  Later compilations leave the collector alone: what they make goes again.
 """
 
 from __future__ import annotations

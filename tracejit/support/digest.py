@@ -1,4 +1,6 @@
-"""Hashes that name cache entries.  Taken from the interpreter's own module: `hashlib` loads OpenSSL first, which costs 6 ms."""
+"""Hashes that name cache entries.  Taken from the interpreter's own module:
+`hashlib` loads OpenSSL first, which costs 6 ms.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,12 @@ __all__ = ["SUPPORTED", "canonical", "result_type", "short_name", "weak_kind"]
 SUPPORTED = tuple(np.dtype(c) for c in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
 _SHORT = {dtype: ("bool" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}") for dtype in SUPPORTED}
 _KNOWN = {dtype: dtype for dtype in SUPPORTED}
-_WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+_WEAK = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
 
 
 def canonical(dtype: Any) -> np.dtype[Any]:
@@ -29,7 +34,9 @@ def canonical(dtype: Any) -> np.dtype[Any]:
     except TypeError as error:
         raise DtypeError(f"{dtype!r} is not a dtype") from error
     if not found.isnative:
-        raise UnsupportedDtype(f"dtype {found} is not in native byte order; convert it with x.astype(x.dtype.newbyteorder('='))")
+        raise UnsupportedDtype(
+            f"dtype {found} is not in native byte order; convert it with x.astype(x.dtype.newbyteorder('='))"
+        )
     for known in SUPPORTED:
         if found == known:
             return known
@@ -49,7 +56,8 @@ def weak_kind(value: Any) -> np.dtype[Any] | None:
 def result_type(*operands: tuple[np.dtype[Any], bool]) -> tuple[np.dtype[Any], bool]:
     """(dtype, weak) of mixing operands given as (dtype, weak).
 
-    Weak operands bend to the strong ones as in NEP 50: a Python float with int32 arrays gives float64, with float32 gives float32.
+    Weak operands bend to the strong ones as in NEP 50: a Python float with int32 arrays gives float64, with float32
+    gives float32.
     """
     strong = [dtype for dtype, weak in operands if not weak]
     soft = [dtype for dtype, weak in operands if weak]
@@ -61,5 +69,9 @@ def result_type(*operands: tuple[np.dtype[Any], bool]) -> tuple[np.dtype[Any], b
         have, want = order.index(result.kind), order.index(dtype.kind)
         if want <= have or {result.kind, dtype.kind} == {"i", "u"}:
             continue
-        result = np.result_type(result, 1j) if dtype.kind == "c" else (np.dtype(np.float64) if dtype.kind == "f" else np.dtype(np.int64))
+        result = (
+            np.result_type(result, 1j)
+            if dtype.kind == "c"
+            else (np.dtype(np.float64) if dtype.kind == "f" else np.dtype(np.int64))
+        )
     return result, False

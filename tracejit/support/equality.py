@@ -1,5 +1,5 @@
-"""Whether two constants are the same to whoever looks into them, which `==` does not tell: 1 == 1.0, 0.0 == -0.0, a class's `__eq__` may
-look at a name only.
+"""Whether two constants are the same to whoever looks into them, which `==` does not tell:
+1 == 1.0, 0.0 == -0.0, a class's `__eq__` may look at a name only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def compares_wholly(value: Any) -> bool:
 
 
 def strictly_equal(one: Any, two: Any) -> bool:
-    """Whether two values are one, or equal in type, by `==`, and in all that they hold; arrays in them only if they are one."""
+    """Whether two values are one, or equal in type, by `==`, and in all that they hold;
+    arrays in them only if they are one.
+    """
     return _equal(one, two, set(), 0)
 
 
@@ -72,7 +74,9 @@ def _same_state(a: Any, b: Any, seen: set[tuple[int, int]], depth: int) -> bool:
 def _state(x: Any) -> dict[str, Any]:
     """The attributes of an object, those in slots too."""
     kind: Any = type(x)
-    found: dict[str, Any] = dict(object.__getattribute__(x, "__dict__")) if kind.__dictoffset__ and kind is not type else {}
+    found: dict[str, Any] = (
+        dict(object.__getattribute__(x, "__dict__")) if kind.__dictoffset__ and kind is not type else {}
+    )
     for base in type.mro(kind) if kind is not type else ():
         for name, slot in vars(base).items():
             if isinstance(slot, MemberDescriptorType) and name not in found and base.__flags__ & (1 << 9):

@@ -13,18 +13,19 @@ from typing import Any
 from tracejit.support.source import Location
 
 __all__ = [
-    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck", "InternalError",
-    "LaunchError",
-    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError", "TracejitError", "TracerError",
-    "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError", "UserError", "VerifyError",
-    "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
+    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
+    "InternalError", "LaunchError",
+    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError", "TracejitError",
+    "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
+    "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
 ]  # fmt: skip
 
 
 class TracejitError(Exception):
     """Root of all errors raised on purpose by tracejit.
 
-    backend, primitive: whose code was made or run, and for which operation of the user's function; empty where that is not known.
+    backend, primitive: whose code was made or run, and for which operation of the user's function; empty where that is
+    not known.
     """
 
     backend: str = ""
@@ -57,7 +58,9 @@ class TracejitError(Exception):
 
 
 class Restart(BaseException):
-    """The trace begins again with more known.  No error: an `except Exception` of the user's function must not catch it."""
+    """The trace begins again with more known.  No error: an `except Exception`
+    of the user's function must not catch it.
+    """
 
 
 class UserError(TracejitError):
@@ -109,7 +112,9 @@ class NoWeight(UserError, ZeroDivisionError):
 
 
 class FailedCheck(UserError):
-    """A compiled program found a value that it cannot go on with: `failure` says where, in the terms of the trace that made it."""
+    """A compiled program found a value that it cannot go on with:
+    `failure` says where, in the terms of the trace that made it.
+    """
 
     def __init__(self, failure: int) -> None:
         super().__init__("an index or a number is out of bounds")
@@ -117,7 +122,9 @@ class FailedCheck(UserError):
 
 
 class WriteError(UserError, ValueError):
-    """An array that is to be changed in place cannot be: it is read-only, immutable, or shares memory in a way that matters."""
+    """An array that is to be changed in place cannot be: it is read-only, immutable,
+    or shares memory in a way that matters.
+    """
 
 
 class ScheduleError(UserError, ValueError):
@@ -214,7 +221,9 @@ class InternalError(TracejitError, AssertionError):
     """A bug of tracejit itself."""
 
     def __init__(self, message: str, **more: Any) -> None:
-        super().__init__(f"{message}\n  This is a bug in tracejit. Please report it with the function that was compiled.", **more)
+        super().__init__(
+            f"{message}\n  This is a bug in tracejit. Please report it with the function that was compiled.", **more
+        )
 
 
 class VerifyError(InternalError):

@@ -1,7 +1,7 @@
 """Forks wait for locks, in the order in which threads take them.
 
-Python runs what is registered with `os.register_at_fork` for before a fork in the reverse order, so a lock that is taken inside of another
-would be taken first, and a thread that holds the outer one waits for it: a deadlock.
+Python runs what is registered with `os.register_at_fork` for before a fork in the reverse order, so a lock that is
+taken inside of another would be taken first, and a thread that holds the outer one waits for it: a deadlock.
 """
 
 import os
@@ -15,7 +15,9 @@ _begun: dict[int, int] = {}  # thread that forks -> how many of them wait: other
 
 
 def at_fork(before: Callable[[], object], in_parent: Callable[[], object], in_child: Callable[[], object]) -> None:
-    """Call `before` before each fork, after those that were given earlier, and one of the others after it, in the reverse order."""
+    """Call `before` before each fork, after those that were given earlier, and one of the others after it,
+    in the reverse order.
+    """
     _waits.append((before, in_parent, in_child))
 
 

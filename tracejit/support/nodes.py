@@ -1,11 +1,13 @@
 """Classes with declared fields, cheap to define.
 
-The names are those of attrs: an annotation declares a field, `field` says more of one than its default, `define` makes a class whose
-instances may change, `frozen` one whose instances stay as they are, and with `eq=False` they are compared by identity.
+The names are those of attrs: an annotation declares a field, `field` says more of one than its default, `define` makes
+a class whose instances may change, `frozen` one whose instances stay as they are, and with `eq=False` they are compared
+by identity.
 
-A first call needs some 200 classes, and attrs, which compiles the methods of each, took 40 to 60 ms for them. Here they share their
-methods, and `__init__` is compiled when the first instance is made. The fields are listed in `__attrs_attrs__`: attrs' functions take these
-classes, and the functions below take those of attrs. Modules that a first call does not load have attrs itself make their records.
+A first call needs some 200 classes, and attrs, which compiles the methods of each, took 40 to 60 ms for them. Here they
+share their methods, and `__init__` is compiled when the first instance is made. The fields are listed in
+`__attrs_attrs__`: attrs' functions take these classes, and the functions below take those of attrs. Modules that a
+first call does not load have attrs itself make their records.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ T = TypeVar("T")
 
 
 class Field:
-    """What is known of one field: `name` and `alias`, its argument of `__init__`, from the annotation, the rest from `field`."""
+    """What is known of one field: `name` and `alias`, its argument of `__init__`, from the annotation,
+    the rest from `field`.
+    """
 
     __slots__ = ("alias", "converter", "default", "factory", "init", "metadata", "name")
 
@@ -127,7 +131,9 @@ def _made(cls: type[T], shared: dict[str, Any]) -> type[T]:
     slots = [name for name in own if name not in inherited]
     if not hasattr(cls.__base__, "__weakref__"):
         slots.append("__weakref__")
-    kept = {name: item for name, item in cls.__dict__.items() if name not in own and name not in ("__dict__", "__weakref__")}
+    kept = {
+        name: item for name, item in cls.__dict__.items() if name not in own and name not in ("__dict__", "__weakref__")
+    }
     body = {
         "__init__": _first_init(lambda: made),
         "__match_args__": tuple([f.name for f in fields if f.init]),
@@ -155,7 +161,9 @@ def _own_fields(cls: type) -> dict[str, Field]:
 
 
 def _adopt(cls: type, made: type) -> None:
-    """Have `super()` in the methods of `cls` mean the class that replaces it: they share one cell that names their class."""
+    """Have `super()` in the methods of `cls` mean the class that replaces it:
+    they share one cell that names their class.
+    """
     for method in cls.__dict__.values():
         if type(method) is FunctionType and "__class__" in method.__code__.co_freevars:
             assert method.__closure__
@@ -175,14 +183,21 @@ def _first_init(cls: Callable[[], type]) -> Any:
 
 
 def _compiled_init(cls: type) -> Callable[..., None]:
-    """`__init__` of a class: each argument goes through its converter into its slot, past the `__setattr__` of frozen classes."""
+    """`__init__` of a class: each argument goes through its converter into its slot,
+    past the `__setattr__` of frozen classes.
+    """
     scope: dict[str, Any] = {"NOTHING": _NOTHING}
     parameters: list[str] = []
     lines: list[str] = []
     names: list[str] = []
     for n, f in enumerate(fields_of(cls)):
         given = f"field{n}"
-        scope |= {f"set{n}": getattr(cls, f.name).__set__, f"default{n}": f.default, f"factory{n}": f.factory, f"convert{n}": f.converter}
+        scope |= {
+            f"set{n}": getattr(cls, f.name).__set__,
+            f"default{n}": f.default,
+            f"factory{n}": f.factory,
+            f"convert{n}": f.converter,
+        }
         if f.init:
             optional = f.default is not _NOTHING or f.factory
             names.append(f.alias)

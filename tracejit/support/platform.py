@@ -1,7 +1,8 @@
-"""What differs between systems: processors and memory at hand, and the few native calls of the run time as LLVM IR text.
+"""What differs between systems: processors and memory at hand, and the few native calls
+of the run time as LLVM IR text.
 
-The tests run on Linux, x86-64. The texts for aarch64, macOS, Windows and other POSIX systems are parsed and verified by the tests, but have
-not been run.
+The tests run on Linux, x86-64. The texts for aarch64, macOS, Windows and other POSIX systems are parsed and verified by
+the tests, but have not been run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 __all__ = ["available_cpus", "native_symbols", "native_text", "physical_memory", "thread_count"]
 
 _FUTEX_NUMBER = {
-    "x86_64": 202, "amd64": 202, "aarch64": 98, "arm64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221, "s390x": 238,
+    "x86_64": 202, "amd64": 202, "aarch64": 98, "arm64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221,
+    "s390x": 238,
 }  # fmt: skip
 
 
@@ -59,12 +61,14 @@ def physical_memory() -> int:
 def native_text(system: str = sys.platform, machine: str = "") -> str:
     """IR text of internal functions that every run-time module may include.
 
-    void @os_wait(ptr word, i32 expected, i32 milliseconds): sleep while the i32 equals `expected`, until woken or, if `milliseconds` is
+    void @os_wait(ptr word, i32 expected, i32 milliseconds): sleep while the i32 equals `expected`, until woken or, if
+    `milliseconds` is
         positive, that long; may return early.
     void @os_wake(ptr word, i32 count): wake up to `count` sleepers.
     i64 @os_milliseconds(): a clock that never goes back; a few milliseconds exact, cheap.
     i64 @os_nanoseconds(): another; exact, 25 ns a reading.
-    i32 @os_spawn(ptr fn, ptr arg): start a detached thread that runs `ptr fn(ptr arg)`; 0 if it could. It takes no signals but its own
+    i32 @os_spawn(ptr fn, ptr arg): start a detached thread that runs `ptr fn(ptr arg)`; 0 if it could. It takes no
+    signals but its own
         faults: Python's handlers stay with Python's threads.
     void @os_prefer_huge_pages(ptr data, i64 bytes): a hint for memory not touched yet, aligned to 2 MiB.
     void @os_pause(): tell the core that this is a spin loop.
@@ -87,8 +91,15 @@ def native_symbols() -> dict[str, int]:
     if sys.platform != "win32":
         return {}
     kernel = ctypes.WinDLL("KernelBase")
-    names = ("WaitOnAddress", "WakeByAddressSingle", "WakeByAddressAll", "GetTickCount64", "CreateThread", "CloseHandle",
-        "QueryInterruptTimePrecise")
+    names = (
+        "WaitOnAddress",
+        "WakeByAddressSingle",
+        "WakeByAddressAll",
+        "GetTickCount64",
+        "CreateThread",
+        "CloseHandle",
+        "QueryInterruptTimePrecise",
+    )
     return {name: ctypes.cast(getattr(kernel, name), ctypes.c_void_p).value or 0 for name in names}
 
 
@@ -103,8 +114,8 @@ def _core_text(machine: str) -> str:
 
 
 def _linux(futex: int) -> str:
-    # Futex operations 128 and 129: wait and wake, private; the time-out is relative. Clocks: CLOCK_MONOTONIC_COARSE (5 ns a reading)
-    # and CLOCK_MONOTONIC.
+    # Futex operations 128 and 129: wait and wake, private; the time-out is relative. Clocks: CLOCK_MONOTONIC_COARSE (5
+    # ns a reading) and CLOCK_MONOTONIC.
     return f"""
 declare i64 @syscall(i64, ...)
 define internal void @os_wait(ptr %word, i32 %expected, i32 %milliseconds) alwaysinline {{
@@ -154,8 +165,9 @@ define internal i64 @os_clock(i32 %clock) alwaysinline {{
 
 
 def _spawn(set_mask: int) -> str:
-    # 2,048 bytes hold a sigset_t or pthread_attr_t of any system. Signals 4 to 8, 10 and 11 are the faults (ILL TRAP ABRT BUS FPE SEGV).
-    # musl and macOS give threads 128 and 512 KiB of stack unless asked; pages that are not touched cost nothing.
+    # 2,048 bytes hold a sigset_t or pthread_attr_t of any system. Signals 4 to 8, 10 and 11 are the faults (ILL TRAP
+    # ABRT BUS FPE SEGV). musl and macOS give threads 128 and 512 KiB of stack unless asked; pages that are not touched
+    # cost nothing.
     faults = "\n".join(f"  call i32 @sigdelset(ptr %mask, i32 {signal})" for signal in (4, 5, 6, 7, 8, 10, 11))
     return f"""
 declare i32 @pthread_attr_init(ptr)
@@ -185,9 +197,9 @@ define internal i32 @os_spawn(ptr %fn, ptr %arg) alwaysinline {{
 """
 
 
-# UL_COMPARE_AND_WAIT = 1, ULF_NO_ERRNO = 0x01000000, ULF_WAKE_ALL = 0x100; the time-out counts microseconds, 0 is none. Not a documented
-# interface, but the one that the system's own C++ library stands on. Clocks: CLOCK_MONOTONIC_RAW_APPROX and
-# CLOCK_UPTIME_RAW.
+# UL_COMPARE_AND_WAIT = 1, ULF_NO_ERRNO = 0x01000000, ULF_WAKE_ALL = 0x100; the time-out counts microseconds, 0 is none.
+# Not a documented interface, but the one that the system's own C++ library stands on. Clocks:
+# CLOCK_MONOTONIC_RAW_APPROX and CLOCK_UPTIME_RAW.
 _DARWIN = f"""
 declare i32 @__ulock_wait(i32, ptr, i64, i32)
 declare i32 @__ulock_wake(i32, ptr, i64)
@@ -275,7 +287,8 @@ define internal void @os_wake(ptr %word, i32 %count) alwaysinline {{
 }}
 {_clocks(1, 1)}"""
 
-# 14 is MADV_HUGEPAGE. A first write to 64 MB took 37 ms with small pages and 9 with huge ones (2 cores, Zen 4, a virtual machine).
+# 14 is MADV_HUGEPAGE. A first write to 64 MB took 37 ms with small pages and 9 with huge ones (2 cores, Zen 4, a
+# virtual machine).
 _HUGE_LINUX = """
 declare i32 @madvise(ptr, i64, i32)
 define internal void @os_prefer_huge_pages(ptr %data, i64 %bytes) alwaysinline {

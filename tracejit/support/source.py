@@ -50,7 +50,11 @@ class Location:
     def show(self) -> str:
         """The user's line, underlined, as an error shows it."""
         file, line, first, last = self.position()
-        where = f"  at {os.path.basename(file)}:{line}" + (f":{first + 1}" if first >= 0 else "") + f" in {self.code.co_name}"
+        where = (
+            f"  at {os.path.basename(file)}:{line}"
+            + (f":{first + 1}" if first >= 0 else "")
+            + f" in {self.code.co_name}"
+        )
         text = linecache.getline(file, line).rstrip("\n")
         if not text.strip():
             return where

@@ -1,4 +1,6 @@
-"""What the user wrote around an instruction: an `if`, a `while`, a call of `any`; read from the source when an error is shown."""
+"""What the user wrote around an instruction: an `if`, a `while`, a call of `any`;
+read from the source when an error is shown.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ __all__ = ["construct"]
 def construct(location: Location | None) -> str:
     """The statement or expression that asks for a value at a location; empty if the source is not to be had.
 
-    "if", "break" (an `if` that leaves a loop), "while", "assert", "and" (a value of `and`, `or`, `not`), "chain" (`a < x < b`), "in",
-    "filter" (the `if` of a comprehension), "index" (`items[i]`), "slice", "format" (`"%f" % x`), or
-    "any()": the call of a function of that name.
+    "if", "break" (an `if` that leaves a loop), "while", "assert", "and" (a value of `and`, `or`, `not`), "chain"
+    (`a < x < b`), "in", "filter" (the `if` of a comprehension), "index" (`items[i]`), "slice", "format" (`"%f" % x`),
+    or "any()": the call of a function of that name.
     """
     if location is None:
         return ""
@@ -42,7 +44,8 @@ def _opname(location: Location) -> str:
     import dis
 
     code, place = location.code.co_code, location.lasti
-    while place > 0 and not code[place]:  # while it calls Python, a frame may stand on the caches behind the instruction
+    # while it calls Python, a frame may stand on the caches behind the instruction
+    while place > 0 and not code[place]:
         place -= 2
     return dis.opname[code[place]]
 

@@ -17,7 +17,8 @@ __all__ = ["LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "
 
 @frozen
 class TreeDef:
-    """The shape of a pytree.  kind: "leaf", "none", "tuple", "list", "dict" or a registered class; `data` its static part.
+    """The shape of a pytree.  kind: "leaf", "none", "tuple", "list", "dict" or a registered class;
+    `data` its static part.
 
     >>> treedef = flatten([1, (2, 3)])[1]
     >>> str(treedef), treedef.leaves
@@ -56,7 +57,9 @@ _NODES: dict[type, tuple[Callable[[Any], tuple[Sequence[Any], Any]], Callable[[A
 
 
 def register_node(
-    cls: type, to_children: Callable[[Any], tuple[Sequence[Any], Any]], from_children: Callable[[Any, Sequence[Any]], Any]
+    cls: type,
+    to_children: Callable[[Any], tuple[Sequence[Any], Any]],
+    from_children: Callable[[Any, Sequence[Any]], Any],
 ) -> type:
     """Make `cls` a container: `to_children(x) -> (children, static)`, `from_children(static, children) -> x`.
 
@@ -79,7 +82,11 @@ class _Keys(tuple[Any, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keys) and tuple(map(type, self)) == tuple(map(type, other)) and tuple(self) == tuple(other)
+        return (
+            isinstance(other, _Keys)
+            and tuple(map(type, self)) == tuple(map(type, other))
+            and tuple(self) == tuple(other)
+        )
 
     def __hash__(self) -> int:
         return hash((*map(type, self), *self))
@@ -131,7 +138,8 @@ def flatten(x: Any) -> tuple[list[Any], TreeDef]:
 
 
 def flatten_like(x: Any, treedef: TreeDef) -> list[Any] | None:
-    """Leaves in the order of a structure whose dicts may have the same keys in another order; None where the structures differ else.
+    """Leaves in the order of a structure whose dicts may have the same keys in another order;
+    None where the structures differ else.
 
     >>> leaves, treedef = flatten({"w": 1, "b": 2})
     >>> flatten_like({"b": 20, "w": 10}, treedef), flatten_like({"b": 20}, treedef)
@@ -199,7 +207,8 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """`function` over the leaves of trees of one structure, that of the first.  Raises TracerError where the structures differ.
+    """`function` over the leaves of trees of one structure, that of the first.  Raises TracerError
+    where the structures differ.
 
     >>> map_tree(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10})
     {'a': 11, 'b': [22]}
@@ -214,7 +223,11 @@ def map_tree(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return unflatten(treedef, [function(*row) for row in zip(*columns, strict=True)])
 
 
-register_node(OrderedDict, lambda x: (list(x.values()), _keys(x)), lambda keys, children: OrderedDict(zip(keys, children, strict=True)))
+register_node(
+    OrderedDict,
+    lambda x: (list(x.values()), _keys(x)),
+    lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+)
 register_node(
     defaultdict,
     lambda x: (list(x.values()), (x.default_factory, _keys(x))),

@@ -1,4 +1,6 @@
-"""Names for what functions of arrays take and give.  What NumPy accepts is wider than types can say, so they say what is meant."""
+"""Names for what functions of arrays take and give.  What NumPy accepts is wider than types can say,
+so they say what is meant.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Weak collections that run no Python code when a key dies.
 
-The standard library's remove a dead key in a callback.  The garbage collector calls it, and a Ctrl-C that arrived meanwhile is raised in
-there, where it is printed and lost.  These forget dead keys when they next grow.
+The standard library's remove a dead key in a callback.  The garbage collector calls it, and a Ctrl-C that arrived
+meanwhile is raised in there, where it is printed and lost.  These forget dead keys when they next grow.
 """
 
 import weakref

@@ -13,7 +13,8 @@ from tracejit.support.syntax import construct
 __all__ = ["for_attribute", "for_function", "for_index", "for_number", "for_truth", "full_name"]
 
 _CHOOSE = (
-    "use np.where(condition, a, b) or a mask (x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to run one of two "
+    "use np.where(condition, a, b) or a mask (x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to "
+    "run one of two "
     "functions"
 )
 _LOOPS = "loops are tj.range(n), of n steps, and tj.lax.while_loop(condition, body, state)"
@@ -22,17 +23,25 @@ _TRUTH = {
     "if": ("a branch (`if`)", f"{_CHOOSE}; {_LOOPS}"),
     "break": (
         "a branch (`if`) that leaves a loop",
-        f"use tj.lax.while_loop(condition, body, state), which ends when its condition fails; else {_CHOOSE}, or tj.range for the loop",
+        f"use tj.lax.while_loop(condition, body, state), which ends when its condition fails; else {_CHOOSE}, or "
+        "tj.range for the loop",
     ),
     "while": (
         "a `while`",
-        "use tj.lax.while_loop(condition, body, state), or tj.range(n) with np.where or masks if the number of steps is known",
+        "use tj.lax.while_loop(condition, body, state), or tj.range(n) with np.where or masks if the number of steps "
+        "is known",
     ),
     "assert": ("an `assert`", "return the condition and check it outside of the compiled function"),
-    "and": ("`and`, `or` or `not`", "use &, | and ~ on comparisons in parentheses, or np.logical_and, np.logical_or and np.logical_not"),
+    "and": (
+        "`and`, `or` or `not`",
+        "use &, | and ~ on comparisons in parentheses, or np.logical_and, np.logical_or and np.logical_not",
+    ),
     "chain": ("a chained comparison (a < x < b)", "use (a < x) & (x < b)"),
     "in": ("`in`", "use np.any(x == value)"),
-    "filter": ("the `if` of a comprehension", "use np.where(condition, a, b), or a mask (x[mask]) with np.sum and other sums"),
+    "filter": (
+        "the `if` of a comprehension",
+        "use np.where(condition, a, b), or a mask (x[mask]) with np.sum and other sums",
+    ),
     "any()": ("any()", "use np.any(x)"),
     "all()": ("all()", "use np.all(x)"),
     "sorted()": ("sorted()", "sort outside of the compiled function"),
@@ -57,7 +66,10 @@ _INDEX = {
         "an index of a list or another sequence of Python's",
         "use np.stack(items)[i] for arrays of one shape, or tj.lax.switch(i, functions)",
     ),
-    "slice": ("a slice", "for a block of known size use tj.lax.dynamic_slice(x, starts, sizes), for part of an array a mask (x[mask])"),
+    "slice": (
+        "a slice",
+        "for a block of known size use tj.lax.dynamic_slice(x, starts, sizes), for part of an array a mask (x[mask])",
+    ),
 }
 
 
@@ -67,14 +79,18 @@ def for_index(location: Location | None) -> tuple[str, str]:
     found = _INDEX.get(kind)
     if found is None and kind.endswith("()"):
         return f"a shape, count or axis in {kind}", "make it a Python number, or take it from a shape (x.shape[0])"
-    return found or ("range(), a shape or a list index", "use tj.range(n) for a loop, or make the argument a Python number")
+    return found or (
+        "range(), a shape or a list index",
+        "use tj.range(n) for a loop, or make the argument a Python number",
+    )
 
 
 _OUTSIDE = "call it before or after the compiled function"
 _FUNCTIONS = {
-    "np.apply_along_axis": "use tj.vmap(function)(x), with in_axes for the axis", "np.bincount": "use np.add.at(counts, x, 1)",
-    "np.histogram": "use np.add.at(counts, np.searchsorted(edges, x), 1)", "np.modf": "use np.trunc(x) and x - np.trunc(x)",
-    "np.ix_": "use x[i[:, None], j]", "np.put": "use x.flat[index] = values", "np.put_along_axis": "use x[index] = values",
+    "np.apply_along_axis": "use tj.vmap(function)(x), with in_axes for the axis",
+    "np.bincount": "use np.add.at(counts, x, 1)", "np.histogram": "use np.add.at(counts, np.searchsorted(edges, x), 1)",
+    "np.modf": "use np.trunc(x) and x - np.trunc(x)", "np.ix_": "use x[i[:, None], j]",
+    "np.put": "use x.flat[index] = values", "np.put_along_axis": "use x[index] = values",
     "np.unravel_index": "use // and %", "np.ravel_multi_index": "use i * x.shape[1] + j", "np.angle": "use np.arctan2",
     "np.array_str": "print outside of the compiled function", "np.array_repr": "print outside of the compiled function",
     "np.array2string": "print outside of the compiled function",
@@ -90,7 +106,13 @@ def full_name(function: Any) -> str:
         found = next((m for m in ("scipy.special",) if getattr(sys.modules.get(m), name, None) is function), None)
         return f"{found}.{name}" if found else name
     module = getattr(function, "__module__", None) or ""
-    return f"np{module.removeprefix('numpy')}.{name}" if module.split(".")[0] == "numpy" else f"{module}.{name}" if module else name
+    return (
+        f"np{module.removeprefix('numpy')}.{name}"
+        if module.split(".")[0] == "numpy"
+        else f"{module}.{name}"
+        if module
+        else name
+    )
 
 
 def for_number(location: Location | None, kind: str) -> tuple[str, str]:
@@ -113,10 +135,11 @@ def for_function(name: str) -> str:
 
 
 _ATTRIBUTES = {
-    "sort": _OUTSIDE, "argsort": _OUTSIDE, "partition": _OUTSIDE, "argpartition": _OUTSIDE, "put": "use x.flat[index] = values",
-    "resize": "use np.resize(x, shape), a new array", "strides": "an array here has no memory of its own",
-    "base": "an array here has no memory of its own", "data": "an array here has no memory of its own",
-    "ctypes": "an array here has no memory of its own", "flags": "arrays here are in C order, and writable", "setflags": "leave it out",
+    "sort": _OUTSIDE, "argsort": _OUTSIDE, "partition": _OUTSIDE, "argpartition": _OUTSIDE,
+    "put": "use x.flat[index] = values", "resize": "use np.resize(x, shape), a new array",
+    "strides": "an array here has no memory of its own", "base": "an array here has no memory of its own",
+    "data": "an array here has no memory of its own", "ctypes": "an array here has no memory of its own",
+    "flags": "arrays here are in C order, and writable", "setflags": "leave it out",
     "tobytes": "return the array and call tobytes() outside", "tofile": "return the array and save it outside",
     "dump": "return the array and save it outside", "dumps": "return the array and save it outside",
     "byteswap": "arrays here are in the machine's byte order",

@@ -106,7 +106,8 @@ def batch_pairs(
     *,
     describe: Describe = describe_position,
 ) -> list[tuple[Any, int | None]]:
-    """Map a flat function over axes `dims` of its arguments: (result, its mapped axis or None if it does not vary) for each result.
+    """Map a flat function over axes `dims` of its arguments: (result, its mapped axis or None if it does not vary) for
+    each result.
 
     size: the extent of the mapped axes.  Raises ShapeError where the mapped extents differ or there is none.
     """
@@ -122,7 +123,9 @@ def batch_pairs(
                 for k, (b, e) in enumerate(zip(args, dims, strict=True))
                 if e is not None
             ]
-            raise ShapeError(f"vmap: mapped axes differ in extent: {', '.join(lines[: max(4, n + 1)])}", location=user_location())
+            raise ShapeError(
+                f"vmap: mapped axes differ in extent: {', '.join(lines[: max(4, n + 1)])}", location=user_location()
+            )
     if size is None:
         raise ShapeError("vmap needs at least one argument with a mapped axis, or axis_size=", location=user_location())
     interpreter = BatchInterpreter(current_interpreter(), size, describe)
@@ -136,7 +139,9 @@ def batch_pairs(
         interpreter.alive = False
 
 
-def batch(function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], size: Any = None) -> list[Any]:
+def batch(
+    function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], size: Any = None
+) -> list[Any]:
     """`batch_pairs` with the mapped axis of every result in front; results that do not vary are repeated."""
     if size is None:
         size = next((aval_of_argument(a).shape[d] for a, d in zip(args, dims, strict=True) if d is not None), None)

@@ -1,6 +1,7 @@
 """Reading CPython's bytecode: `dis` without what it makes for people to read, for functions of thousands of lines.
 
-Source: the documentation of CPython's `dis` module, 3.11 to 3.14: two bytes an instruction, inline caches are instructions of opcode 0.
+Source: the documentation of CPython's `dis` module, 3.11 to 3.14: two bytes an instruction, inline caches are
+instructions of opcode 0.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from functools import cache
 from types import CodeType, FrameType
 
 __all__ = [
-    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "raises", "target_of",
-    "yields_within",
+    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "raises",
+    "target_of", "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
@@ -67,7 +68,8 @@ def asks_for_booleans(code: CodeType) -> bool:
 
 
 def carried_names(code: CodeType, place: int) -> set[str]:
-    """The names that the body of the `for` at this offset reads before it binds them: each iteration sees those of the one before.
+    """The names that the body of the `for` at this offset reads before it binds them:
+    each iteration sees those of the one before.
 
     place: of the instruction or, as Python 3.12 tells it, of the cache behind it.
 

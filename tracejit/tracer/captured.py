@@ -1,7 +1,8 @@
 """What a trace read from outside of its function: global names, closure cells, attributes, and what is in containers.
 
-A compiled program is valid as long as those places hold what they held.  Arrays found there become inputs of the program, read at each
-call; only their dtype, shape and layout are part of it, so another array of that kind may take the place.
+A compiled program is valid as long as those places hold what they held.  Arrays found there become inputs of the
+program, read at each call; only their dtype, shape and layout are part of it, so another array of that kind may take
+the place.
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ __all__ = ["MOST_ITEMS", "CellTracer", "Dependencies", "Read", "Reads", "content
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 MOST_ITEMS = 1 << 16
-"""Items of containers that are compared at each call, of all together; a container with more is taken to stay as it is."""
+"""Items of containers that are compared at each call, of all together;
+a container with more is taken to stay as it is."""
 _HEAP_TYPE = 1 << 9  # of classes made by class statements
 
 
 @frozen(eq=False)
 class Read:
-    """What a place held.  `constant` is the program's captured array that follows the place, -1 if the object itself was used.
+    """What a place held.  `constant` is the program's captured array that follows the place,
+    -1 if the object itself was used.
 
     constants: the same for each of a container's items, empty if none is followed.
     """
@@ -64,7 +67,11 @@ class Read:
         found = self.place.read()
         if found is self.value:
             return True
-        return isinstance(self.place, ContentsPlace) and len(found) == len(self.value) and all(map(_same, self.value, found))
+        return (
+            isinstance(self.place, ContentsPlace)
+            and len(found) == len(self.value)
+            and all(map(_same, self.value, found))
+        )
 
     def now(self) -> Read | None:
         """The same read of what the place holds now; None if the program is not valid for it."""
@@ -126,7 +133,12 @@ def _equal_scalars(one: Any, two: Any) -> bool:
 def _is_computed(held: Any) -> bool:
     """Whether what a class holds is a descriptor for data that is written in C."""
     kind: Any = type(held)
-    return hasattr(kind, "__get__") and hasattr(kind, "__set__") and not kind.__flags__ & _HEAP_TYPE and kind is not property
+    return (
+        hasattr(kind, "__get__")
+        and hasattr(kind, "__set__")
+        and not kind.__flags__ & _HEAP_TYPE
+        and kind is not property
+    )
 
 
 class CellTracer(Tracer):
@@ -144,19 +156,26 @@ class CellTracer(Tracer):
     def value(self) -> Any:
         if self._value is None:  # pyright: ignore[reportUnnecessaryComparison] -- until it is used
             recorder = self.interpreter
-            self._value = recorder.capture(self.array) if isinstance(recorder, StageInterpreter) else recorder.lift(self.array).value
+            self._value = (
+                recorder.capture(self.array)
+                if isinstance(recorder, StageInterpreter)
+                else recorder.lift(self.array).value
+            )
         return self._value
 
     def store(self, interpreter: Interpreter, value: Any) -> NoReturn:
         raise UnsupportedError(
-            "an array from outside of the traced function is changed in place; pass it as an argument (it is then changed for the caller), "
+            "an array from outside of the traced function is changed in place; pass it as an argument (it is then "
+            "changed for the caller), "
             "or change a copy (x = x.copy())",
             location=user_location(),
         )
 
 
 def _reader() -> Interpreter | None:
-    """What arrays from outside belong to: the innermost interpreter that records a program, else the transformation in progress."""
+    """What arrays from outside belong to: the innermost interpreter that records a program,
+    else the transformation in progress.
+    """
     current = current_interpreter()
     interpreter: Interpreter | None = current
     while interpreter is not None:
@@ -171,8 +190,10 @@ class Reads:
     """Collects what a trace reads from outside."""
 
     found: dict[tuple[Any, ...], tuple[Place, Any]] = field(factory=dict[tuple[Any, ...], tuple[Place, Any]])
-    frozen: dict[Any, Any] = field(factory=dict[Any, Any])  # arrays that cannot be traced: their elements are part of the program
-    before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])  # object -> its attributes when one was first read
+    # arrays that cannot be traced: their elements are part of the program
+    frozen: dict[Any, Any] = field(factory=dict[Any, Any])
+    # object -> its attributes when one was first read
+    before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
     _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
@@ -186,7 +207,8 @@ class Reads:
             self.reach(value, place)
 
     def reach(self, value: Any, place: Place | None = None, *, unseen: bool = False) -> None:
-        """Take a value for one from outside: what is in it, if it is a container, is watched, as are attributes read from it later.
+        """Take a value for one from outside: what is in it, if it is a container, is watched,
+        as are attributes read from it later.
 
         unseen: arrays in it are used without our seeing it, so their elements are part of the program.
         """
@@ -249,7 +271,9 @@ class Reads:
         return self._twins.get(id(owner), owner)
 
     def attribute(self, owner: Any, name: str, value: Any) -> bool:
-        """Note where an attribute of an object was found, `MISSING` if it was not.  Whether it is data that the object or class holds."""
+        """Note where an attribute of an object was found, `MISSING` if it was not.  Whether it is data
+        that the object or class holds.
+        """
         owner = self._twins.get(id(owner), owner)
         kind: Any = type(owner)
         held = held_by_class(kind, name)
@@ -283,7 +307,9 @@ class Reads:
             self.note(FunctionPlace(function, "__kwdefaults__"), function.__kwdefaults__)
 
     def array(self, array: np.ndarray[Any, Any]) -> Any:
-        """The tracer that stands for an array from outside; the array itself where nothing is recorded, or it cannot be traced."""
+        """The tracer that stands for an array from outside; the array itself where nothing is recorded,
+        or it cannot be traced.
+        """
         interpreter = _reader()
         if interpreter is None:
             return array
@@ -355,7 +381,8 @@ def content(array: np.ndarray[Any, Any]) -> tuple[Any, ...] | None:
 class Dependencies:
     """The places a program depends on, its captured arrays, and those whose elements became part of it.
 
-    Elements of the latter are compared up to `MOST_CONTENT` bytes; a larger array is taken to stay as it is, of which the trace warned.
+    Elements of the latter are compared up to `MOST_CONTENT` bytes; a larger array is taken to stay as it is, of which
+    the trace warned.
     """
 
     reads: tuple[Read, ...] = ()
@@ -409,7 +436,9 @@ class Dependencies:
         return Dependencies(tuple(reads), tuple(constants), self.frozen_arrays)
 
     def _sharing(self, constants: Sequence[Any]) -> frozenset[tuple[int, int]]:
-        """Which arrays share memory, were `constants` the captured ones: the function may have asked, by `is` or by writing to one."""
+        """Which arrays share memory, were `constants` the captured ones:
+        the function may have asked, by `is` or by writing to one.
+        """
         arrays = [*constants, *self.frozen_arrays, *[read.value for read in self.reads if read.constant < 0]]
         spans: list[tuple[int, int, int]] = []
         for n, x in enumerate(arrays):
@@ -430,4 +459,6 @@ class Dependencies:
         """Which place makes the program invalid, in words; empty if it is valid."""
         if self.spent or self.renewed() is not None:
             return self.spent
-        return next((f"{read.place} has changed" for read in self.reads if read.now() is None), "a captured array has changed")
+        return next(
+            (f"{read.place} has changed" for read in self.reads if read.now() is None), "a captured array has changed"
+        )

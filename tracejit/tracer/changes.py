@@ -1,8 +1,8 @@
 """What a traced function changes outside of itself: attributes, variables of enclosing functions, containers.
 
-Python's own changes (a counter, a cache that is filled) happen, and the program is one for the state before them: the next call finds
-another state and is traced for it.  A traced array must not stay behind.  One that depends on no argument is replaced by its value, as
-Python would have left it; for others the change is undone, and refused.
+Python's own changes (a counter, a cache that is filled) happen, and the program is one for the state before them: the
+next call finds another state and is traced for it.  A traced array must not stay behind.  One that depends on no
+argument is replaced by its value, as Python would have left it; for others the change is undone, and refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.captured import CellTracer, Reads
-from tracejit.tracer.contents import contents, copied, family, is_keyed, may_be_counted, merge, namespace_of, refill, same
+from tracejit.tracer.contents import (
+    contents,
+    copied,
+    family,
+    is_keyed,
+    may_be_counted,
+    merge,
+    namespace_of,
+    refill,
+    same,
+)
 from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
@@ -89,7 +99,9 @@ class Changes:
     def may_store(self, cell: CellType, name: str, function: FunctionType) -> None:
         """A function from outside stores a variable of one that encloses it."""
         code = function.__code__
-        offset = next((at for op, n, at in instructions(code) if op == "STORE_DEREF" and name_of(code, op, n) == name), 0)
+        offset = next(
+            (at for op, n, at in instructions(code) if op == "STORE_DEREF" and name_of(code, op, n) == name), 0
+        )
         self._about_to_store(CellPlace(cell, name), Location(code, offset))
 
     def _about_to_store(self, place: AttributePlace | SlotPlace | CellPlace, location: Location | None = None) -> None:
@@ -179,7 +191,9 @@ class Changes:
 
     def _told(self) -> list[Callable[[], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""
-        return [partial(self._keep_store, s) for s in self._stores.values()] + [partial(self._keep_copy, c) for c in self._copies.values()]
+        return [partial(self._keep_store, s) for s in self._stores.values()] + [
+            partial(self._keep_copy, c) for c in self._copies.values()
+        ]
 
     def _keep_store(self, store: _Store) -> Callable[[], None]:
         now = store.place.read()
@@ -197,7 +211,9 @@ class Changes:
         return partial(merge, copy.original, copy.items, items)
 
     def _untold(self) -> list[Callable[[], Callable[[], None]]]:
-        """The same for what was changed in ways that are not seen: classes, containers without a copy, dicts of objects."""
+        """The same for what was changed in ways that are not seen:
+        classes, containers without a copy, dicts of objects.
+        """
         found: list[Callable[[], Callable[[], None]]] = []
         for kind, name, before, now in self._class_changes():
             self.reads.note(ClassPlace(kind, name), before)
@@ -231,7 +247,9 @@ class Changes:
             _put(AttributePlace(owner, name), before)
 
     def _class_changes(self) -> list[tuple[type, str, Any, Any]]:
-        """(class, name, what it held before, what it holds) of data of the user's classes that the trace has bound anew."""
+        """(class, name, what it held before, what it holds) of data of the user's classes
+        that the trace has bound anew.
+        """
         found: list[tuple[type, str, Any, Any]] = []
         for kind, before in self.classes().items():
             for name, now in list(vars(kind).items()):
@@ -243,7 +261,11 @@ class Changes:
         """Containers without a copy into which traced arrays got, and what was in them."""
         copied_here = {id(copy.original) for copy in self._copies.values()}
         places = [(p.container, items) for p, items in self.reads.found.values() if isinstance(p, ContentsPlace)]
-        return [(c, items) for c, items in places if id(c) not in copied_here and any(holds_tracer(x, self.reads) for x in contents(c))]
+        return [
+            (c, items)
+            for c, items in places
+            if id(c) not in copied_here and any(holds_tracer(x, self.reads) for x in contents(c))
+        ]
 
     def _changed_objects(self) -> list[tuple[Any, str, Any]]:
         """(object, name, what it held) of attributes with traced arrays that got into an object's dict by itself."""
@@ -291,7 +313,8 @@ class Changes:
         known = x.known() if x.interpreter.alive else None
         if known is None:
             raise UnsupportedError(
-                f"a traced array {x.aval} is stored outside of the traced function, in {where}, where it would stay as it was while "
+                f"a traced array {x.aval} is stored outside of the traced function, in {where}, where it would stay "
+                "as it was while "
                 "tracing and not change at each call; return the array and store it outside",
                 location=location or _made_at(x) or user_location(),
             )
@@ -357,7 +380,9 @@ def holds_tracer(x: Any, reads: Reads | None = None) -> bool:
             if id(item) not in seen:
                 seen.add(id(item))
                 pending += contents(item)
-        elif kind.__flags__ & _HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen:
+        elif (
+            kind.__flags__ & _HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen
+        ):
             seen.add(id(item))
             pending += list(object.__getattribute__(item, "__dict__").values())
     return False

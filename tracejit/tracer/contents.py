@@ -1,7 +1,7 @@
 """Containers that can change: what is in them, copies of them, and putting a copy's contents back.
 
-A family is a builtin class, or one of `collections` or `array`, with all classes derived from it: methods of the family itself are used, so
-no method of the user's runs.
+A family is a builtin class, or one of `collections` or `array`, with all classes derived from it: methods of the family
+itself are used, so no method of the user's runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ import numpy as np
 
 from tracejit.tracer.ownership import module_of
 
-__all__ = ["contents", "copied", "family", "is_keyed", "may_be_counted", "merge", "namespace_of", "refill", "same", "underlying"]
+__all__ = [
+    "contents",
+    "copied",
+    "family",
+    "is_keyed",
+    "may_be_counted",
+    "merge",
+    "namespace_of",
+    "refill",
+    "same",
+    "underlying",
+]
 
 _VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
 _NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
@@ -84,7 +95,8 @@ def underlying(proxy: MappingProxyType[Any, Any]) -> Any:
 
 
 def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
-    """A copy of the same class, with what stands for each item (value, of a dict).  Attributes are shared with the container.
+    """A copy of the same class, with what stands for each item (value, of a dict).  Attributes are shared with the
+    container.
 
     What is hashed stays: keys, and the items of sets.  The container itself if its class has slots.
     """
@@ -118,18 +130,25 @@ def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
 
 
 def may_be_counted(value: Any) -> bool:
-    """Whether a value under a new key may be no cache's: another iteration of a loop would find it, and go on from it."""
+    """Whether a value under a new key may be no cache's: another iteration of a loop would find it,
+    and go on from it.
+    """
     return type(value) in _COUNTED
 
 
 def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
-    """Change a container as a copy of it was changed: contents `before` and `after`.  It may have been changed itself meanwhile."""
+    """Change a container as a copy of it was changed: contents `before` and `after`.  It may have been changed itself
+    meanwhile.
+    """
     base = family(type(container))
     now = contents(container)
     if len(now) == len(before) and all(map(is_, now, before)):
         refill(container, after)
     elif base in _KEYED:
-        old, new = (dict(zip(x[::2], x[1::2], strict=True)) for x in ((before[1:], after[1:]) if base is defaultdict else (before, after)))
+        old, new = (
+            dict(zip(x[::2], x[1::2], strict=True))
+            for x in ((before[1:], after[1:]) if base is defaultdict else (before, after))
+        )
         for key in old.keys() - new.keys():
             dict.pop(container, key, None) if base is not OrderedDict else container.pop(key, None)
         for key, item in new.items():

@@ -1,6 +1,8 @@
-"""`copy.copy` and `copy.deepcopy` in traced functions: they read what an object from outside holds without asking the object.
+"""`copy.copy` and `copy.deepcopy` in traced functions: they read what an object from outside holds without asking the
+object.
 
-What is read is noted, as if the function had read each attribute; arrays are copied in the program, so that a deep copy can be filled.
+What is read is noted, as if the function had read each attribute; arrays are copied in the program, so that a deep copy
+can be filled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What can go wrong in a traced program depending on values: an index out of bounds, a Python number that does not fit an array's dtype.
+"""What can go wrong in a traced program depending on values: an index out of bounds,
+a Python number that does not fit an array's dtype.
 
-A level is what is not just a part of the trace around it: a program, a transformation, the eager interpreter.  Each has one cell (an i64
-of rank 0): 0 as long as nothing is wrong, then the first failure.  Loops and branches carry it as they carry every array that their
-bodies change.  A program hands its cell out and fails by it; a transformation hands it on to the level below, reduced over the mapped
-axis; the eager interpreter raises at once.
+A level is what is not just a part of the trace around it: a program, a transformation, the eager interpreter.  Each has
+one cell (an i64 of rank 0): 0 as long as nothing is wrong, then the first failure.  Loops and branches carry it as they
+carry every array that their bodies change.  A program hands its cell out and fails by it; a transformation hands it on
+to the level below, reduced over the mapped axis; the eager interpreter raises at once.
 
 A failure is (number of the site + 1) * 2**48 + the index or number modulo 2**48.
 """
@@ -17,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.types import Extent, ShapedArray, evaluate
-from tracejit.support.errors import AllNaN, IndexOutOfBounds, NegativePower, NoWeight, NumberOutOfBounds, TracejitError, UnorderedBins
+from tracejit.support.errors import (
+    AllNaN,
+    IndexOutOfBounds,
+    NegativePower,
+    NoWeight,
+    NumberOutOfBounds,
+    TracejitError,
+    UnorderedBins,
+)
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
@@ -25,8 +34,8 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Reason", "Site", "failure_cell",
-    "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Reason", "Site",
+    "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -46,10 +55,13 @@ class Reason:
         return self.kind(self.text, location=location or user_location())
 
 
-NEGATIVE_POWER = Reason(NegativePower, "integers to negative integer powers are not allowed; make the base floating point")
+NEGATIVE_POWER = Reason(
+    NegativePower, "integers to negative integer powers are not allowed; make the base floating point"
+)
 GROWTH = Reason(
     NumberOutOfBounds,
-    "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating point (2.0**n)",
+    "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating "
+    "point (2.0**n)",
 )
 UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
 ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")
@@ -58,7 +70,9 @@ NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums y
 
 @frozen(eq=False)
 class Site:
-    """Where the user's code can fail.  about: the extent of the axis it indexes, the dtype a Python number has to fit, or the reason."""
+    """Where the user's code can fail.  about: the extent of the axis it indexes,
+    the dtype a Python number has to fit, or the reason.
+    """
 
     about: Extent | np.dtype[Any] | Reason
     location: Location | None
@@ -163,7 +177,8 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
         return about.error(site.location)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)
-        shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"  # one of more bits than are kept
+        # one of more bits than are kept
+        shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"
         return number_error(shown, about, site.location)
     extent = evaluate(about, dims)
     # One of more bits than are kept may look as if it were inside.

@@ -1,8 +1,9 @@
 """`bind` and the current interpreter.
 
-All operations go through `bind(primitive, *args)`, which hands them to the current interpreter: the eager one computes with NumPy,
-the staging one records an equation, a transformation computes on pairs under the interpreter below it.  The stack of interpreters
-is a linked list of parents held in a context variable, so threads and async tasks do not see each other's.
+All operations go through `bind(primitive, *args)`, which hands them to the current interpreter: the eager one computes
+with NumPy, the staging one records an equation, a transformation computes on pairs under the interpreter below it.  The
+stack of interpreters is a linked list of parents held in a context variable, so threads and async tasks do not see each
+other's.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "prepare", "surely_runs",
-    "use_interpreter",
+    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager",
+    "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
 
 EAGER_ARRAYS: dict[type, Any] = {}
-"""Array class of a layer above -> what the eager interpreter does, `f(primitive, args) -> results`, where one is among the operands."""
+"""Array class of a layer above -> what the eager interpreter does, `f(primitive, args) -> results`,
+where one is among the operands."""
 
 
 class Interpreter:
@@ -72,7 +74,8 @@ class Interpreter:
         """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
         cell.store(self, value)
 
-    # -- what it can tell of its tracers --------------------------------------------------------------------------------------------
+    # -- what it can tell of its tracers
+    # --------------------------------------------------------------------------------------------
     def concrete(self, tracer: Tracer) -> Any:
         """The value, where it is known, else None."""
         return None
@@ -102,7 +105,9 @@ class Interpreter:
 
 
 def surely_runs() -> bool:
-    """Whether what is traced here and now runs at each call: it is not in a branch, nor in a loop that may have no iteration."""
+    """Whether what is traced here and now runs at each call: it is not in a branch,
+    nor in a loop that may have no iteration.
+    """
     interpreter: Interpreter | None = current_interpreter()
     while interpreter is not None:
         if not interpreter.certain:
@@ -127,7 +132,9 @@ class EvalInterpreter(Interpreter):
                 return own(primitive, args)
             if isinstance(getattr(a, "interpreter", None), Interpreter):
                 if a.interpreter is self:  # the cell of its failures
-                    return self.process(primitive, [x.value if getattr(x, "interpreter", None) is self else x for x in args])
+                    return self.process(
+                        primitive, [x.value if getattr(x, "interpreter", None) is self else x for x in args]
+                    )
                 raise _leaked(a)
         # What a trace refuses is refused here too; NumPy would broadcast, promote or cut off in silence.
         primitive.abstract_eval(*[aval_of(a) for a in args])
@@ -146,7 +153,8 @@ class EvalInterpreter(Interpreter):
 def _leaked(tracer: Any) -> LeakedTracerError:
     if tracer.interpreter.alive:
         return LeakedTracerError(
-            f"a traced array {tracer.aval} is used in another thread than the one that traces; do in one thread what is compiled together, "
+            f"a traced array {tracer.aval} is used in another thread than the one that traces; do in one thread what "
+            "is compiled together, "
             "or give each thread a compiled function of its own"
         )
     return LeakedTracerError(
@@ -180,7 +188,9 @@ def prepare() -> None:
 
 
 class use_interpreter:
-    """Make `interpreter` the current one inside the block.  A class: entered for every operation of every transformation."""
+    """Make `interpreter` the current one inside the block.  A class:
+    entered for every operation of every transformation.
+    """
 
     __slots__ = ("_interpreter", "_token")
 

@@ -1,6 +1,7 @@
 """What a trace knows of its values: those that depend on no argument, and between which numbers integers lie.
 
-What Python asks for while tracing (`if`, `range`, a shape) can be answered from the former; the latter tell which indices need no check.
+What Python asks for while tracing (`if`, `range`, a shape) can be answered from the former; the latter tell which
+indices need no check.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from tracejit.tracer.interpreter import eager, use_interpreter
 __all__ = ["MOST_CONTENT", "TAKEN_FOR_CONSTANT", "KnownRanges", "KnownValues", "range_of_array"]
 
 MOST_CONTENT = 1 << 20
-"""Bytes up to which the elements of an array from outside are compared at each call, where the trace asked for their values."""
+"""Bytes up to which the elements of an array from outside are compared at each call,
+where the trace asked for their values."""
 TAKEN_FOR_CONSTANT = (
-    "is taken for a constant of the compiled program, because comparing it at each call would take long; pass it as an argument, or call "
+    "is taken for a constant of the compiled program, because comparing it at each call would take long; pass it as "
+    "an argument, or call "
     "clear_cache() of the function when it has changed"
 )
 _UNKNOWN = object()
@@ -31,7 +34,8 @@ _UNKNOWN = object()
 class KnownValues:
     """The values of variables of a growing list of equations, as far as they follow from constants.
 
-    `given(var)` is the array behind an input of the trace, None for an argument.  Values are computed when they are asked for, once.
+    `given(var)` is the array behind an input of the trace, None for an argument.  Values are computed when they are
+    asked for, once.
     """
 
     equations: Sequence[Equation]
@@ -65,7 +69,8 @@ class KnownValues:
         return self._producer.get(var)
 
     def needed(self, atom: Var, done: Container[Var], follow: Callable[[Equation], bool] = lambda e: True) -> list[Var]:
-        """What `atom` is computed from and `atom`, operands first, but for what is `done` and what only that is computed from.
+        """What `atom` is computed from and `atom`, operands first,
+        but for what is `done` and what only that is computed from.
 
         Operands of equations that are not to be followed are not among them.
         """
@@ -119,7 +124,9 @@ def _checked(found: Range, dtype: np.dtype[Any]) -> Range:
     """The range of a result of this dtype: anything where numbers beyond its limits would have wrapped around."""
     limits = _of_dtype(dtype)
     if limits is None:
-        fits = all(not isinstance(end, int) or abs(end) < 1 << _EXACT for end in found) and (dtype.kind != "u" or _not_negative(found))
+        fits = all(not isinstance(end, int) or abs(end) < 1 << _EXACT for end in found) and (
+            dtype.kind != "u" or _not_negative(found)
+        )
         return found if fits and dtype.kind in "iu" else ANYTHING
     return found if all(isinstance(end, int) for end in found) and within(found, *limits) else limits
 
@@ -142,7 +149,9 @@ def _tells(equation: Equation) -> bool:
 
 @define(eq=False)
 class KnownRanges:
-    """The ranges of integer variables of a growing list of equations.  `given(var)` is that of an input of the trace."""
+    """The ranges of integer variables of a growing list of equations.  `given(var)` is
+    that of an input of the trace.
+    """
 
     values: KnownValues
     given: Callable[[Var], Range]
@@ -165,5 +174,7 @@ class KnownRanges:
         elif not _tells(equation):
             found = ANYTHING
         else:
-            found = equation.primitive.value_range([self._known(x) for x in equation.inputs], *[x.aval for x in equation.inputs])
+            found = equation.primitive.value_range(
+                [self._known(x) for x in equation.inputs], *[x.aval for x in equation.inputs]
+            )
         return _checked(found, var.aval.dtype)

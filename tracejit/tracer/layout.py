@@ -1,10 +1,12 @@
 """Where the elements of a traced array would lie in NumPy's memory, as far as what a program means depends on it.
 
-Whether `y.ravel()` is a view of `y` or a copy follows from the strides that NumPy's array has there, and a write tells the difference.
-Arrays that NumPy lays out in C order, nearly all, have the layout None.  Others have their strides in bytes, or are `Open`: the trace
-has to start again, knowing more about an argument; or UNKNOWN: then a write whose effect would depend on it is refused.
+Whether `y.ravel()` is a view of `y` or a copy follows from the strides that NumPy's array has there, and a write tells
+the difference. Arrays that NumPy lays out in C order, nearly all, have the layout None.  Others have their strides in
+bytes, or are `Open`: the trace has to start again, knowing more about an argument; or UNKNOWN: then a write whose
+effect would depend on it is refused.
 
-Results of functions have memory of their own, except those of the functions in `AS_IS`, which may give views or operands.
+Results of functions have memory of their own, except those of the functions in `AS_IS`, which may give views or
+operands.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "AS_IS", "LAYOUTS", "UNKNOWN", "Layout", "Open", "Strides", "c_strides", "in_c_order", "layout_of_array", "ordered_strides",
-    "same_layout",
+    "AS_IS", "LAYOUTS", "UNKNOWN", "Layout", "Open", "Strides", "c_strides", "in_c_order", "layout_of_array",
+    "ordered_strides", "same_layout",
 ]  # fmt: skip
 
 Strides = tuple[Extent, ...]
@@ -49,10 +51,11 @@ Layout = Strides | Open | Any | None
 """None (C order), strides, `Open`, or UNKNOWN."""
 
 AS_IS: set[Any] = set()
-"""Functions of the tables in `tracer` whose results are handed out as they are: views, operands, arrays whose layout is right."""
+"""Functions of the tables in `tracer` whose results are handed out as they are:
+views, operands, arrays whose layout is right."""
 LAYOUTS: dict[Any, Callable[..., Layout]] = {}
-"""Function of the tables in `tracer` to the layout of its result where operands are not all in C order: called with a list of the arrays
-among the operands, the result, and the operands as they were passed."""
+"""Function of the tables in `tracer` to the layout of its result where operands are not all in C order:
+called with a list of the arrays among the operands, the result, and the operands as they were passed."""
 
 
 def in_c_order(arrays: Sequence[Any], result: Tracer, *operands: Any, **options: Any) -> None:
@@ -65,7 +68,9 @@ def c_strides(shape: Shape, itemsize: int) -> Strides:
 
 
 def ordered_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> Strides:
-    """The strides of an array without gaps whose axes lie in memory in an order, from the outermost to the innermost."""
+    """The strides of an array without gaps whose axes lie in memory in an order,
+    from the outermost to the innermost.
+    """
     out: list[Extent] = [0] * len(shape)
     step: Extent = itemsize
     for axis in reversed(order):

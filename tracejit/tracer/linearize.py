@@ -49,7 +49,11 @@ class Linearized:
 
 
 def linearize(
-    function: Callable[..., Sequence[Any]], primals: Sequence[Any], *, name: str = "linearize", describe: Describe = describe_position
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    *,
+    name: str = "linearize",
+    describe: Describe = describe_position,
 ) -> Linearized:
     """Linearize a flat function at `primals` (all of them differentiable)."""
     recorder = StageInterpreter(current_interpreter(), partial=True)

@@ -1,10 +1,11 @@
 """Methods of the user's classes while a function is traced.
 
-An object finds its methods in its class, whose functions have globals of their own: no clone of a caller changes that.  So for the time
-of a trace the class holds descriptors in place of its functions.  They hand out the redirected function to the thread that traces and
-the original to all others.  A class that several threads trace gets its functions back with the last of them; one that is traced often
-keeps the descriptors.  Attributes of objects and classes pass by the same way, because arrays among them are read at each call and the
-program depends on which they are; so do stores of attributes, because no traced array may stay behind.
+An object finds its methods in its class, whose functions have globals of their own: no clone of a caller changes that.
+So for the time of a trace the class holds descriptors in place of its functions.  They hand out the redirected function
+to the thread that traces and the original to all others.  A class that several threads trace gets its functions back
+with the last of them; one that is traced often keeps the descriptors.  Attributes of objects and classes pass by the
+same way, because arrays among them are read at each call and the program depends on which they are; so do stores of
+attributes, because no traced array may stay behind.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from tracejit.tracer.substitutes import substitute_for
 __all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
-    "__new__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__", "__getattribute__", "__getattr__", "__setattr__",
-    "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__repr__", "__hash__", "__eq__", "__ne__", "__str__",
-    "__subclasshook__", "__dir__", "__sizeof__", "__format__", "__instancecheck__", "__subclasscheck__", "__prepare__", "__mro_entries__",
-    "_abc_impl",
+    "__new__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__", "__getattribute__", "__getattr__",
+    "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__repr__", "__hash__",
+    "__eq__", "__ne__", "__str__", "__subclasshook__", "__dir__", "__sizeof__", "__format__", "__instancecheck__",
+    "__subclasscheck__", "__prepare__", "__mro_entries__", "_abc_impl",
 })  # fmt: skip
 
 _lock = threading.RLock()
@@ -38,8 +39,8 @@ CACHED: Any = type(functools.cache(lambda: None))
 """The class of functions that remember their results."""
 _KINDS = frozenset({FunctionType, property, staticmethod, classmethod, functools.cached_property, CACHED})
 _KEPT = 16
-"""From so many traces on a class keeps the descriptors: each change of a class costs CPython its caches of look-ups, so an eager
-transformation that is called again and again should make none."""
+"""From so many traces on a class keeps the descriptors: each change of a class costs CPython its caches of look-ups,
+so an eager transformation that is called again and again should make none."""
 
 _methods: dict[type, int] = {}  # class -> in how many traces its methods are redirected now
 _readers: dict[type, int] = {}  # class -> in how many its attributes are
@@ -93,7 +94,9 @@ class _Member(StandIn):
     def _target(self, instance: Any, owner: Any) -> Any:
         if not self._attributes.active():
             return self.original
-        return self._attributes.member(self._kind, self._name, self.original, type(instance) if owner is None else owner)
+        return self._attributes.member(
+            self._kind, self._name, self.original, type(instance) if owner is None else owner
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self._target(instance, owner).__get__(instance, owner)
@@ -166,7 +169,9 @@ def _attribute_maker(original: FunctionType, attributes: Attributes) -> Callable
 
 
 def _foreign_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
-    """Only what traced functions read: their globals are views.  The package's own functions go on with what there is."""
+    """Only what traced functions read: their globals are views.  The package's own functions go on with what there
+    is.
+    """
 
     def __getattribute__(self: Any, name: str) -> Any:
         value = original(self, name)
@@ -181,7 +186,8 @@ def _foreign_reader(original: Callable[[Any, str], Any], attributes: Attributes)
 def _attribute_writer(original: Callable[..., None], attributes: Attributes) -> Callable[..., None]:
     def write(self: Any, name: str, *value: Any) -> None:
         if attributes.active():
-            put = attributes.function(original) if type(original) is FunctionType else original  # it may store in other objects
+            # it may store in other objects
+            put = attributes.function(original) if type(original) is FunctionType else original
             attributes.store(self, name, put, *value)
         else:
             original(self, name, *value)
@@ -211,7 +217,8 @@ class ClassPatches:
     attributes: Attributes
     with_attributes: bool = True
     _classes: dict[type, bool] = field(factory=dict[type, bool])  # class -> whether its attributes pass through here
-    before: dict[type, dict[str, Any]] = field(factory=dict[type, dict[str, Any]])  # what those held whose attributes do
+    # what those held whose attributes do
+    before: dict[type, dict[str, Any]] = field(factory=dict[type, dict[str, Any]])
 
     def add(self, kind: type) -> None:
         """Redirect a class and the user's classes it inherits from, until `remove`."""
@@ -234,11 +241,19 @@ class ClassPatches:
             if type(held) in _KINDS and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
                 _put(kind, name, made(held, kind, name, self.attributes))
-            elif data and name[:2] != "__" and name not in _LEFT_ALONE and _is_data(held) and not (name[0] == "_" and _is_of_c(kind)):
+            elif (
+                data
+                and name[:2] != "__"
+                and name not in _LEFT_ALONE
+                and _is_data(held)
+                and not (name[0] == "_" and _is_of_c(kind))
+            ):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
         if not data:
             return False
-        self.before[kind] = {name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()}
+        self.before[kind] = {
+            name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()
+        }
         if kind not in _readers:
             _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}
             maker: Any = vars(kind).get("__getattr__")
@@ -253,7 +268,9 @@ class ClassPatches:
         return True
 
     def watch(self, kind: type) -> None:
-        """Let the attributes of an installed package's objects pass through here where a traced function reads them, until `remove`."""
+        """Let the attributes of an installed package's objects pass through here where a traced function reads them,
+        until `remove`.
+        """
         if kind in self._classes or not self.with_attributes or not _can_be_watched(kind):
             return
         with _lock:
@@ -279,7 +296,9 @@ class ClassPatches:
 
 
 def _put(kind: Any, name: str, value: Any) -> None:
-    """Have a class hold something, unless its own class has another use for the name, or refuses: then what it holds is not redirected."""
+    """Have a class hold something, unless its own class has another use for the name, or refuses:
+    then what it holds is not redirected.
+    """
     if hasattr(type(held_by_class(type(kind), name)), "__set__"):
         return
     with suppress(Exception):
@@ -298,9 +317,15 @@ def _drop(kind: Any, name: str) -> None:
 
 
 def _is_of_c(kind: type) -> bool:
-    """Whether the class of a class is written in C and wants to see what is put into it, as of the structures of ctypes."""
+    """Whether the class of a class is written in C and wants to see what is put into it,
+    as of the structures of ctypes.
+    """
     meta: Any = type(kind)
-    return meta is not type and not meta.__flags__ & _HEAP and any("__setattr__" in vars(base) for base in meta.__mro__ if base is not type)
+    return (
+        meta is not type
+        and not meta.__flags__ & _HEAP
+        and any("__setattr__" in vars(base) for base in meta.__mro__ if base is not type)
+    )
 
 
 def _released(counts: dict[type, int], kind: type) -> bool:

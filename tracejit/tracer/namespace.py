@@ -1,8 +1,10 @@
-"""What a redirected function sees of the world outside: its globals, the builtins, modules.  All of it is read live from the real one.
+"""What a redirected function sees of the world outside: its globals, the builtins,
+modules.  All of it is read live from the real one.
 
-A function's globals may be an instance of a subclass of dict; CPython then looks names up through `__getitem__`, first there and then in
-the builtins named by its item `__builtins__`.  Code of classes and of `eval` reads the dict itself first, where only that item is, and then
-the builtins: so these answer with globals as well.  Stores of globals would go into the dict itself unseen: such code is refused.
+A function's globals may be an instance of a subclass of dict; CPython then looks names up through `__getitem__`, first
+there and then in the builtins named by its item `__builtins__`.  Code of classes and of `eval` reads the dict itself
+first, where only that item is, and then the builtins: so these answer with globals as well.  Stores of globals would go
+into the dict itself unseen: such code is refused.
 
 Source: CPython's Python/bytecodes.c, LOAD_GLOBAL, LOAD_NAME, IMPORT_NAME (3.11 to 3.14).
 """
@@ -66,7 +68,11 @@ class Namespace(dict[str, Any]):
         """The user's classes among the globals."""
         real = self.real
         if len(real) != self._size or any(real.get(name) is not kind for name, kind in self._classes.items()):
-            self._classes = {name: value for name, value in list(real.items()) if issubclass(type(value), type) and is_users_type(value)}
+            self._classes = {
+                name: value
+                for name, value in list(real.items())
+                if issubclass(type(value), type) and is_users_type(value)
+            }
             self._size = len(real)
         return tuple(self._classes.values())
 
@@ -129,7 +135,8 @@ class Namespace(dict[str, Any]):
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(
-            "a traced function changes global names, which would happen once and not at each call; return the new value instead, "
+            "a traced function changes global names, which would happen once and not at each call; return the new "
+            "value instead, "
             "or turn redirection off with @tj.jit(redirect=False)",
             location=user_location(),
         )
@@ -138,7 +145,9 @@ class Namespace(dict[str, Any]):
 
 
 class Builtins(dict[str, Any]):
-    """The builtins of redirected functions: imports give views, calls of `isinstance`, `float` and a few others know traced arrays."""
+    """The builtins of redirected functions: imports give views, calls of `isinstance`,
+    `float` and a few others know traced arrays.
+    """
 
     __slots__ = ("_namespace",)
 
@@ -181,7 +190,9 @@ class Builtins(dict[str, Any]):
 
 
 class _ClassView:
-    """A class of the user's where a function is about to read its `__dict__`, in which other things lie while it is traced."""
+    """A class of the user's where a function is about to read its `__dict__`,
+    in which other things lie while it is traced.
+    """
 
     __slots__ = ("_kind",)
 
@@ -198,7 +209,9 @@ vars_of: Callable[[Any], Any] = vars
 
 
 class _ObjectView:
-    """`object` where a function is about to read an attribute of it: `object.__getattribute__(o, name)` looks past the class of o."""
+    """`object` where a function is about to read an attribute of it:
+    `object.__getattribute__(o, name)` looks past the class of o.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         return substitute_for(getattr(object, name))
@@ -211,7 +224,10 @@ class ModuleView(ModuleType):
     """A module whose members are substituted when they are looked up: NumPy, `math`, and modules of the user."""
 
     def __init__(
-        self, real: ModuleType, substitute: Callable[[dict[str, Any], str, Any], Any], namespace: Namespace | None = None
+        self,
+        real: ModuleType,
+        substitute: Callable[[dict[str, Any], str, Any], Any],
+        namespace: Namespace | None = None,
     ) -> None:
         object.__setattr__(self, "__real__", real)
         object.__setattr__(self, "__namespace__", real.__dict__ if namespace is None else namespace)
@@ -238,7 +254,8 @@ class ModuleView(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise UnsupportedError(
-            f"a traced function sets {self.__name__}.{name}, which would happen once and not at each call", location=user_location()
+            f"a traced function sets {self.__name__}.{name}, which would happen once and not at each call",
+            location=user_location(),
         )
 
     def __dir__(self) -> list[str]:
@@ -267,14 +284,18 @@ def stored_globals(code: CodeType) -> tuple[str, ...]:
     pending = [code]
     while pending:
         part = pending.pop()
-        names.update({name_of(part, op, n): None for op, n, _ in instructions(part) if op in ("STORE_GLOBAL", "DELETE_GLOBAL")})
+        names.update(
+            {name_of(part, op, n): None for op, n, _ in instructions(part) if op in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+        )
         pending += [x for x in part.co_consts if isinstance(x, CodeType)]
     return tuple(names)
 
 
 @cache
 def code_names(code: CodeType) -> tuple[frozenset[str], bool, frozenset[str]]:
-    """(global names read, whether it imports, names of enclosing functions that it stores), of code and code within it."""
+    """(global names read, whether it imports, names of enclosing functions that it stores),
+    of code and code within it.
+    """
     read: set[str] = set()
     stored: set[str] = set()
     imports = False

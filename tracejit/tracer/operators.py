@@ -1,6 +1,8 @@
-"""What lower layers ask of higher ones while they trace: NumPy's meaning of an index, an extent as a number, a sum of cotangents.
+"""What lower layers ask of higher ones while they trace: NumPy's meaning of an index, an extent as a number,
+a sum of cotangents.
 
-Each function is set once, by the module that defines it, when `tracejit.numpy` is imported, which is before anything is traced.
+Each function is set once, by the module that defines it, when `tracejit.numpy` is imported, which is before anything is
+traced.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class _Operators:
     read_view: Callable[[Any, Any], Any]
     """The view of x at an index that is resolved, with its present value."""
     layout: Callable[..., Layout]
-    """(x, without=None): how an array lies in memory, also one that is a view; or its parts along the axis `without`."""
+    """(x, without=None): how an array lies in memory, also one that is a view;
+    or its parts along the axis `without`."""
     layout_of_copy: Callable[[Any], Layout]
     """How a copy of an array lies in memory."""
     mask_of: Callable[[Any], Any]

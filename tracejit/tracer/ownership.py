@@ -1,4 +1,6 @@
-"""Whose code something is: the user's, which is redirected while it is traced, or an installed package's, which is left alone."""
+"""Whose code something is: the user's, which is redirected while it is traced, or an installed package's,
+which is left alone.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def is_installed(file: str) -> bool:
 
 
 def is_users_function(function: FunctionType) -> bool:
-    """Whether a function is the user's.  Code made by `exec` (a dataclass's `__init__`) belongs to the module it was made for."""
+    """Whether a function is the user's.  Code made by `exec` (a dataclass's `__init__`) belongs to the module it was
+    made for.
+    """
     file = function.__code__.co_filename
     if file.startswith("<") and not file.startswith("<frozen"):
         file = function.__globals__.get("__file__") or file

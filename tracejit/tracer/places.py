@@ -1,4 +1,6 @@
-"""Places outside of a traced function that it can read: each can be read again, to see whether it still holds the same."""
+"""Places outside of a traced function that it can read: each can be read again,
+to see whether it still holds the same.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from tracejit.support.nodes import frozen
 from tracejit.tracer.contents import contents
 
 __all__ = [
-    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace", "FunctionPlace", "ItemPlace",
-    "KindPlace", "NamePlace", "Place", "SlotPlace", "StandIn", "default_of", "held_by_class",
+    "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace",
+    "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "Place", "SlotPlace", "StandIn", "default_of",
+    "held_by_class",
 ]  # fmt: skip
 
 
@@ -46,7 +49,9 @@ def held_by_class(kind: type, name: str) -> Any:
 
 
 def default_of(kind: type, name: str) -> Any:
-    """The value that a class holds for instances without one of their own, `MISSING` if there is none: methods and properties are none."""
+    """The value that a class holds for instances without one of their own, `MISSING` if there is none:
+    methods and properties are none.
+    """
     held = held_by_class(kind, name)
     return MISSING if hasattr(type(held), "__get__") else held
 
@@ -160,7 +165,9 @@ class SlotPlace:
 
 @frozen(eq=False)
 class ComputedPlace:
-    """An attribute that a class written in C computes from what an object holds: `value` of a number of ctypes, a field of a structure."""
+    """An attribute that a class written in C computes from what an object holds:
+    `value` of a number of ctypes, a field of a structure.
+    """
 
     owner: Any
     name: str
@@ -238,7 +245,12 @@ class CallPlace:
     kwargs: dict[str, Any]
 
     def identity(self) -> tuple[Any, ...]:
-        return CallPlace, id(self.function), tuple(map(id, self.args)), tuple([(k, id(x)) for k, x in self.kwargs.items()])
+        return (
+            CallPlace,
+            id(self.function),
+            tuple(map(id, self.args)),
+            tuple([(k, id(x)) for k, x in self.kwargs.items()]),
+        )
 
     def read(self) -> Any:
         try:
@@ -251,6 +263,7 @@ class CallPlace:
 
 
 Place = (
-    NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace | ContentsPlace | FunctionPlace
+    NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace
+    | ContentsPlace | FunctionPlace
     | CallPlace
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """What Python's objects hold while the body of a loop is traced.
 
-A body is traced once and stands for every iteration. What it does to arrays is recorded; what it does to Python's own objects (two
-attributes that swap their arrays, a counter, an iterator that moves on) happens while tracing, once, and the next iteration would not see
-it. So all that the body can reach is looked at before and after. What it adds under a new name or key is taken for a cache that it fills,
-unless it is a number or text: that may be counted up. A cache whose values differ from one iteration to the next is one too many: `filled`
-tells what was added.
+A body is traced once and stands for every iteration. What it does to arrays is recorded; what it does to Python's own
+objects (two attributes that swap their arrays, a counter, an iterator that moves on) happens while tracing, once, and
+the next iteration would not see it. So all that the body can reach is looked at before and after. What it adds under a
+new name or key is taken for a cache that it fills, unless it is a number or text: that may be counted up. A cache whose
+values differ from one iteration to the next is one too many: `filled` tells what was added.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property, partial
-from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, MethodWrapperType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+)
 from typing import Any
 
 import numpy as np
@@ -34,7 +42,9 @@ MOST_OBJECTS = 65536  # that are looked at; more are taken as they are
 _FEW_BYTES = 64
 
 _NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice})
-_STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)}
+_STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)
+}
 _CACHED = frozenset({type(cache(len))})
 _CALLS = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
 
@@ -51,7 +61,9 @@ class PythonState:
             self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
 
     def filled(self) -> Iterator[Tracer]:
-        """The traced arrays under names and keys that were not there: what a cache holds now, or what was put somewhere for a moment."""
+        """The traced arrays under names and keys that were not there:
+        what a cache holds now, or what was put somewhere for a moment.
+        """
         added: list[Any] = []
         for item, holder, before in self._held:
             if isinstance(before, dict):
@@ -61,12 +73,15 @@ class PythonState:
 
     def check(self, what: str, instead: str) -> None:
         """Raises TracerError if anything has changed."""
-        changed = next((said for item, holder, before in self._held if (said := holder(item, before)) is not None), None)
+        changed = next(
+            (said for item, holder, before in self._held if (said := holder(item, before)) is not None), None
+        )
         if changed is None and self._changes is not None and self._outside is not None:
             changed = self._changes.changed_since(self._outside)
         if changed is not None:
             raise TracerError(
-                f"{what} changes {changed}, which would happen once, while the body is traced, and not in every iteration; {instead}",
+                f"{what} changes {changed}, which would happen once, while the body is traced, and not in every "
+                f"iteration; {instead}",
                 location=user_location(),
             )
 
@@ -141,12 +156,21 @@ def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, An
         yield _through, (*closure, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         yield _changed_function, dict(function.__dict__)
     else:  # one of ours around the user's
-        values = [*(x for c in closure for x in _cell(c)), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        yield _through, tuple([x for x in values if type(x) is FunctionType or isinstance(x, _CALLS) or is_users_type(type(x))])
+        values = [
+            *(x for c in closure for x in _cell(c)),
+            *(function.__defaults__ or ()),
+            *(function.__kwdefaults__ or {}).values(),
+        ]
+        yield (
+            _through,
+            tuple([x for x in values if type(x) is FunctionType or isinstance(x, _CALLS) or is_users_type(type(x))]),
+        )
 
 
 def _has_attributes(kind: type) -> bool:
-    """Whether the attributes of a class's objects are looked at: those of the user's, of exceptions, and of Python's queues and events."""
+    """Whether the attributes of a class's objects are looked at:
+    those of the user's, of exceptions, and of Python's queues and events.
+    """
     return is_users_type(kind) or issubclass(kind, BaseException) or module_of(kind) in ("queue", "threading")
 
 
@@ -174,7 +198,9 @@ def _parts(call: Any) -> tuple[Any, ...]:
 
 
 def _fingerprint(array: np.ndarray[Any, Any]) -> bytes:
-    """What tells whether the elements of an array, which NumPy itself has made while the function was traced, have changed."""
+    """What tells whether the elements of an array, which NumPy itself has made while the function was traced,
+    have changed.
+    """
     if array.nbytes <= _FEW_BYTES:
         return array.tobytes()
     from hashlib import blake2b
@@ -183,7 +209,11 @@ def _fingerprint(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def _changed_array(item: np.ndarray[Any, Any], before: tuple[bytes]) -> str | None:
-    return None if _fingerprint(item) == before[0] else f"an array that NumPy has made ({item.dtype}, of shape {item.shape})"
+    return (
+        None
+        if _fingerprint(item) == before[0]
+        else f"an array that NumPy has made ({item.dtype}, of shape {item.shape})"
+    )
 
 
 def _cell(cell: CellType) -> tuple[Any, ...]:
@@ -236,7 +266,9 @@ def _changed_attributes(item: Any, before: dict[str, Any]) -> str | None:
     namespace = namespace_of(item)
     now = _attributes(item) if namespace is None else namespace
     now = {name: value for name, value in now.items() if name in before or not _is_cached_property(item, name)}
-    key = _changed_key(before, now) or next(((name,) for name in now if name not in before and _was_inherited(item, name, now[name])), None)
+    key = _changed_key(before, now) or next(
+        ((name,) for name in now if name not in before and _was_inherited(item, name, now[name])), None
+    )
     return None if key is None else f"{key[0]!r} of an object of class {type(item).__name__}"
 
 
@@ -262,7 +294,9 @@ def _changed_function(item: FunctionType, before: dict[str, Any]) -> str | None:
 def _changed_mapping(item: Any, before: dict[Any, Any]) -> str | None:
     now = _mapping(item)
     makes_keys = isinstance(item, (defaultdict, Counter))  # whose missing values are read
-    key = _changed_key(before, now) or (next(((key,) for key in now if key not in before), None) if makes_keys else None)
+    key = _changed_key(before, now) or (
+        next(((key,) for key in now if key not in before), None) if makes_keys else None
+    )
     if key is None and [k for k in before if k in now] != [k for k in now if k in before]:
         return f"the order of a {type(item).__name__}"
     return None if key is None else f"the value of {key[0]!r:.40} in a {type(item).__name__}"

@@ -1,11 +1,14 @@
-"""A user's function as it is traced: a clone whose view of NumPy, of its modules and of its own functions is redirected.
+"""A user's function as it is traced: a clone whose view of NumPy,
+of its modules and of its own functions is redirected.
 
-`redirect(function)` gives the clone: the same code object over other globals (`namespace.Namespace`) and, where they hold something that is
-substituted, other closure cells.  Substituted are NumPy and `math`, under any name, by views of them; functions that make arrays by ones
-that make traced arrays; Python functions of the user by their clones; `functools.partial` objects and bound methods of those; arrays by
-tracers that read them at each call.  Methods need more, see `methods`.  Functions of installed packages and of this one are left alone.
+`redirect(function)` gives the clone: the same code object over other globals (`namespace.Namespace`) and, where they
+hold something that is substituted, other closure cells.  Substituted are NumPy and `math`, under any name, by views of
+them; functions that make arrays by ones that make traced arrays; Python functions of the user by their clones;
+`functools.partial` objects and bound methods of those; arrays by tracers that read them at each call.  Methods need
+more, see `methods`.  Functions of installed packages and of this one are left alone.
 
-A `Trace` is what one tracing of a function knows: what it read from outside, and clones that are good for this trace only.
+A `Trace` is what one tracing of a function knows: what it read from outside, and clones that are good for this trace
+only.
 """
 
 from __future__ import annotations
@@ -19,7 +22,15 @@ import threading
 from collections.abc import Callable, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import BuiltinMethodType, CellType, FunctionType, GetSetDescriptorType, MappingProxyType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, TypeVar
 
 import numpy as np
@@ -125,7 +136,9 @@ class _Substitution:
             return value if found is held else MappingProxyType(found)
         if value is os.environ:
             return _Environment()
-        if kind is BuiltinMethodType and (type(value.__self__) is np.ndarray or family(type(value.__self__)) is not None):
+        if kind is BuiltinMethodType and (
+            type(value.__self__) is np.ndarray or family(type(value.__self__)) is not None
+        ):
             owner = self.held(value.__self__)  # w.sum, or LOG.append, under a name
             return value if owner is value.__self__ else getattr(owner, value.__name__)
         found = substitute_for(value)
@@ -211,7 +224,9 @@ class _Substitution:
         names = function.__code__.co_freevars
         stored = code_names(function.__code__)[2]
         closure = tuple(cell if name in stored else CellType() for cell, name in zip(cells, names, strict=True))
-        clone = FunctionType(function.__code__, self.namespace(function.__globals__), function.__name__, function.__defaults__, closure)
+        clone = FunctionType(
+            function.__code__, self.namespace(function.__globals__), function.__name__, function.__defaults__, closure
+        )
         _copy_attributes(function, clone)
         if trace is not None:
             trace.remember(function, clone)  # before its cells are filled: a function may refer to itself
@@ -221,7 +236,9 @@ class _Substitution:
             elif trace is not None:
                 trace.changes.may_store(cell, name, function)
         if _has_special_defaults(function):
-            clone.__defaults__ = None if function.__defaults__ is None else tuple(self.held(x) for x in function.__defaults__)
+            clone.__defaults__ = (
+                None if function.__defaults__ is None else tuple(self.held(x) for x in function.__defaults__)
+            )
             if function.__kwdefaults__:
                 clone.__kwdefaults__ = {name: self.held(x) for name, x in function.__kwdefaults__.items()}
         if trace is not None:
@@ -303,7 +320,8 @@ class Trace:
     patches: ClassPatches
     reads: Reads
     changes: Changes
-    need_booleans: Callable[[], None] = lambda: None  # the function tells an argument's True from other objects (`x is True`)
+    # the function tells an argument's True from other objects (`x is True`)
+    need_booleans: Callable[[], None] = lambda: None
     wants_booleans: bool = False  # it does so, perhaps with what a comparison gave
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
@@ -350,8 +368,10 @@ class Trace:
         holds_items = any("__getitem__" in vars(base) for base in kind.__mro__)
         if holds_items and not module_of(kind).startswith(("tracejit.", "numpy")):
             warn_once(
-                f"what is in an object of {module_of(kind)}.{kind.__qualname__} from outside is taken for a constant of the compiled "
-                "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it has changed",
+                f"what is in an object of {module_of(kind)}.{kind.__qualname__} from outside is taken for a constant "
+                "of the compiled "
+                "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it "
+                "has changed",
                 user_location(),
             )
 
@@ -363,7 +383,8 @@ class Trace:
     def container(self, value: Any) -> Any:
         """A container from outside, with what stands for its items: a tuple, or a copy, one for the whole trace.
 
-        A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there at the end.
+        A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there
+        at the end.
         """
         if not self.reads.is_outside(value) or (hasattr(value, "__len__") and len(value) > MOST_ITEMS):
             return value
@@ -571,7 +592,9 @@ def _stands_for_one_with(x: Tracer, name: str) -> bool:
 
 
 def _note_lookup(owner: Any, name: str) -> None:
-    """Of attributes that are not there only these look-ups are seen, where it is a class or function that may have them."""
+    """Of attributes that are not there only these look-ups are seen,
+    where it is a class or function that may have them.
+    """
     trace = _trace.get()
     if trace is None:
         return
@@ -612,8 +635,12 @@ def _get_of_object(owner: Any, name: str) -> Any:
 
 
 REDIRECTED[id(object.__getattribute__)] = Redirected(object.__getattribute__, _get_of_object)
-REDIRECTED[id(object.__setattr__)] = Redirected(object.__setattr__, lambda owner, name, value: _attributes.store(owner, name, _SET, value))
-REDIRECTED[id(object.__delattr__)] = Redirected(object.__delattr__, lambda owner, name: _attributes.store(owner, name, _DELETE))
+REDIRECTED[id(object.__setattr__)] = Redirected(
+    object.__setattr__, lambda owner, name, value: _attributes.store(owner, name, _SET, value)
+)
+REDIRECTED[id(object.__delattr__)] = Redirected(
+    object.__delattr__, lambda owner, name: _attributes.store(owner, name, _DELETE)
+)
 _SET: Any = object.__setattr__
 _DELETE: Any = object.__delattr__
 
@@ -681,7 +708,8 @@ def _refusing(function: FunctionType, stored: tuple[str, ...]) -> Any:
             return function(*args, **kwargs)
         names = ", ".join(map(repr, stored))
         raise UnsupportedError(
-            f"{function.__qualname__} changes the global {names}, which would happen once, while tracing, and not at each call; "
+            f"{function.__qualname__} changes the global {names}, which would happen once, while tracing, and not at "
+            "each call; "
             "return the new value instead, or turn redirection off with @tj.jit(redirect=False)",
             location=Location(function.__code__, 0),
         )
@@ -710,8 +738,8 @@ class _RandomView:
 def tracing(*, nested: bool = False) -> Generator[Trace]:
     """A new trace for this thread inside the block.  What it changes outside stays, unless it starts again.
 
-    nested: one that is in progress goes on; a new one serves an eager transformation, for which nothing is compiled: what it reads from
-    objects is not remembered.
+    nested: one that is in progress goes on; a new one serves an eager transformation, for which nothing is compiled:
+    what it reads from objects is not remembered.
     """
     outer = _trace.get()
     if nested and outer is not None:
@@ -739,11 +767,13 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
 def redirect(function: F) -> F:
     """The function as it is traced: a clone that sees traced functions in place of NumPy's.
 
-    Plain functions, bound methods and `functools.partial` objects are cloned, callable objects of a user's class get redirected methods for
-    the trace; anything else is returned as it is.  A function keeps its clone.
-    A function of an installed package is cloned too if it is given here, the functions it calls are not.  One of this package never is.
+    Plain functions, bound methods and `functools.partial` objects are cloned, callable objects of a user's class get
+    redirected methods for the trace; anything else is returned as it is.  A function keeps its clone.
+    A function of an installed package is cloned too if it is given here, the functions it calls are not.  One of this
+    package never is.
 
-    Raises: UnsupportedError, when the clone is called, if the function or one of the user's it calls stores global names.
+    Raises: UnsupportedError, when the clone is called, if the function or one of the user's it calls stores global
+    names.
     """
     if is_internal(getattr(getattr(function, "__code__", None), "co_filename", "")):
         return function
@@ -758,8 +788,8 @@ def redirect(function: F) -> F:
 def prepared(function: F, outside: dict[int, Any] | None = None) -> F:
     """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations.
 
-    NumPy arrays among its arguments are traced as those are that it reads from outside, so that copies of them can be filled.
-    outside: gets the arrays that it has read, under their identities.
+    NumPy arrays among its arguments are traced as those are that it reads from outside, so that copies of them can be
+    filled. outside: gets the arrays that it has read, under their identities.
     """
 
     def traced(trace: Trace, x: Any) -> Any:

@@ -12,7 +12,9 @@ __all__ = ["same_value"]
 
 
 def same_value(x: Any, y: Any) -> bool:
-    """Whether two arrays certainly have the same elements: one value, values computed alike, or equal ones that are known."""
+    """Whether two arrays certainly have the same elements: one value, values computed alike,
+    or equal ones that are known.
+    """
     if x is y:
         return True
     if isinstance(x, Tracer) and isinstance(y, Tracer):

@@ -23,8 +23,16 @@ from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ChangedLater", "MasksByValue", "NeedStrides", "NeedValue", "StageInterpreter", "Staged", "aval_of_argument", "sizes_of_inputs",
-    "stage", "with_masks_by_value",
+    "ChangedLater",
+    "MasksByValue",
+    "NeedStrides",
+    "NeedValue",
+    "StageInterpreter",
+    "Staged",
+    "aval_of_argument",
+    "sizes_of_inputs",
+    "stage",
+    "with_masks_by_value",
 ]
 
 
@@ -38,7 +46,9 @@ class NeedValue(Restart):
 
 
 class NeedStrides(Restart):
-    """The trace needs the strides of argument leaf `position`: it restarts for arrays that lie in memory like that one."""
+    """The trace needs the strides of argument leaf `position`: it restarts for arrays that lie in memory like
+    that one.
+    """
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -46,24 +56,36 @@ class NeedStrides(Restart):
 
 
 class MasksByValue(Restart):
-    """The shape of x[mask] is wanted, and the mask follows from arrays outside: the trace starts again with its value for the mask."""
+    """The shape of x[mask] is wanted, and the mask follows from arrays outside:
+    the trace starts again with its value for the mask.
+    """
 
 
 class ChangedLater(Restart):
-    """A loop changes an array whose first value the trace of its body has relied on: the program has to be traced without that."""
+    """A loop changes an array whose first value the trace of its body has relied on:
+    the program has to be traced without that.
+    """
 
 
 class StageInterpreter(Interpreter):
-    """Records equations.  Values of outer interpreters and NumPy arrays become captured inputs; scalars become literals.
+    """Records equations.  Values of outer interpreters and NumPy arrays become captured inputs;
+    scalars become literals.
 
-    With `partial` only operations on its own tracers are recorded, all others go to the parent: the recorder of linear programs.
+    With `partial` only operations on its own tracers are recorded, all others go to the parent: the recorder of linear
+    programs.
     """
 
     name = "jit"
     is_part = True
     keeps_refusals = True
 
-    def __init__(self, parent: Interpreter | None, *, partial: bool = False, specialise: Callable[[Var], int | None] | None = None) -> None:
+    def __init__(
+        self,
+        parent: Interpreter | None,
+        *,
+        partial: bool = False,
+        specialise: Callable[[Var], int | None] | None = None,
+    ) -> None:
         super().__init__(parent)
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
@@ -82,8 +104,10 @@ class StageInterpreter(Interpreter):
         while around is not None and not isinstance(around, StageInterpreter):
             around = around.parent
         self._looked_into: dict[int, Any] = {} if around is None else around._looked_into
-        self.careful: bool = around is not None and around.careful  # loops over tj.range rely on no value of an array from outside
-        self.of_program: bool = around is not None and around.of_program  # it, or a trace around it, is that of a program
+        # loops over tj.range rely on no value of an array from outside
+        self.careful: bool = around is not None and around.careful
+        # it, or a trace around it, is that of a program
+        self.of_program: bool = around is not None and around.of_program
         self.masks_by_value: bool = around is not None and around.masks_by_value
         self.relied_on: set[Var] = set()  # arrays from outside of which a value was asked for and known
         self._made_here: set[int] = set()
@@ -169,7 +193,10 @@ class StageInterpreter(Interpreter):
         if id(array) not in self._looked_into:
             self._looked_into[id(array)] = array
             if array.nbytes > MOST_CONTENT:
-                warn_once(f"an array {aval_of(array)} from outside, whose values decide here, {TAKEN_FOR_CONSTANT}", user_location())
+                warn_once(
+                    f"an array {aval_of(array)} from outside, whose values decide here, {TAKEN_FOR_CONSTANT}",
+                    user_location(),
+                )
 
     def _may_change(self, place: int) -> bool:
         """Whether what was captured there must be taken for an array that the body of a loop changes later on."""
@@ -177,7 +204,9 @@ class StageInterpreter(Interpreter):
         return self.careful and self.name == "range" and (bool(captured.shape) or captured.is_array)
 
     def _relying(self, var: Var, known: Any, unknown: Any) -> Any:
-        """What is known of a captured array: nothing in the program may turn out to depend on it if the array changes."""
+        """What is known of a captured array: nothing in the program may turn out to depend on it if the array
+        changes.
+        """
         if known is not unknown:
             self.relied_on.add(var)
         return known
@@ -192,7 +221,12 @@ class StageInterpreter(Interpreter):
                 continue
             seen.add((id(a), id(b)))
             if isinstance(a, Literal) or isinstance(b, Literal):
-                if not (isinstance(a, Literal) and isinstance(b, Literal) and a.aval == b.aval and a.value.tobytes() == b.value.tobytes()):
+                if not (
+                    isinstance(a, Literal)
+                    and isinstance(b, Literal)
+                    and a.aval == b.aval
+                    and a.value.tobytes() == b.value.tobytes()
+                ):
                     return False
                 continue
             made, again = self._known.producer(a), self._known.producer(b)
@@ -224,7 +258,8 @@ class StageInterpreter(Interpreter):
         if isinstance(x, Tracer):
             if x.interpreter is self:
                 return x.value
-            if x.root is not None and not self.partial:  # a view of an outer array reads through it here: it may be changed here
+            # a view of an outer array reads through it here: it may be changed here
+            if x.root is not None and not self.partial:
                 self._check_alive(x)
                 return self.atom(OPERATORS.read_view(x.root, x.index))
             if id(x) in self.cells:
@@ -244,12 +279,14 @@ class StageInterpreter(Interpreter):
             interpreter = interpreter.parent
         if x.interpreter.name == "range":
             raise LeakedTracerError(
-                f"a traced array {x.aval} of the body of a loop over tj.range is used after the loop; put it into an array that was made "
+                f"a traced array {x.aval} of the body of a loop over tj.range is used after the loop; put it into an "
+                "array that was made "
                 "before the loop (y[...] = value)",
                 location=user_location(),
             )
         raise LeakedTracerError(
-            f"a traced array {x.aval} of another trace is used here; it was stored where it outlived its function", location=user_location()
+            f"a traced array {x.aval} of another trace is used here; it was stored where it outlived its function",
+            location=user_location(),
         )
 
     def capture(self, array: np.ndarray[Any, Any]) -> Var:
@@ -266,10 +303,12 @@ class StageInterpreter(Interpreter):
         ident = (id(key), key.version if isinstance(key, Tracer) else 0)
         var = self.captured.get(ident)
         if var is None:
-            if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):  # its arithmetic may be another
+            # its arithmetic may be another
+            if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
                 kind: Any = type(value)
                 raise UnsupportedError(
-                    f"a {kind.__module__}.{kind.__qualname__} is used in traced code: subclasses of ndarray are not supported; "
+                    f"a {kind.__module__}.{kind.__qualname__} is used in traced code: subclasses of ndarray are not "
+                    "supported; "
                     "use np.asarray(x)",
                     location=user_location(),
                 )
@@ -295,7 +334,9 @@ class StageInterpreter(Interpreter):
             return Tracer(self, self.atom(cell), cell.aval)
 
     def _snapshot(self, cell: Tracer) -> Tracer:
-        """The present value of a captured cell, as the trace around sees it: a later write to the cell must not count."""
+        """The present value of a captured cell, as the trace around sees it:
+        a later write to the cell must not count.
+        """
         assert self.parent is not None
         found = self.parent.seen(cell)
         return Tracer(found.interpreter, found.value, found.aval)
@@ -328,11 +369,14 @@ class StageInterpreter(Interpreter):
 
 @frozen(eq=False)
 class Staged:
-    """A staged function.  `constants` are the values of the last inputs of the jaxpr (captured arrays and outer tracers)."""
+    """A staged function.  `constants` are the values of the last inputs
+    of the jaxpr (captured arrays and outer tracers).
+    """
 
     jaxpr: Jaxpr
     constants: tuple[Any, ...]
-    written: tuple[tuple[int, int], ...] = ()  # (argument position, equations before the first change) of arguments the function changed
+    # (argument position, equations before the first change) of arguments the function changed
+    written: tuple[tuple[int, int], ...] = ()
     outer_cells: tuple[tuple[Tracer, Any], ...] = ()
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
     sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
@@ -372,15 +416,17 @@ def stage(
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
 
-    `specialise(position)` says whether the value of an argument can be had by a restart.  With `writeback` the new values of
-    arguments the function changed in place are appended to the outputs and listed in `written`; without it a change is refused,
-    unless `own_changes` says that arguments are the function's own copies (loop carries).  `cells` are outer arrays that the function
-    changes: they come as further arguments after `avals`, and their new values after the results.  Changed outer arrays that are not
-    among them are listed in `outer_cells`.  A `program` has what can fail in it as its last output, if anything can; other traces leave
-    that to the trace around them.  `ranges` tells between which numbers integer arguments lie, `layouts` how arguments lie in memory.
-    `certain` says whether the function runs where what is around it does.
+    `specialise(position)` says whether the value of an argument can be had by a restart.  With `writeback` the new
+    values of arguments the function changed in place are appended to the outputs and listed in `written`; without it a
+    change is refused, unless `own_changes` says that arguments are the function's own copies (loop carries).  `cells`
+    are outer arrays that the function changes: they come as further arguments after `avals`, and their new values after
+    the results.  Changed outer arrays that are not among them are listed in `outer_cells`.  A `program` has what can
+    fail in it as its last output, if anything can; other traces leave that to the trace around them.  `ranges` tells
+    between which numbers integer arguments lie, `layouts` how arguments lie in memory. `certain` says whether the
+    function runs where what is around it does.
 
-    Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside; MasksByValue for a
+    Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside;
+    MasksByValue for a
         program unless `masks_by_value`, which makes values of masks that follow from such arrays a part of it.
     """
     parent = current_interpreter()
@@ -412,7 +458,9 @@ def stage(
             outputs = [interpreter.atom(_as_array(r)) for r in results]
             changed = [] if own_changes else [n for n, t in enumerate(tracers) if t.version]
             if changed and not writeback:
-                raise TracerError(f"argument {changed[0]} is changed in place, which is refused here; copy it first (x = x.copy())")
+                raise TracerError(
+                    f"argument {changed[0]} is changed in place, which is refused here; copy it first (x = x.copy())"
+                )
             outputs += [interpreter.atom(tracers[n]) for n in changed]
             outputs += [interpreter.cells[id(c)][1] for c in cells]
             failures = interpreter.failures
@@ -428,15 +476,21 @@ def stage(
 
 
 def with_masks_by_value() -> bool | None:
-    """Whether the trace at hand has the values of masks that follow from arrays outside; None if it cannot start again to have them."""
+    """Whether the trace at hand has the values of masks that follow from arrays outside;
+    None if it cannot start again to have them.
+    """
     interpreter: Interpreter | None = current_interpreter()
     while interpreter is not None and not isinstance(interpreter, StageInterpreter):
         interpreter = interpreter.parent
     return interpreter.masks_by_value if interpreter is not None and interpreter.of_program else None
 
 
-def _results(function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter) -> list[Any]:
-    """The function's results; what was refused on the way is raised now, before values of an abandoned loop are missed."""
+def _results(
+    function: Callable[..., Sequence[Any]], tracers: Sequence[Tracer], interpreter: StageInterpreter
+) -> list[Any]:
+    """The function's results; what was refused on the way is raised now,
+    before values of an abandoned loop are missed.
+    """
     try:
         with refusals() as met:
             results = list(function(*tracers))
@@ -458,5 +512,6 @@ def _as_array(x: Any) -> Any:
     if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or hasattr(x, "aval"):
         return x
     raise TracerError(
-        f"a traced function returned {type(x).__name__}; results are arrays, numbers, or containers of them", location=user_location()
+        f"a traced function returned {type(x).__name__}; results are arrays, numbers, or containers of them",
+        location=user_location(),
     )

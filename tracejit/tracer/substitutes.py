@@ -1,7 +1,7 @@
 """What a traced function finds in place of NumPy's functions that do not hand traced arrays over to us.
 
-`REDIRECTED` is filled by the layers above: a function of NumPy (of `math`, a builtin) to the one that understands traced arrays.
-Outside of a trace a substitute does what the original does, so one that escapes is harmless.
+`REDIRECTED` is filled by the layers above: a function of NumPy (of `math`, a builtin) to the one that understands
+traced arrays. Outside of a trace a substitute does what the original does, so one that escapes is harmless.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ from tracejit.tracer.tracer import METHODS, Tracer, handed_out
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "reads_attribute", "redirect_members", "substitute_for", "type_of",
+    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "reads_attribute", "redirect_members",
+    "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
-    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag", "diag_indices",
-    "diagflat", "empty", "empty_like", "eye", "fromfunction", "full", "full_like", "geomspace", "hamming", "hanning", "identity", "indices",
-    "kaiser", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "tril_indices", "triu", "triu_indices", "vander",
-    "zeros", "zeros_like",
+    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "bartlett", "blackman", "diag",
+    "diag_indices", "diagflat", "empty", "empty_like", "eye", "fromfunction", "full", "full_like", "geomspace",
+    "hamming", "hanning", "identity", "indices", "kaiser", "linspace", "logspace", "meshgrid", "ones", "ones_like",
+    "tri", "tril", "tril_indices", "triu", "triu_indices", "vander", "zeros", "zeros_like",
 )  # fmt: skip
-"""Names of NumPy's functions that make arrays: in traced functions the arrays are traced, so that they can be filled in place."""
+"""Names of NumPy's functions that make arrays: in traced functions the arrays are traced,
+so that they can be filled in place."""
 
 
 @frozen(eq=False)
@@ -58,7 +60,8 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
     """Have traced functions call `members[original]` where they name `original`: a function, or a type that is called.
 
     A type keeps its identity: only a direct call `np.float32(x)` is redirected.
-    only_nested: the original hands traced arguments over by itself, except where they are in lists, as in `np.sum([a, b])`.
+    only_nested: the original hands traced arguments over by itself, except where they are in lists, as in
+    `np.sum([a, b])`.
     """
     for original, function in members.items():
         if isinstance(original, type):
@@ -86,7 +89,9 @@ def called_here(frame: FrameType | None) -> bool:
 
 
 def reads_attribute(frame: FrameType | None, name: str = "") -> bool:
-    """Whether the instruction that looks a name up does so in order to read an attribute of what it finds: any, or one of that name."""
+    """Whether the instruction that looks a name up does so in order to read an attribute of what it finds:
+    any, or one of that name.
+    """
     found = None if frame is None else _loads_of_attributes(frame.f_code).get(frame.f_lasti)
     return found is not None and (not name or found == name)
 
@@ -98,8 +103,11 @@ def _loads_of_attributes(code: CodeType) -> dict[int, str]:
     before: int | None = None
     for name, argument, offset in instructions(code):
         if before is not None and name in ("LOAD_ATTR", "LOAD_METHOD"):
-            attribute = code.co_names[argument >> 1 if name == "LOAD_ATTR" and sys.version_info >= (3, 12) else argument]
-            found.update(dict.fromkeys(range(before, offset, 2), attribute))  # a frame may stand on the caches after the instruction
+            attribute = code.co_names[
+                argument >> 1 if name == "LOAD_ATTR" and sys.version_info >= (3, 12) else argument
+            ]
+            # a frame may stand on the caches after the instruction
+            found.update(dict.fromkeys(range(before, offset, 2), attribute))
         before = offset if name.startswith("LOAD_") else None
     return found
 
@@ -108,8 +116,9 @@ def _loads_of_attributes(code: CodeType) -> dict[int, str]:
 def _called_loads(code: CodeType) -> frozenset[int]:
     """Where the instructions are that load what is called next.
 
-    Source: CPython's compiler (3.11 to 3.14) puts a null beside a callable, as a bit of the load's argument or by PUSH_NULL: before the
-    first load of `np.f` up to 3.12 and after the last from 3.13 on.  Methods are loaded by LOAD_METHOD, or LOAD_ATTR with that bit.
+    Source: CPython's compiler (3.11 to 3.14) puts a null beside a callable, as a bit of the load's argument or by
+    PUSH_NULL: before the first load of `np.f` up to 3.12 and after the last from 3.13 on.  Methods are loaded by
+    LOAD_METHOD, or LOAD_ATTR with that bit.
     """
     found: set[int] = set()
     steps = [("", 0, -1), ("", 0, -1), *instructions(code), ("", 0, -1)]
@@ -119,7 +128,9 @@ def _called_loads(code: CodeType) -> frozenset[int]:
         if name not in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") or following in ("LOAD_ATTR", "LOAD_METHOD"):
             continue
         before, nulled, _ = steps[place - 1]
-        begun = (before == "LOAD_GLOBAL" and nulled & 1) or (before.startswith("LOAD_") and steps[place - 2][0] == "PUSH_NULL")
+        begun = (before == "LOAD_GLOBAL" and nulled & 1) or (
+            before.startswith("LOAD_") and steps[place - 2][0] == "PUSH_NULL"
+        )
         marked = argument & 1 if name == "LOAD_GLOBAL" or sys.version_info >= (3, 12) else name == "LOAD_METHOD"
         if marked or following == "PUSH_NULL" or (name == "LOAD_ATTR" and begun and sys.version_info < (3, 13)):
             end = steps[place + 1][2] if following else len(code.co_code)
@@ -128,7 +139,9 @@ def _called_loads(code: CodeType) -> frozenset[int]:
 
 
 def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
-    """`original` outside of traces, `function` inside, with new arrays as cells of the trace that can be filled in place."""
+    """`original` outside of traces, `function` inside, with new arrays as cells of the trace
+    that can be filled in place.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         interpreter = current_interpreter()
@@ -189,7 +202,8 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
     return cell
 
 
-# -- types that are called: np.float32(x), float(x) --------------------------------------------------------------------------------------
+# -- types that are called: np.float32(x), float(x)
+# --------------------------------------------------------------------------------------
 def _conversion(kind: Any) -> Callable[..., Any]:
     weak = kind in (bool, int, float)
 
@@ -226,9 +240,11 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     return y.as_python_number() if isinstance(y, Tracer) else y
 
 
-# -- builtins ----------------------------------------------------------------------------------------------------------------------------
+# -- builtins ----------------------------------------------------------------------------------------------------------
 def _isinstance(x: Any, kinds: Any, /) -> bool:
-    """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar, a traced Python number that number."""
+    """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar,
+    a traced Python number that number.
+    """
     if not isinstance(x, (Tracer, Dim)):
         return isinstance(x, kinds)
     try:
@@ -284,7 +300,9 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
 
 def _dtype_of(items: Sequence[Any]) -> np.dtype[Any] | None:
     """The dtype of NumPy's numbers among the items; None if there are none."""
-    dtypes = [x.dtype for x in items if (isinstance(x, Tracer) and not x.aval.weak) or isinstance(x, (np.ndarray, np.generic))]
+    dtypes = [
+        x.dtype for x in items if (isinstance(x, Tracer) and not x.aval.weak) or isinstance(x, (np.ndarray, np.generic))
+    ]
     return np.result_type(*dtypes) if dtypes else None
 
 
@@ -305,10 +323,18 @@ def _that_fit(items: list[Any]) -> list[Any]:
 
 
 def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> Any:
-    """The better one of two numbers among some of `dtype` (NumPy's).  The program fails where it is an integer that does not fit."""
+    """The better one of two numbers among some of `dtype` (NumPy's).  The program fails where it is an integer
+    that does not fit.
+    """
     wins = better(x, best)
     for number, lost in ((x, (wins, x, 0)), (best, (wins, 0, best))):
-        if isinstance(number, Tracer) and number.aval.weak and number.dtype.kind == "i" and dtype is not None and dtype.kind in "iu":
+        if (
+            isinstance(number, Tracer)
+            and number.aval.weak
+            and number.dtype.kind == "i"
+            and dtype is not None
+            and dtype.kind in "iu"
+        ):
             won = np.where(*lost)
             if isinstance(won, Tracer):
                 OPERATORS.check_number(won, dtype)
@@ -329,10 +355,11 @@ def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
 
 
 _MATH = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atan2": np.arctan2,
-    "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1,
-    "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot, "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p,
-    "log2": np.log2, "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atan2": np.arctan2, "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
+    "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1, "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot,
+    "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p, "log2": np.log2,
+    "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
     "tanh": np.tanh, "log": np.log, "pow": np.power, "exp2": np.exp2, "cbrt": np.cbrt,
 }  # fmt: skip
 
@@ -374,15 +401,18 @@ redirect_members({kind: _conversion(kind) for kind in (bool, int, float)} | {bui
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
 
 
-# -- np.random ---------------------------------------------------------------------------------------------------------------------------
+# -- np.random ---------------------------------------------------------------------------------------------------------
 def refuse_random(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `np.random` that works outside of traces and is refused inside: it would be called once, not at each call."""
+    """A function of `np.random` that works outside of traces and is refused inside:
+    it would be called once, not at each call.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if current_interpreter() is eager:
             return original(*args, **kwargs)
         raise UnsupportedError(
-            f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; draw them "
+            f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; "
+            "draw them "
             "outside and pass them as an argument",
             location=user_location(),
         )

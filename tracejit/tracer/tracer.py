@@ -1,8 +1,9 @@
 """The tracer: a cell that stands for an array while a function is traced, and behaves like one.
 
-It holds the current value in the terms of the interpreter that made it.  `x[i] = v` and `x += y` put a new value into the cell, so
-the recorded program stays pure.  A basic slice is a view: it holds its root cell and an index, reads through the root, and writes
-through it.  What an operator or a NumPy function does is looked up in tables that the layers above fill.
+It holds the current value in the terms of the interpreter that made it.  `x[i] = v` and `x += y` put a new value into
+the cell, so the recorded program stays pure.  A basic slice is a view: it holds its root cell and an index, reads
+through the root, and writes through it.  What an operator or a NumPy function does is looked up in tables that the
+layers above fill.
 """
 
 from __future__ import annotations
@@ -50,10 +51,23 @@ PROPERTIES = frozenset({"T", "mT", "real", "imag", "flat", "at"})
 class Tracer:
     """An array while a function is traced.  Shapes and dtypes are known, values are not."""
 
-    __slots__ = ("_aval", "_value", "_version", "index", "interpreter", "is_array", "layout", "location", "root", "__weakref__")
+    __slots__ = (
+        "_aval",
+        "_value",
+        "_version",
+        "index",
+        "interpreter",
+        "is_array",
+        "layout",
+        "location",
+        "root",
+        "__weakref__",
+    )
     __array_priority__ = 1000.0
 
-    def __init__(self, interpreter: Interpreter, value: Any, aval: ShapedArray, root: Tracer | None = None, index: Any = None) -> None:
+    def __init__(
+        self, interpreter: Interpreter, value: Any, aval: ShapedArray, root: Tracer | None = None, index: Any = None
+    ) -> None:
         self.interpreter = interpreter
         self._value = value
         self._aval = aval
@@ -66,7 +80,7 @@ class Tracer:
         if root is not None:
             self._version = root.version
 
-    # -- the cell ---------------------------------------------------------------------------------------------------------------
+    # -- the cell ------------------------------------------------------------------------------------------------------
     @property
     def version(self) -> int:
         """How often the cell was written; a view has its root's."""
@@ -81,11 +95,13 @@ class Tracer:
         base = root
         while base.root is not None:
             base = base.root
-        outer = base.interpreter is not self.interpreter  # what a loop body has written into an outer array, its version does not tell
+        # what a loop body has written into an outer array, its version does not tell
+        outer = base.interpreter is not self.interpreter
         if outer or root.version != self._version:
             with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
                 read = OPERATORS.read_view(root, self.index)
-                now = root.value if read is root else read._value  # the view was all of the root; else `value` would ask here again
+                # the view was all of the root; else `value` would ask here again
+                now = root.value if read is root else read._value
             if outer:
                 return now
             self._value, self._version = now, root.version
@@ -115,14 +131,15 @@ class Tracer:
         """Set the cell's value (called by the interpreter that owns it)."""
         if interpreter is not self.interpreter:
             raise UnsupportedError(
-                f"an array made outside of `{interpreter.name}` is changed in place inside it; copy it first (x = x.copy()) "
+                f"an array made outside of `{interpreter.name}` is changed in place inside it; copy it first (x = "
+                "x.copy()) "
                 "or return the new value",
                 location=user_location(),
             )
         self._value = value._value if isinstance(value, Tracer) else value
         self._version += 1
 
-    # -- what an array has -------------------------------------------------------------------------------------------------------
+    # -- what an array has ---------------------------------------------------------------------------------------------
     @property
     def shape(self) -> tuple[Any, ...]:
         return self._aval.shape
@@ -172,11 +189,15 @@ class Tracer:
         OPERATORS.assign(self, index, value)
 
     def __delitem__(self, index: Any) -> NoReturn:
-        raise ShapeError("elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location())
+        raise ShapeError(
+            "elements of arrays cannot be deleted, in NumPy neither; use np.delete(x, index)", location=user_location()
+        )
 
     @property  # pyright: ignore[reportIncompatibleMethodOverride]
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
-        """For the function that is traced, as in `case np.ndarray():`, and for other packages, the class of what it stands for."""
+        """For the function that is traced, as in `case np.ndarray():`, and for other packages,
+        the class of what it stands for.
+        """
         return OPERATORS.type_of(self) if _is_asked_by_others() else Tracer
 
     def __getattr__(self, name: str) -> Any:
@@ -187,7 +208,11 @@ class Tracer:
             if name.startswith("__"):
                 raise AttributeError(name)
             self._refuse_attribute(name)
-        return handed_out(function, self) if name in PROPERTIES else lambda *args, **kwargs: handed_out(function, self, *args, **kwargs)
+        return (
+            handed_out(function, self)
+            if name in PROPERTIES
+            else lambda *args, **kwargs: handed_out(function, self, *args, **kwargs)
+        )
 
     def _of_number(self, name: str) -> Any:
         """An attribute of a Python number."""
@@ -208,7 +233,9 @@ class Tracer:
         from tracejit.tracer.advice import for_attribute
 
         what = f"{name}()" if callable(getattr(np.ndarray, name)) else name
-        error = UnsupportedAttribute(f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location())
+        error = UnsupportedAttribute(
+            f"x.{what} is not supported in traced code; {for_attribute(name)}", location=user_location()
+        )
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         if loads_attribute(frame.f_code, frame.f_lasti):
             meet(error)
@@ -230,7 +257,7 @@ class Tracer:
     def flat(self, value: Any) -> None:
         OPERATORS.set_flat(self, value)
 
-    # -- NumPy's protocols -------------------------------------------------------------------------------------------------------
+    # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(map(_has_its_own_ufuncs, inputs)):
             return NotImplemented
@@ -239,7 +266,9 @@ class Tracer:
         else:
             function = UFUNCS.get((ufunc, method))
         if function is None:
-            return _computed_now(getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}")
+            return _computed_now(
+                getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}"
+            )
         folds = method in ("reduce", "accumulate")
         casting = kwargs.pop("casting", "unsafe" if folds else "same_kind")
         if casting != "same_kind" and not folds:
@@ -268,7 +297,8 @@ class Tracer:
             return np.array(known, dtype)
         self._refuse(
             "np.asarray / np.array",
-            "use the traced array itself, and np.array([a, b]) for a list of them; to create an array inside the function use np.zeros and "
+            "use the traced array itself, and np.array([a, b]) for a list of them; to create an array inside the "
+            "function use np.zeros and "
             "fill it",
         )
 
@@ -276,11 +306,13 @@ class Tracer:
         """The traced function returns it: raises for what stands for an array of no known shape."""
 
     def seen(self) -> Tracer:
-        """What it is for the current trace: the body of a loop or branch may have changed it, or change it before it runs again."""
+        """What it is for the current trace: the body of a loop or branch may have changed it,
+        or change it before it runs again.
+        """
         current = current_interpreter()
         return self if current is self.interpreter else current.seen(self)
 
-    # -- no concrete value --------------------------------------------------------------------------------------------------------
+    # -- no concrete value ---------------------------------------------------------------------------------------------
     def concrete(self) -> Any:
         """The concrete value if this interpreter knows it, else None."""
         return self.interpreter.concrete(self)
@@ -302,7 +334,8 @@ class Tracer:
     def _refuse(self, what: str | Callable[[Tracer, Location | None], tuple[str, str]], advice: str = "") -> NoReturn:
         if not self.interpreter.alive:
             raise LeakedTracerError(
-                f"a traced array {self.aval} is used after the function that was traced had returned; return it instead of storing it",
+                f"a traced array {self.aval} is used after the function that was traced had returned; return it "
+                "instead of storing it",
                 location=user_location(),
             )
         self.ask()
@@ -311,17 +344,22 @@ class Tracer:
             what, advice = what(self, location)
         raise _noted(
             ConcretizationError(
-                f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}", location=location
+                f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}",
+                location=location,
             )
         )
 
     def ask(self) -> None:
-        """Begin the trace again with the value, if it can be had: it follows from Python numbers among the arguments."""
+        """Begin the trace again with the value, if it can be had:
+        it follows from Python numbers among the arguments.
+        """
         if self.interpreter.alive:
             self.interpreter.need_value(self)
 
     def _number(self) -> Any:
-        """The concrete value where a transformation computes eagerly, as in NumPy, or where it depends on no argument of a trace."""
+        """The concrete value where a transformation computes eagerly, as in NumPy,
+        or where it depends on no argument of a trace.
+        """
         known = self.seen().concrete() if self.interpreter.alive else None
         return None if known is None else known[()]
 
@@ -383,9 +421,16 @@ class Tracer:
         return Tracer(self.interpreter, self.value, type(self.aval)((), self.dtype, weak=True))
 
     def as_numpy_number(self) -> Tracer | None:
-        """This Python number as one of NumPy's of its dtype; None where that takes an equation, as its value is a Python number too."""
+        """This Python number as one of NumPy's of its dtype; None where that takes an equation,
+        as its value is a Python number too.
+        """
         made = self.value
-        if self.interpreter is not current_interpreter() or self.root is not None or not isinstance(made, Var) or made.aval.weak:
+        if (
+            self.interpreter is not current_interpreter()
+            or self.root is not None
+            or not isinstance(made, Var)
+            or made.aval.weak
+        ):
             return None
         return Tracer(self.interpreter, made, made.aval)
 
@@ -425,12 +470,15 @@ class Tracer:
 
     def __hash__(self) -> int:
         if not self.is_scalar:
-            raise TracerError("a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location())
+            raise TracerError(
+                "a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location()
+            )
         known = self._number()
         if known is not None:
             return hash(known)
         self._refuse(
-            "a lookup in a dict or set, or a cached function,", "use np.select or tj.lax.switch, or make the argument a Python number"
+            "a lookup in a dict or set, or a cached function,",
+            "use np.select or tj.lax.switch, or make the argument a Python number",
         )
 
     def __repr__(self) -> str:
@@ -438,7 +486,9 @@ class Tracer:
 
 
 def _refuse_assignment(name: str, instead: str) -> NoReturn:
-    raise UnsupportedError(f"an assignment to x.{name} is not supported in traced code; use x = {instead}", location=user_location())
+    raise UnsupportedError(
+        f"an assignment to x.{name} is not supported in traced code; use x = {instead}", location=user_location()
+    )
 
 
 def _noted(error: ConcretizationError) -> ConcretizationError:
@@ -467,12 +517,15 @@ def _int(x: Tracer, location: Location | None) -> tuple[str, str]:
 
 
 def _truth(x: Tracer, location: Location | None) -> tuple[str, str]:
-    """What needs a truth value there, and what to write instead.  Raises ShapeError for arrays that have none in NumPy either."""
+    """What needs a truth value there, and what to write instead.  Raises ShapeError for arrays
+    that have none in NumPy either.
+    """
     from tracejit.tracer.advice import for_truth  # reads the source: only for errors
 
     if any(not isinstance(n, int) or n > 1 for n in x.shape):
         raise ShapeError(
-            f"the truth value of an array of shape {x.shape} is ambiguous, in NumPy too; use np.any(x) or np.all(x), and to choose "
+            f"the truth value of an array of shape {x.shape} is ambiguous, in NumPy too; use np.any(x) or np.all(x), "
+            "and to choose "
             "elements np.where(condition, a, b) or a mask (x[mask] = value)",
             location=location,
         )
@@ -487,15 +540,22 @@ def _index(x: Tracer, location: Location | None) -> tuple[str, str]:
 
 
 def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function of the tables gives, as NumPy hands it out: arrays of their own, unless the function is one of `AS_IS`; or `out=`."""
+    """What a function of the tables gives, as NumPy hands it out:
+    arrays of their own, unless the function is one of `AS_IS`; or `out=`.
+    """
     if not args and kwargs:
         args, kwargs = _first_by_place(function, kwargs)
     if "out" in kwargs or len(args) > 1:
         args, kwargs, out = _without_out(function, args, kwargs)
         if out is not None:
-            if isinstance(out, Tracer) and out.dtype.kind in "iu" and out.dtype.itemsize < LEAST_INTO_INTEGERS.get(function, 0):
+            if (
+                isinstance(out, Tracer)
+                and out.dtype.kind in "iu"
+                and out.dtype.itemsize < LEAST_INTO_INTEGERS.get(function, 0)
+            ):
                 raise UnsupportedError(
-                    f"np.{function.__name__} into out= of {out.dtype} is not supported: NumPy keeps its sums there; convert the result",
+                    f"np.{function.__name__} into out= of {out.dtype} is not supported: NumPy keeps its sums there; "
+                    "convert the result",
                     location=user_location(),
                 )
             rule = IN_DTYPE_OF_OUT.get(function)
@@ -505,7 +565,8 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         result = function(*args, **kwargs)
     except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself: arguments that it does not take
+        # the call itself: arguments that it does not take
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise UnsupportedError(f"in traced code {error}", location=user_location()) from None
         raise
     if function in AS_IS:
@@ -513,7 +574,9 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if isinstance(result, Tracer):
         return _own(function, result, args, kwargs)
     if type(result) in (list, tuple):
-        return type(result)([_own(function, x, args, kwargs) if isinstance(x, Tracer) else x for x in cast("list[Any]", result)])
+        return type(result)(
+            [_own(function, x, args, kwargs) if isinstance(x, Tracer) else x for x in cast("list[Any]", result)]
+        )
     return result
 
 
@@ -572,7 +635,9 @@ def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str
             from tracejit.tracer.advice import for_function, full_name
 
             name = full_name(named) + method
-            raise UnsupportedError(f"{name} is not supported in traced code; {for_function(name)}", location=user_location())
+            raise UnsupportedError(
+                f"{name} is not supported in traced code; {for_function(name)}", location=user_location()
+            )
         return known
 
     return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
@@ -585,24 +650,30 @@ def _first_by_place(function: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, .
     return ((kwargs[name],), {key: x for key, x in kwargs.items() if key != name}) if name in kwargs else ((), kwargs)
 
 
-def _without_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+def _without_out(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
     """(arguments, keywords, out) of a call: out is a keyword, or stands where the function's signature says."""
     if "out" in kwargs:
         return args, {name: x for name, x in kwargs.items() if name != "out"}, kwargs["out"]
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
     place = names.index("out") if "out" in names else len(args)
-    return (args, kwargs, None) if place >= len(args) else ((*args[:place], None, *args[place + 1 :]), kwargs, args[place])
+    return (
+        (args, kwargs, None) if place >= len(args) else ((*args[:place], None, *args[place + 1 :]), kwargs, args[place])
+    )
 
 
 SPREADING: set[Any] = set()
 """Functions of NumPy's that are ufuncs inside: their out= may be larger than the result, which is then repeated."""
 IN_DTYPE_OF_OUT: dict[Any, Callable[[np.dtype[Any], np.dtype[Any]], np.dtype[Any] | None]] = {}
-"""Functions that compute in another dtype where there is an out=: in which, by the operands' and its; None: in their own."""
+"""Functions that compute in another dtype where there is an out=: in which, by the operands' and its;
+None: in their own."""
 LEAST_INTO_INTEGERS: dict[Any, int] = {}
 """The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
 OUT_CASTING: dict[Any, str] = {}
-"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"); "equiv": not at all."""
+"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe");
+"equiv": not at all."""
 
 
 def dtype_of_sum(have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
@@ -621,7 +692,9 @@ def _computed_in(out: Any, operands: Sequence[Any], rule: Callable[..., Any]) ->
 def _in_dtype_of_out(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, rule: Callable[..., Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keywords of a call with the dtype of out= for a dtype= that is not given, or for its operand's where it takes none."""
+    """Arguments and keywords of a call with the dtype of out= for a dtype= that is not given,
+    or for its operand's where it takes none.
+    """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     if "dtype" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
@@ -635,7 +708,9 @@ def _in_dtype_of_out(
 
 
 def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
-    """The operands of a ufunc by another rule than "same_kind".  Raises: DtypeError where it forbids what has to be converted."""
+    """The operands of a ufunc by another rule than "same_kind".  Raises:
+    DtypeError where it forbids what has to be converted.
+    """
     dtype = kwargs.get("dtype")
     if casting == "unsafe":  # which allows any conversion to dtype=
         return [x if dtype is None or not isinstance(x, Tracer) else METHODS["astype"](x, dtype) for x in inputs]
@@ -643,26 +718,42 @@ def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: st
     loop = np.dtype(dtype) if dtype is not None else np.result_type(*strong) if strong else None
     if any(not np.can_cast(have, loop, casting) for have in strong):  # type: ignore[arg-type]
         names = ", ".join(map(str, strong))
-        raise DtypeError(f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location())
+        raise DtypeError(
+            f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location()
+        )
     return list(inputs)
 
 
 def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
-    """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises: DtypeError, ShapeError where NumPy does."""
+    """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises:
+    DtypeError, ShapeError where NumPy does.
+    """
     if isinstance(out, tuple):
         if len(out) == 1:
             return _write_out(out[0], result, function, casting)
-        return tuple([made if to is None else _write_out(to, made, function, casting) for to, made in zip(out, result, strict=True)])
+        return tuple(
+            [
+                made if to is None else _write_out(to, made, function, casting)
+                for to, made in zip(out, result, strict=True)
+            ]
+        )
     if not isinstance(out, Tracer):
         raise UnsupportedError(
-            "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the function, by np.zeros, "
+            "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the "
+            "function, by np.zeros, "
             "np.empty or np.array",
             location=user_location(),
         )
     shape = np.shape(result)
-    if len(shape) > out.ndim or (function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)):
-        raise ShapeError(f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location())
-    casting = casting or OUT_CASTING.get(function, "same_kind" if function is None or function in SPREADING else "unsafe")
+    if len(shape) > out.ndim or (
+        function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)
+    ):
+        raise ShapeError(
+            f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location()
+        )
+    casting = casting or OUT_CASTING.get(
+        function, "same_kind" if function is None or function in SPREADING else "unsafe"
+    )
     OPERATORS.setitem(out, Ellipsis, result, casting=casting)
     return out
 
@@ -688,14 +779,17 @@ _MATCHES_SEQUENCES = 1 << 5
 """The flag of a type whose objects match `case [a, b]:`."""
 _ONE = {"b": 1, "i": 1, "f": 1.0}
 _OF_NUMBERS = frozenset({
-    "real", "imag", "conjugate", "numerator", "denominator", "bit_length", "bit_count", "to_bytes", "as_integer_ratio", "is_integer", "hex",
+    "real", "imag", "conjugate", "numerator", "denominator", "bit_length", "bit_count", "to_bytes", "as_integer_ratio",
+    "is_integer", "hex",
 })  # fmt: skip
 """Attributes of Python's numbers that mean something else, or nothing, for arrays."""
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
 def _is_asked_by_others() -> bool:
-    """Whether a traced function, whose globals are no dict, or another package's called the function which calls this."""
+    """Whether a traced function, whose globals are no dict, or another package's called the function
+    which calls this.
+    """
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     if type(frame.f_globals) is not dict:
         return True
@@ -708,7 +802,9 @@ def is_number(x: Tracer) -> bool:
 
 
 def _is_sequence_operation(name: str, x: Tracer, other: Any) -> bool:
-    """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers: Python asks `__index__`."""
+    """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers:
+    Python asks `__index__`.
+    """
     if isinstance(other, Tracer):  # asked first: of one, `isinstance` of anything else asks for its `__class__`
         return False
     if not isinstance(other, (list, tuple, str, bytes)) or x.aval.shape or x.is_array:
@@ -720,21 +816,24 @@ _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray, Tr
 
 
 def _plain(name: str, number: Tracer, x: Any) -> Any:
-    """The other operand of a number's operator: if its class derives from Python's numbers and calculates as they do, as members of an
-    IntEnum do, it is such a number, to NumPy's numbers one of NumPy's.
+    """The other operand of a number's operator: if its class derives from Python's numbers and calculates as they do,
+    as members of an IntEnum do, it is such a number, to NumPy's numbers one of NumPy's.
     """
     kind: Any = type(x)
     if kind in _ARRAYS or not number.is_scalar or not issubclass(kind, (int, float)) or issubclass(kind, np.generic):
         return x
     base = int if issubclass(kind, int) else float
-    inherits = all(getattr(kind, method, None) is getattr(base, method, None) for method in (f"__{name}__", f"__r{name}__"))
+    inherits = all(
+        getattr(kind, method, None) is getattr(base, method, None) for method in (f"__{name}__", f"__r{name}__")
+    )
     if not inherits and not hasattr(kind, "__members__"):
         return x
     return base(x) if number.aval.weak else np.asarray(base(x))[()]
 
 
 def _gives_way(x: Tracer, other: Any) -> bool:
-    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do, and numbers with all that is none.
+    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do,
+    and numbers with all that is none.
 
     Source: NumPy's binop_override.h: `__array_ufunc__` if the class has one, else a greater `__array_priority__`.
     """
@@ -826,7 +925,8 @@ def _in_place(name: str) -> Callable[..., Any]:
         result = ARITHMETIC[name](self, other)
         if len(np.shape(result)) > self.ndim:
             raise ShapeError(
-                f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + ... for a new array",
+                f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + "
+                "... for a new array",
                 location=user_location(),
             )
         OPERATORS.setitem(self, Ellipsis, result, casting="same_kind")
@@ -837,12 +937,30 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _unary(name: str) -> Callable[..., Any]:
     def method(self: Tracer) -> Any:
-        return _number(handed_out(ARITHMETIC[name], _python_operand(self)), 0) if self.aval.weak else handed_out(ARITHMETIC[name], self)
+        return (
+            _number(handed_out(ARITHMETIC[name], _python_operand(self)), 0)
+            if self.aval.weak
+            else handed_out(ARITHMETIC[name], self)
+        )
 
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
     setattr(Tracer, f"__{_name}__", _operator(_name))
     setattr(Tracer, f"__r{_name}__", _reflected(_name))
     setattr(Tracer, f"__i{_name}__", _in_place(_name))

@@ -1,4 +1,6 @@
-"""What the interpreters of transformations share: tracers that hold a pair of a value of the interpreter below and something about it."""
+"""What the interpreters of transformations share: tracers that hold a pair of a value
+of the interpreter below and something about it.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,8 @@ class Transformation(Interpreter):
         known = self._arguments.get(id(cell))
         if known is not None:
             raise TracerError(
-                f"{self.name}: argument {self._describe(known[1])} is changed in place, which has no meaning under {self.name}; "
+                f"{self.name}: argument {self._describe(known[1])} is changed in place, which has no meaning under "
+                f"{self.name}; "
                 "copy it first (x = x.copy()) and return the new value",
                 location=user_location(),
             )
@@ -93,7 +96,9 @@ class Transformation(Interpreter):
         return value.made() if isinstance(value, Tracer) else np.asarray(value)
 
     def same_value(self, x: Tracer, y: Tracer) -> bool:
-        """Whether two arrays have the same elements (see `same.same_value`): the values below, mapped alike; tangents do not count."""
+        """Whether two arrays have the same elements (see `same.same_value`): the values below, mapped alike;
+        tangents do not count.
+        """
         (a, this), (b, that) = x.value, y.value
         if (isinstance(this, int) or isinstance(that, int)) and this != that:
             return False

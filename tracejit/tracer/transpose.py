@@ -41,10 +41,12 @@ def sum_to(ct: Any, aval: ShapedArray) -> Any:
 def backward_pass(jaxpr: Jaxpr, residuals: Sequence[Any], cotangents: Sequence[Any], linear: int) -> list[Any]:
     """Cotangents of the first `linear` inputs of a linear program, given those of its outputs.
 
-    The inputs after the first `linear` are residuals: known values the linear equations refer to.  Equations on known values only are
-    evaluated first.  A cotangent of None is zero.
+    The inputs after the first `linear` are residuals: known values the linear equations refer to.  Equations on known
+    values only are evaluated first.  A cotangent of None is zero.
     """
-    known, equations = _evaluate_known(jaxpr, dict(zip(jaxpr.inputs[linear:], residuals, strict=True)), set(jaxpr.inputs[:linear]))
+    known, equations = _evaluate_known(
+        jaxpr, dict(zip(jaxpr.inputs[linear:], residuals, strict=True)), set(jaxpr.inputs[:linear])
+    )
     totals: dict[Var, Any] = {}
 
     def accumulate(atom: Any, ct: Any) -> None:

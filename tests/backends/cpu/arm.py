@@ -1,8 +1,9 @@
-"""Compiled programs on aarch64, emulated: code emitted by `llvm.elsewhere`, linked with a run time of its own, run by qemu.
+"""Compiled programs on aarch64, emulated: code emitted by `llvm.elsewhere`, linked with a run time of its own,
+run by qemu.
 
-What it needs: qemu-aarch64-static (or qemu-aarch64) and aarch64-linux-gnu-ld (or ld.lld) on the path.  There is no C library: the run time
-below is LLVM IR over four system calls.  A program reads an image from its standard input (the argument block, then the arrays), runs, and
-writes the image to its standard output.
+What it needs: qemu-aarch64-static (or qemu-aarch64) and aarch64-linux-gnu-ld (or ld.lld) on the path.  There is no C
+library: the run time below is LLVM IR over four system calls.  A program reads an image from its standard input (the
+argument block, then the arrays), runs, and writes the image to its standard output.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _RUNTIME = f"""
 @used = internal global i64 0
 declare i32 @program(ptr)
 
-; i64 @system(i64 %number, i64 %a, ptr %b, i64 %c), as machine code, since llvmlite cannot assemble text for other processors:
+; i64 @system(i64 %number, i64 %a, ptr %b, i64 %c), as machine code, since llvmlite cannot assemble text for other
+; processors:
 ; mov x8, x0; mov x0, x1; mov x1, x2; mov x2, x3; svc 0; ret
 @system = internal constant [6 x i32] [{", ".join(f"i32 {word}" for word in _SYSTEM_CALL)}]
 
@@ -133,7 +135,7 @@ read:                                                        ; until the end of 
   %next = add i64 %at, %got
   %some = icmp sgt i64 %got, 0
   br i1 %some, label %read, label %place
-place:                                                       ; a word of the block is a number, or the place of an array in the image
+place:                              ; a word of the block is a number, or the place of an array in the image
   %count = load i64, ptr @image
   br label %slot
 slot:
@@ -251,7 +253,10 @@ class ArmProgram:
             files = [Path(folder, name) for name in ("program.o", "runtime.o", "program")]
             files[0].write_bytes(self.object)
             files[1].write_bytes(_runtime_object())
-            subprocess.run([linker, "-m", "aarch64linux", "-static", "--omagic", "-o", *map(str, (files[2], *files[:2]))], check=True)
+            subprocess.run(
+                [linker, "-m", "aarch64linux", "-static", "--omagic", "-o", *map(str, (files[2], *files[:2]))],
+                check=True,
+            )
             done = subprocess.run([emulator, str(files[2])], input=image, capture_output=True, timeout=120, check=False)
         if done.returncode:
             raise RuntimeError(f"the program ended with status {done.returncode}: {done.stderr.decode()}")

@@ -1,7 +1,8 @@
-"""Programs for aarch64 compute on an emulated processor what NumPy does: every primitive, its extreme values, and products of any tile.
+"""Programs for aarch64 compute on an emulated processor what NumPy does:
+every primitive, its extreme values, and products of any tile.
 
-Where the emulator or the linker is missing these tests are not run, and say what is missing; CI installs both, and runs a part of the
-primitives' examples: TRACEJIT_ARM_EXAMPLES=1 runs all of them.
+Where the emulator or the linker is missing these tests are not run, and say what is missing; CI installs both, and runs
+a part of the primitives' examples: TRACEJIT_ARM_EXAMPLES=1 runs all of them.
 """
 
 from __future__ import annotations
@@ -51,9 +52,18 @@ def test_products(shape, dtype):
 
 def test_sums_scans_and_loops_over_much_memory():
     x = RNG.normal(size=(300, 1001))
-    f = tj.jit(lambda x: (x.sum(), x.sum(axis=0), np.cumsum(x, axis=1), tj.lax.fori_loop(0, 5, lambda i, c: np.sin(c) + i, x[:9])))
+    f = tj.jit(
+        lambda x: (
+            x.sum(),
+            x.sum(axis=0),
+            np.cumsum(x, axis=1),
+            tj.lax.fori_loop(0, 5, lambda i, c: np.sin(c) + i, x[:9]),
+        )
+    )
     after = x[:9]
     for i in range(5):
         after = np.sin(after) + i
-    for got, want in zip(run(f.lower(x).jaxpr, [x]), (x.sum(), x.sum(axis=0), np.cumsum(x, axis=1), after), strict=True):
+    for got, want in zip(
+        run(f.lower(x).jaxpr, [x]), (x.sum(), x.sum(axis=0), np.cumsum(x, axis=1), after), strict=True
+    ):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)

@@ -1,4 +1,5 @@
-"""Code for processors that this machine need not be: it assembles, with their vectors and without functions that nobody has."""
+"""Code for processors that this machine need not be: it assembles,
+with their vectors and without functions that nobody has."""
 
 import re
 
@@ -17,7 +18,9 @@ I64, U8 = RNG.integers(0, 3000, 2000), RNG.integers(0, 255, 2000).astype("u1")
 
 
 def collatz(n):
-    return tj.lax.while_loop(lambda c: np.any(c > 1), lambda c: np.where(c % 2 == 0, c // 2, np.where(c > 1, 3 * c + 1, c)), n)
+    return tj.lax.while_loop(
+        lambda c: np.any(c > 1), lambda c: np.where(c % 2 == 0, c // 2, np.where(c > 1, 3 * c + 1, c)), n
+    )
 
 
 def softmax(a):
@@ -50,12 +53,13 @@ KERNELS = {
     "half": (lambda h: (h * h + 1) / (np.abs(h) + 2), H),
     "half to and from": (lambda h: (h.astype("f8") * 3).astype("f2"), H),
     "half product": (lambda h: h.reshape(20, 25) @ h.reshape(25, 20), H),
-    "integers": (lambda i, u: (i // 7 % 5 << 2, u + u, (u > 3) & (u < 200), i.astype("f4"), (i * 0.5).astype("i4")), I64, U8),
-    "while": (collatz, I64),
+    "integers": (lambda i, u: (i // 7 % 5 << 2, u + u, (u > 3) & (u < 200), i.astype("f4"), (i * 0.5).astype("i4")),
+    I64, U8), "while": (collatz, I64),
     "sorted loop": (lambda x: tj.lax.fori_loop(0, 9, lambda k, c: c * 0.5 + np.sin(c), x), V),
 }  # fmt: skip
 
-# What compiled code may call: the run time, the C library's memory functions, and where there is no instruction fma and f16's conversions.
+# What compiled code may call: the run time, the C library's memory functions, and where there is no instruction fma and
+# f16's conversions.
 RUNTIME = {*llvm._RUNTIME, "memset", "memcpy", "memmove"}
 ALLOWED = {
     "x86-64-v2": RUNTIME | {"fma", "fmaf"},

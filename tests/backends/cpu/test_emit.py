@@ -28,12 +28,14 @@ def test_copies_of_an_index_share_one_broadcast():
 
 
 LOOPS: dict[str, Callable[[Any, Any], Any]] = {
-    "loop in a branch": lambda x, c: lax.cond(c > 0, lambda: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + x[i], x[0]), lambda: x[1]),
-    "branch in a loop": lambda x, c: lax.fori_loop(0, 20, lambda i, s: lax.cond(c > s, lambda: s + x[i], lambda: s - 1.0), c),
+    "loop in a branch": lambda x, c: lax.cond(c > 0, lambda: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + x[i], x[0]),
+    lambda: x[1]), "branch in a loop": lambda x, c: lax.fori_loop(0, 20, lambda i, s: lax.cond(c > s, lambda: s + x[i],
+    lambda: s - 1.0), c),
     "branch in a loop in a branch": lambda x, c: lax.cond(
         c > 0,
         lambda: lax.fori_loop(
-            0, 20, lambda i, s: lax.cond(s > 1, lambda: s + x[i] * x[i + 1] * np.exp(x[i]), lambda: s * 1.5 + np.sin(x[i])), c
+            0, 20, lambda i, s: lax.cond(s > 1, lambda: s + x[i] * x[i + 1] * np.exp(x[i]),
+            lambda: s * 1.5 + np.sin(x[i])), c
         ),
         lambda: x[0],
     ),
@@ -47,8 +49,8 @@ LOOPS: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "while": lambda x, c: lax.cond(
         c > 0,
-        lambda: lax.while_loop(lambda s: s[0] < c * 10, lambda s: (s[0] + 1, s[1] + x[s[0].astype(int)]), (0.0 * c, c))[1],
-        lambda: x[1],
+        lambda: lax.while_loop(lambda s: s[0] < c * 10, lambda s: (s[0] + 1, s[1] + x[s[0].astype(int)]),
+        (0.0 * c, c))[1], lambda: x[1],
     ),
 }  # fmt: skip
 
@@ -75,7 +77,9 @@ def test_loops_whose_copies_or_lanes_go_different_ways(name: str, schedule: str,
     for n in (4, 16):
         x, c = rng.random((n, 21)), rng.random(n) - 0.3
         lowered = tj.jit(tj.vmap(LOOPS[name])).lower(x, c)
-        again = lower_jaxpr(lowered.jaxpr, get_backend("cpu"), ["C", "C"], schedule=lambda kernel: where_legal(kernel, schedule))
+        again = lower_jaxpr(
+            lowered.jaxpr, get_backend("cpu"), ["C", "C"], schedule=lambda kernel: where_legal(kernel, schedule)
+        )
         assert "unroll" in again.text("scheduled") or "vector" in again.text("scheduled")
         want = [LOOPS[name](a, b) for a, b in zip(x, c, strict=True)]
         np.testing.assert_allclose(again.compile().run((x, c), {})[0], want, rtol=1e-12)
@@ -117,7 +121,11 @@ def test_comparisons_that_are_decided_make_no_constants_that_llvm_fails_at(name:
 
     def f(x: Any) -> Any:
         flag = DECIDED[name](x, np).astype(np.float32) * np.float32(-2)
-        return np.broadcast_to(np.floor(flag)[:, None], (5, 5)).copy(), np.broadcast_to(flag[:, None], (5, 5)).copy(), flag
+        return (
+            np.broadcast_to(np.floor(flag)[:, None], (5, 5)).copy(),
+            np.broadcast_to(flag[:, None], (5, 5)).copy(),
+            flag,
+        )
 
     x = np.arange(5).astype(dtype)
     for found, expected in zip(tj.jit(f)(x), f(x), strict=True):
@@ -125,7 +133,8 @@ def test_comparisons_that_are_decided_make_no_constants_that_llvm_fails_at(name:
 
 
 def test_indices_are_computed_where_they_change():
-    """In the innermost loop only its own index counts: the row's place is known outside, and what differs by a constant shares it."""
+    """In the innermost loop only its own index counts: the row's place is known outside,
+    and what differs by a constant shares it."""
     x = np.random.default_rng(0).random((64, 1024))
 
     def f(x: Any) -> Any:
@@ -165,11 +174,15 @@ def test_addresses_of_every_kind(n: int, order: Any):
             np.testing.assert_allclose(got, want, rtol=1e-15)
 
 
-# -- kernels that serve several ----------------------------------------------------------------------------------------------------------
+# -- kernels that serve several
+# ----------------------------------------------------------------------------------------------------------
 def kernels_of(function: Any, *args: Any) -> int:
     """How many functions for kernels a program has."""
     text = tj.jit(function).lower(*args).text("code")
-    return sum(line.startswith("define internal void") and "%frame" not in line and "_guards(" not in line for line in text.splitlines())
+    return sum(
+        line.startswith("define internal void") and "%frame" not in line and "_guards(" not in line
+        for line in text.splitlines()
+    )
 
 
 def test_kernels_that_differ_in_offsets_are_one_function():

@@ -1,4 +1,5 @@
-"""The warm call path: guards, slots, outputs, results, errors, reference counts; compiled entries and their Python form answer alike."""
+"""The warm call path: guards, slots, outputs, results, errors, reference counts;
+compiled entries and their Python form answer alike."""
 
 import collections
 import copy
@@ -36,7 +37,12 @@ NATIVE = cpython.native_dispatch_supported()[0]
 MISS = "no entry matches"
 
 
-@pytest.fixture(params=[pytest.param("native", marks=pytest.mark.skipif(not NATIVE, reason="native dispatch is not supported")), "python"])
+@pytest.fixture(
+    params=[
+        pytest.param("native", marks=pytest.mark.skipif(not NATIVE, reason="native dispatch is not supported")),
+        "python",
+    ]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -192,7 +198,8 @@ def test_floats_arrive_as_their_bits(kind: str, number: float):
 
 
 @pytest.mark.parametrize(
-    "number", [0, 1, -1, 5, 257, -(2**30) + 1, 2**30 - 1, 2**30, -(2**30), 2**31, 2**60, -(2**60) - 1, 2**61 - 1, 1 - 2**61]
+    "number",
+    [0, 1, -1, 5, 257, -(2**30) + 1, 2**30 - 1, 2**30, -(2**30), 2**31, 2**60, -(2**60) - 1, 2**61 - 1, 1 - 2**61],
 )
 def test_ints_of_64_bits_arrive(kind: str, number: int):
     assert recorder(kind, e.ScalarGuard("int"), slots=(e.ScalarSlot(0),))(number).tolist() == [number]
@@ -204,7 +211,12 @@ def test_larger_ints_do_not_match(kind: str, number: int):
 
 
 def test_bools_and_complex_numbers_arrive(kind: str):
-    function = recorder(kind, e.ScalarGuard("bool"), e.ScalarGuard("complex"), slots=(e.ScalarSlot(0), e.ScalarSlot(1), e.ScalarSlot(1, 1)))
+    function = recorder(
+        kind,
+        e.ScalarGuard("bool"),
+        e.ScalarGuard("complex"),
+        slots=(e.ScalarSlot(0), e.ScalarSlot(1), e.ScalarSlot(1, 1)),
+    )
     assert function(True, 1.5 - 2j).tolist() == [1, bits(1.5), bits(-2.0)]
     assert function(False, complex(-0.0, math.inf)).tolist() == [0, bits(-0.0), bits(math.inf)]
 
@@ -420,7 +432,10 @@ def fresh(text: str) -> str:
 )
 def test_static_argument(kind: str, value: Any, item: Any, matches: bool):
     assert matcher(kind, e.StaticGuard(value))(item) == matches
-    assert matcher(kind, e.ListGuard([e.StaticGuard(value), e.TupleGuard([e.StaticGuard(value)])]))([item, (item,)]) == matches
+    assert (
+        matcher(kind, e.ListGuard([e.StaticGuard(value), e.TupleGuard([e.StaticGuard(value)])]))([item, (item,)])
+        == matches
+    )
     assert matcher(kind, e.StaticGuard(value))(value)
 
 
@@ -484,7 +499,9 @@ def guards_for(draw: Any, value: Any) -> e.Guard:
             return e.DictGuard(keys, [draw(guards_for(value[key])) for key in keys])
         case np.ndarray():
             shape = [draw(NAMES_OR_NUMBERS)(extent) for extent in value.shape]
-            return e.ArrayGuard(value.dtype.newbyteorder("="), shape, draw(st.sampled_from(["C", "strided"])), draw(st.booleans()))
+            return e.ArrayGuard(
+                value.dtype.newbyteorder("="), shape, draw(st.sampled_from(["C", "strided"])), draw(st.booleans())
+            )
         case np.generic():
             return e.NumpyScalarGuard(value.dtype)
         case bool() | int() | float() | complex():
@@ -512,9 +529,12 @@ def test_compiled_and_python_entries_agree(data: st.DataObject):
     args = data.draw(st.lists(VALUES, max_size=3))
     kwargs = data.draw(st.dictionaries(st.sampled_from(["p", "q", "r"]), VALUES, max_size=2))
     order = data.draw(st.permutations(list(kwargs)))
-    signature = e.Signature([data.draw(guards_for(item)) for item in args], [(key, data.draw(guards_for(kwargs[key]))) for key in order])
+    signature = e.Signature(
+        [data.draw(guards_for(item)) for item in args], [(key, data.draw(guards_for(kwargs[key]))) for key in order]
+    )
     native, python = (
-        recorder(kind, *signature.args, kwargs=signature.kwargs, slots=tuple(slots_of(signature))) for kind in ("native", "python")
+        recorder(kind, *signature.args, kwargs=signature.kwargs, slots=tuple(slots_of(signature)))
+        for kind in ("native", "python")
     )
     other = data.draw(st.lists(VALUES, min_size=len(args), max_size=len(args)))
     for call in ((args, kwargs), (other, kwargs), (args[::-1], kwargs), (args, {**kwargs, "p": 1.5})):
@@ -549,7 +569,9 @@ def test_keywords_come_in_any_order(kind: str):
 
 def test_keywords_in_their_order(kind: str):
     number = e.ScalarGuard("int")
-    function = recorder(kind, slots=(e.ScalarSlot(0), e.ScalarSlot(1)), kwargs=(("a", number), ("b", number)), ordered=True)
+    function = recorder(
+        kind, slots=(e.ScalarSlot(0), e.ScalarSlot(1)), kwargs=(("a", number), ("b", number)), ordered=True
+    )
     assert function(a=1, b=2).tolist() == [1, 2]
     assert function(**{fresh("a"): 1, fresh("b"): 2}).tolist() == [1, 2]
     for wrong in ({"b": 2, "a": 1}, {"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "c": 2}):
@@ -584,7 +606,9 @@ def test_keys_match_in_their_order(kind: str):
 
 def test_large_dicts(kind: str):
     names = [f"key{number}" for number in range(40)]
-    function = recorder(kind, e.DictGuard(names, [e.ScalarGuard("int")] * 40), slots=tuple(e.ScalarSlot(leaf) for leaf in range(40)))
+    function = recorder(
+        kind, e.DictGuard(names, [e.ScalarGuard("int")] * 40), slots=tuple(e.ScalarSlot(leaf) for leaf in range(40))
+    )
     values = {name: place for place, name in enumerate(names)}
     assert function(values).tolist() == list(range(40))
     assert function({fresh(name): place for name, place in values.items()}).tolist() == list(range(40))
@@ -596,8 +620,12 @@ def test_large_dicts(kind: str):
 
 def test_leaves_are_numbered_in_order_through_containers(kind: str):
     number = e.ScalarGuard("int")
-    tree = e.TupleGuard([number, e.ListGuard([number, e.DictGuard(["a", "b"], [number, e.TupleGuard([number])])]), number])
-    function = recorder(kind, tree, number, slots=tuple(e.ScalarSlot(leaf) for leaf in range(7)), kwargs=(("k", number),))
+    tree = e.TupleGuard(
+        [number, e.ListGuard([number, e.DictGuard(["a", "b"], [number, e.TupleGuard([number])])]), number]
+    )
+    function = recorder(
+        kind, tree, number, slots=tuple(e.ScalarSlot(leaf) for leaf in range(7)), kwargs=(("k", number),)
+    )
     assert function((0, [1, {"a": 2, "b": (3,)}], 4), 5, k=6).tolist() == list(range(7))
 
 
@@ -703,7 +731,10 @@ def expected(extent: e.Extent, dims: dict[str, int]) -> int | None:
 @example([("floordiv", ("sub", 0, "n"), 4), ("mod", ("sub", 0, "n"), 4), ("mod", "n", -4)])
 def test_extents_are_python_arithmetic(extents: list[Any]):
     signature = e.Signature([e.ArrayGuard("i1", ("n", "m"))])
-    functions = [recorder(kind, *signature.args, slots=tuple(e.DimSlot(extent) for extent in extents)) for kind in ("native", "python")]
+    functions = [
+        recorder(kind, *signature.args, slots=tuple(e.DimSlot(extent) for extent in extents))
+        for kind in ("native", "python")
+    ]
     for shape in ((0, 0), (2, 3), (7, 2), (5, 0), (64, 9)):
         want = [expected(extent, {"n": shape[0], "m": shape[1]}) for extent in extents]
         for function in functions:
@@ -714,7 +745,9 @@ def test_extents_are_python_arithmetic(extents: list[Any]):
 def test_output_shapes_are_computed(kind: str):
     dispatcher = new(kind)
     shape = (("add", "n", "m"), 3, ("floordiv", ("mul", "n", "m"), 2))
-    spec = e.EntrySpec(e.Signature([e.ArrayGuard("f4", ("n", "m"))]), [], [e.OutputSpec("i2", shape)], e.OutLeaf(0), "nothing")
+    spec = e.EntrySpec(
+        e.Signature([e.ArrayGuard("f4", ("n", "m"))]), [], [e.OutputSpec("i2", shape)], e.OutLeaf(0), "nothing"
+    )
     add(dispatcher, spec, NOTHING)
     result = dispatcher.callable(np.zeros((4, 5), "f4"))
     assert result.shape == (9, 3, 10)
@@ -724,7 +757,11 @@ def test_output_shapes_are_computed(kind: str):
 def test_a_negative_extent_of_an_output_does_not_match(kind: str):
     dispatcher = new(kind)
     signature = e.Signature([e.ArrayGuard("f4", ("n",))])
-    add(dispatcher, e.EntrySpec(signature, [], [e.OutputSpec("f4", (("sub", "n", 3),))], e.OutLeaf(0), "nothing"), NOTHING)
+    add(
+        dispatcher,
+        e.EntrySpec(signature, [], [e.OutputSpec("f4", (("sub", "n", 3),))], e.OutLeaf(0), "nothing"),
+        NOTHING,
+    )
     assert dispatcher.callable(np.zeros(2, "f4")) is MISS
     assert dispatcher.callable(np.zeros(3, "f4")).shape == (0,)
 
@@ -769,7 +806,9 @@ def plain(value: Any) -> Any:
         case np.ndarray() | np.generic():
             return value.tolist()
         case tuple() | list():
-            return type(value)(plain(item) for item in value) if type(value) in (tuple, list) else Pair(*map(plain, value))
+            return (
+                type(value)(plain(item) for item in value) if type(value) in (tuple, list) else Pair(*map(plain, value))
+            )
         case dict():
             return {key: plain(item) for key, item in value.items()}
         case _:
@@ -785,7 +824,10 @@ RESULTS = [
     (e.OutTuple([]), ()),
     (e.OutList([]), []),
     (e.OutDict([], []), {}),
-    (e.OutList([A, e.OutTuple([B]), e.OutDict(["x", "y"], [C, e.OutConst(None)])]), [[1], (2,), {"x": [[3]], "y": None}]),
+    (
+        e.OutList([A, e.OutTuple([B]), e.OutDict(["x", "y"], [C, e.OutConst(None)])]),
+        [[1], (2,), {"x": [[3]], "y": None}],
+    ),
     (e.OutTuple([A, A, e.OutList([A, B, B])]), ([1], [1], [[1], 2, 2])),
     (e.OutConst("text"), "text"),
     (e.OutCall(Pair, [A, e.OutTuple([B, B])]), Pair([1], (2, 2))),
@@ -802,7 +844,10 @@ def test_results(kind: str, result: e.Result, wanted: Any):
 
 
 def test_results_hold_arguments(kind: str):
-    guards = (e.DictGuard(["a"], [e.StaticGuard(None)]), e.ListGuard([e.ArrayGuard("f4", (2,)), e.ScalarGuard("float")]))
+    guards = (
+        e.DictGuard(["a"], [e.StaticGuard(None)]),
+        e.ListGuard([e.ArrayGuard("f4", (2,)), e.ScalarGuard("float")]),
+    )
     function = filling(kind, e.OutTuple([e.OutArg(1), A, e.OutArg(2), e.OutArg(1), e.OutArg(0)]), *guards)
     x = np.zeros(2, "f4")
     one, first, number, two, none = function({"a": None}, [x, 2.5])
@@ -816,7 +861,9 @@ def test_results_hold_arguments(kind: str):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
 def test_rank_0_outputs_are_numpy_scalars(kind: str, dtype: str):
     dispatcher = new(kind)
-    spec = e.EntrySpec(e.Signature(), [e.OutSlot(0), e.OutSlot(1), e.OutSlot(1)], [e.OutputSpec(dtype, ())] * 2, e.OutLeaf(0), "fill")
+    spec = e.EntrySpec(
+        e.Signature(), [e.OutSlot(0), e.OutSlot(1), e.OutSlot(1)], [e.OutputSpec(dtype, ())] * 2, e.OutLeaf(0), "fill"
+    )
     add(dispatcher, spec, FILL)
     result = dispatcher.callable()
     assert type(result) is np.dtype(dtype).type
@@ -845,7 +892,9 @@ def boxing(kind: str) -> Any:
         e.Signature([e.ObjectGuard(Boxed, ("array", "tag"), [e.ArrayGuard("f4", ("n",)), e.StaticGuard("t")])]),
         [e.DataSlot(0), e.OutSlot(0), e.DimSlot("n")],
         [e.OutputSpec("f4", ("n",))],
-        e.OutTuple([e.OutObject(Boxed, ("array", "tag"), [A, e.OutArg(1)]), e.OutObject(Boxed, ("tag",), [e.OutConst(3)])]),
+        e.OutTuple(
+            [e.OutObject(Boxed, ("array", "tag"), [A, e.OutArg(1)]), e.OutObject(Boxed, ("tag",), [e.OutConst(3)])]
+        ),
         "plus_one",
     )
     add(dispatcher, spec, PLUS_ONE)
@@ -899,7 +948,10 @@ def test_an_exception_of_the_miss_passes(kind: str):
         new(kind, miss).callable(3)
 
 
-STATUS = "define i32 @status(ptr %slots) {\n  %word = load i64, ptr %slots\n  %status = trunc i64 %word to i32\n  ret i32 %status\n}\n"
+STATUS = (
+    "define i32 @status(ptr %slots) {\n  %word = load i64, ptr %slots\n  %status = trunc i64 %word to i32\n  "
+    "ret i32 %status\n}\n"
+)
 
 
 @pytest.mark.parametrize("release", [False, True])
@@ -915,7 +967,9 @@ def test_a_status_goes_to_its_handler(kind: str, release: bool):
     dispatcher = new(kind)
     number = e.ScalarGuard("int")
     outputs = [e.OutputSpec("f8", (3,))]
-    spec = e.EntrySpec(e.Signature([number], [("k", number)]), [e.ScalarSlot(0)], outputs, e.OutLeaf(0), "status", release)
+    spec = e.EntrySpec(
+        e.Signature([number], [("k", number)]), [e.ScalarSlot(0)], outputs, e.OutLeaf(0), "status", release
+    )
     add(dispatcher, spec, STATUS, on_status=on_status)
     assert dispatcher.callable(0, k=1).shape == (3,)
     assert dispatcher.callable(-5, k=1) == "handled"
@@ -927,7 +981,11 @@ def test_a_status_goes_to_its_handler(kind: str, release: bool):
 
 def test_an_unexpected_status_is_a_bug_report(kind: str):
     dispatcher = new(kind)
-    add(dispatcher, e.EntrySpec(e.Signature([e.ScalarGuard("int")]), [e.ScalarSlot(0)], [], e.OutConst(None), "status"), STATUS)
+    add(
+        dispatcher,
+        e.EntrySpec(e.Signature([e.ScalarGuard("int")]), [e.ScalarSlot(0)], [], e.OutConst(None), "status"),
+        STATUS,
+    )
     assert dispatcher.callable(0) is None
     with pytest.raises(InternalError, match="status 3"):
         dispatcher.callable(3)
@@ -955,7 +1013,11 @@ def test_an_exception_that_the_program_set_is_raised(kind: str, release: bool):
     x = np.zeros(4, "f4")
     before = sys.getrefcount(x)
     signature = e.Signature([e.ListGuard([e.ArrayGuard("f4", (4,))])])
-    add(dispatcher, e.EntrySpec(signature, [e.DataSlot(0)], [e.OutputSpec("f8", (3,))], e.OutLeaf(0), "raising", release), RAISING)
+    add(
+        dispatcher,
+        e.EntrySpec(signature, [e.DataSlot(0)], [e.OutputSpec("f8", (3,))], e.OutLeaf(0), "raising", release),
+        RAISING,
+    )
     for _ in range(100):
         with pytest.raises(KeyError, match="interrupted"):
             dispatcher.callable([x])
@@ -1068,7 +1130,9 @@ def wait_for(condition: Callable[[], Any]) -> None:
 
 def test_leaves_of_containers_and_code_are_held_during_the_program(kind: str):
     dispatcher = new(kind)
-    spec = e.EntrySpec(e.Signature([e.ListGuard([e.ArrayGuard("u1", (2,))])]), [e.DataSlot(0)], [], e.OutArg(0), "wait", True)
+    spec = e.EntrySpec(
+        e.Signature([e.ListGuard([e.ArrayGuard("u1", (2,))])]), [e.DataSlot(0)], [], e.OutArg(0), "wait", True
+    )
     library = add(new(kind), spec, WAIT)
     code = Weak()
     gone = weakref.ref(code)
@@ -1175,7 +1239,9 @@ def test_an_evicted_entry_is_released(kind: str):
 def test_the_newest_entry_is_tried_first(kind: str):
     dispatcher = new(kind)
     for answer in ("old", "new"):
-        add(dispatcher, e.EntrySpec(e.Signature([e.ScalarGuard("int")]), [], [], e.OutConst(answer), "nothing"), NOTHING)
+        add(
+            dispatcher, e.EntrySpec(e.Signature([e.ScalarGuard("int")]), [], [], e.OutConst(answer), "nothing"), NOTHING
+        )
     assert dispatcher.callable(1) == "new"
 
 
@@ -1412,7 +1478,8 @@ def counts(*objects: object) -> list[int]:
 
 
 def leaked(before: list[int], after: list[int]) -> list[int]:
-    """By how much counts differ where that is more than a few: strings and dtypes belong to the whole process, its other threads too."""
+    """By how much counts differ where that is more than a few: strings and dtypes belong to the whole process,
+    its other threads too."""
     return [b - a for a, b in zip(before, after, strict=True) if abs(b - a) > 20]
 
 
@@ -1424,7 +1491,11 @@ def repeat(function: Callable[..., Any], times: int, *args: Any, **kwargs: Any) 
 def test_reference_counts_of_a_million_calls(kind: str):
     tag = Weak()
     array = e.ArrayGuard("f4", (10,))
-    guards = (array, e.DictGuard(["a", "b"], [array, e.ListGuard([array, e.ScalarGuard("float")])]), e.StaticGuard(("mode", 3)))
+    guards = (
+        array,
+        e.DictGuard(["a", "b"], [array, e.ListGuard([array, e.ScalarGuard("float")])]),
+        e.StaticGuard(("mode", 3)),
+    )
     dispatcher = new(kind)
     result = e.OutTuple([A, e.OutDict(["x", "y"], [A, e.OutConst(tag)]), e.OutArg(1), B])
     spec = e.EntrySpec(
@@ -1457,12 +1528,18 @@ def test_reference_counts_of_a_million_calls(kind: str):
     repeat(function, calls(kind), x, tree, mode, k=3)
     gc.collect()
     assert not leaked(before, counts(*kept))
-    assert min(grown) < 6 * calls(kind) // 4 + 65_536  # less than any object each call; the rest is what free lists hold
+    # less than any object each call; the rest is what free lists hold
+    assert min(grown) < 6 * calls(kind) // 4 + 65_536
 
 
 @pytest.mark.parametrize(
     ("args", "kwargs"),
-    [((), {}), ((1,), {}), ((np.zeros(9, "f4"), {"a": 1}), {}), ((np.zeros(10, "f4"), {"b": 0, "a": 0}, 3), {"k": 2**70})],
+    [
+        ((), {}),
+        ((1,), {}),
+        ((np.zeros(9, "f4"), {"a": 1}), {}),
+        ((np.zeros(10, "f4"), {"b": 0, "a": 0}, 3), {"k": 2**70}),
+    ],
 )
 def test_reference_counts_of_a_million_misses(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]):
     array = e.ArrayGuard("f4", (10,))
@@ -1481,8 +1558,12 @@ def test_reference_counts_of_a_million_misses(kind: str, args: tuple[Any, ...], 
 def test_reference_counts_of_failing_programs(kind: str):
     dispatcher = new(kind)
     x, tag = np.zeros(4, "f4"), Weak()
-    signature = e.Signature([e.ListGuard([e.ArrayGuard("f4", (4,)), e.ScalarGuard("int")])], [("k", e.StaticGuard(None))])
-    spec = e.EntrySpec(signature, [e.ScalarSlot(1)], [e.OutputSpec("f8", (3,))], e.OutTuple([A, e.OutConst(tag)]), "status")
+    signature = e.Signature(
+        [e.ListGuard([e.ArrayGuard("f4", (4,)), e.ScalarGuard("int")])], [("k", e.StaticGuard(None))]
+    )
+    spec = e.EntrySpec(
+        signature, [e.ScalarSlot(1)], [e.OutputSpec("f8", (3,))], e.OutTuple([A, e.OutConst(tag)]), "status"
+    )
     add(dispatcher, spec, STATUS, on_status=lambda status, args, kwargs: None)
     function, items = dispatcher.callable, [x, 5]
     assert function(items, k=None) is None
@@ -1500,7 +1581,11 @@ def test_every_allocation_may_fail():
     result = e.OutTuple([A, e.OutList([B, box]), e.OutConst(3.5)])
     outputs = [e.OutputSpec("f4", (10,)), e.OutputSpec("f8", ())]
     spec = e.EntrySpec(
-        e.Signature([e.ListGuard([array, array])]), [e.DataSlot(0), e.OutSlot(0), e.DimSlot(10)], outputs, result, "plus_one"
+        e.Signature([e.ListGuard([array, array])]),
+        [e.DataSlot(0), e.OutSlot(0), e.DimSlot(10)],
+        outputs,
+        result,
+        "plus_one",
     )
     dispatcher = new("native")
     add(dispatcher, spec, PLUS_ONE)
@@ -1529,7 +1614,13 @@ def test_every_allocation_may_fail():
 def test_code_does_not_depend_on_the_process():
     def spec(value: Any, word: int, handler: Any) -> e.EntrySpec:
         signature = e.Signature([e.StaticGuard(value), e.ArrayGuard("f4", ("n",))], [("k", e.ScalarGuard("int"))])
-        return e.EntrySpec(signature, [e.ConstSlot(word), e.DimSlot("n")], [e.OutputSpec("i8", (2,))], e.OutCall(handler, [A]), "record")
+        return e.EntrySpec(
+            signature,
+            [e.ConstSlot(word), e.DimSlot("n")],
+            [e.OutputSpec("i8", (2,))],
+            e.OutCall(handler, [A]),
+            "record",
+        )
 
     one, two = emit_entry(spec("relu", 1, list), "entry"), emit_entry(spec((1, 2), 2**63, tuple), "entry")
     assert one == two
@@ -1567,7 +1658,16 @@ def test_the_environment_can_ask_for_python(monkeypatch: pytest.MonkeyPatch):
 
 def wrong_layouts() -> Iterator[cpython.Layout]:
     right = cpython.layout()
-    for name in ("array_ndim", "array_flags", "dtype_num", "dtype_byteorder", "float_value", "complex_value", "long_size", "numpy_scalar"):
+    for name in (
+        "array_ndim",
+        "array_flags",
+        "dtype_num",
+        "dtype_byteorder",
+        "float_value",
+        "complex_value",
+        "long_size",
+        "numpy_scalar",
+    ):
         yield evolve(right, **{name: getattr(right, name) + 4})
     yield evolve(right, array_data=right.array_shape)
     yield evolve(right, tuple_items=right.tuple_items - 8)

@@ -1,4 +1,5 @@
-"""f16 on the CPU: conversions are NumPy's, also those that are functions of ours where the processor has no instruction for them."""
+"""f16 on the CPU: conversions are NumPy's, also those that are functions of ours
+where the processor has no instruction for them."""
 
 import ctypes
 
@@ -53,11 +54,15 @@ out:
   ret void
 }}""")
     y = np.empty(x.shape, {"half": "f2", "float": "f4"}[result])
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.address("all"))(x.ctypes.data, y.ctypes.data, x.size)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.address("all"))(
+        x.ctypes.data, y.ctypes.data, x.size
+    )
     return y
 
 
-@pytest.mark.parametrize(("symbol", "argument", "values"), [("__truncsfhf2", "float", singles), ("__truncdfhf2", "double", doubles)])
+@pytest.mark.parametrize(
+    ("symbol", "argument", "values"), [("__truncsfhf2", "float", singles), ("__truncdfhf2", "double", doubles)]
+)
 def test_the_functions_that_round_to_f16_are_numpys_conversion(symbol, argument, values):
     x = values()
     text = f"declare half @{symbol}({argument}) ! %b = call half @{symbol}({argument} %a)"
@@ -72,7 +77,12 @@ def test_the_function_that_widens_f16_is_exact():
 
 def test_conversions_round_once():
     with np.errstate(all="ignore"):
-        for dtype, values in ((np.float16, doubles()), (np.float16, singles()), (np.float32, HALVES), (np.float64, HALVES)):
+        for dtype, values in (
+            (np.float16, doubles()),
+            (np.float16, singles()),
+            (np.float32, HALVES),
+            (np.float64, HALVES),
+        ):
             same(tj.jit(lambda x, dtype=dtype: x.astype(dtype))(values), values.astype(dtype))
         for kind in (np.int64, np.uint64, np.int32, np.uint16, np.int8):
             integers = np.concatenate([np.arange(-70000, 70000, 7), [2**62, -(2**63)]]).astype(kind)
@@ -82,9 +92,9 @@ def test_conversions_round_once():
 @pytest.mark.parametrize(
     "function",
     [
-        lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: np.sqrt(np.abs(a)), np.maximum, np.minimum,
-        lambda a, b: a < b, lambda a, b: np.floor(a), lambda a, b: -a, lambda a, b: np.where(b > 1, a, b), lambda a, b: np.copysign(a, b),
-        lambda a, b: np.rint(a),
+        lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: np.sqrt(np.abs(a)), np.maximum,
+        np.minimum, lambda a, b: a < b, lambda a, b: np.floor(a), lambda a, b: -a, lambda a, b: np.where(b > 1, a, b),
+        lambda a, b: np.copysign(a, b), lambda a, b: np.rint(a),
     ],
 )  # fmt: skip
 def test_operations_on_f16_round_once(function):

@@ -116,7 +116,10 @@ def test_a_text_that_does_not_verify_is_an_error():
 
 
 def test_a_missing_symbol_is_named():
-    text = "declare i64 @test_llvm_nowhere()\ndeclare i64 @labs(i64)\ndefine i64 @f() { %y = call i64 @test_llvm_nowhere()\n ret i64 %y }"
+    text = (
+        "declare i64 @test_llvm_nowhere()\ndeclare i64 @labs(i64)\ndefine i64 @f() { %y = call i64 "
+        "@test_llvm_nowhere()\n ret i64 %y }"
+    )
     with pytest.raises(CompileError, match=r"These symbols are not defined: test_llvm_nowhere\.\n"):
         llvm.load(text)
     assert call(llvm.load(ADD.format(1)), 1) == 2, "the JIT survives a failed link"
@@ -140,7 +143,9 @@ def test_an_unknown_pass_and_an_unknown_symbol_are_errors():
         llvm.load(ADD.format(1)).address("g")
 
 
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: b"garbage", lambda data: data[:200], lambda data: b"\0" * len(data)])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: b"garbage", lambda data: data[:200], lambda data: b"\0" * len(data)]
+)
 def test_a_damaged_object_is_an_error(damage):
     data = llvm.load(ADD.format(7)).object
     with pytest.raises(CompileError):
@@ -148,8 +153,15 @@ def test_a_damaged_object_is_an_error(damage):
 
 
 def test_an_object_loads_in_another_process(tmp_path):
-    library = llvm.load("@c = private constant [2 x i64] [i64 3, i64 39]\ndefine i64 @f() { %p = getelementptr i64, ptr @c, i64 1\n"
-                        "%a = load i64, ptr @c\n %b = load i64, ptr %p\n %s = add i64 %a, %b\n ret i64 %s }")  # fmt: skip
+    library = llvm.load("""
+        @c = private constant [2 x i64] [i64 3, i64 39]
+        define i64 @f() {
+          %p = getelementptr i64, ptr @c, i64 1
+          %a = load i64, ptr @c
+          %b = load i64, ptr %p
+          %s = add i64 %a, %b
+          ret i64 %s
+        }""")
     (tmp_path / "code.o").write_bytes(library.object)
     script = f"""
 import ctypes, pathlib
@@ -177,7 +189,9 @@ def test_threads_may_load_at_the_same_time():
 
 
 def test_importing_does_not_import_llvm():
-    script = "import sys; from tracejit.backends.cpu.runtime import llvm, pool, memory; print('llvmlite' in sys.modules)"
+    script = (
+        "import sys; from tracejit.backends.cpu.runtime import llvm, pool, memory; print('llvmlite' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -187,7 +201,8 @@ def test_vectors_of_the_natural_width_stay_whole():
     assert bits in (128, 256, 512)
     lanes = bits // 32
     text = (
-        f"define void @f(ptr %x) {llvm.attributes()} {{ %v = load <{lanes} x float>, ptr %x, align 4\n %w = fadd <{lanes} x float> %v, %v\n"
+        f"define void @f(ptr %x) {llvm.attributes()} {{ %v = load <{lanes} x float>, ptr %x, align 4\n %w = fadd "
+        f"<{lanes} x float> %v, %v\n"
         f" store <{lanes} x float> %w, ptr %x, align 4\n ret void }}"
     )
     library = llvm.load(text)
@@ -207,7 +222,8 @@ def test_the_assembly_of_an_object_is_refused():
 
 
 def test_a_comparison_that_no_bool_decides_is_not_left_to_llvm():
-    """LLVM 22 ends the process where it finds two equal constants behind such a comparison, one through a select, and spreads both."""
+    """LLVM 22 ends the process where it finds two equal constants behind such a comparison, one through a select,
+    and spreads both."""
     text = (
         "import numpy as np, tracejit as tj\n"
         "@tj.jit\n"

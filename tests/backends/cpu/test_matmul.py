@@ -1,4 +1,5 @@
-"""Matrix products on the CPU against NumPy in double precision: every class of shape, layout, dtype, fusion and schedule."""
+"""Matrix products on the CPU against NumPy in double precision:
+every class of shape, layout, dtype, fusion and schedule."""
 
 import itertools
 
@@ -64,7 +65,8 @@ def test_every_dtype(dtype, shape):
 
 def test_half_precision_accumulates_in_single():
     a, b = np.full((16, 4096), 0.5, np.float16), np.full((4096, 16), 0.5, np.float16)
-    np.testing.assert_array_equal(tj.jit(matmul)(a, b), np.full((16, 16), 1024, np.float16))  # a half-precision sum stops at 512
+    # a half-precision sum stops at 512
+    np.testing.assert_array_equal(tj.jit(matmul)(a, b), np.full((16, 16), 1024, np.float16))
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 0), (64, 64, 0), (64, 0, 64)])
@@ -74,7 +76,9 @@ def test_extents_of_zero(shape):
     np.testing.assert_array_equal(result, np.zeros((m, n), "f4"))
 
 
-@pytest.mark.parametrize("shape", [(1, 300, 200), (300, 1, 200), (1, 1, 5000), (2, 2, 5000), (300, 200, 1), (5000, 3, 4), (3, 5000, 4)])
+@pytest.mark.parametrize(
+    "shape", [(1, 300, 200), (300, 1, 200), (1, 1, 5000), (2, 2, 5000), (300, 200, 1), (5000, 3, 4), (3, 5000, 4)]
+)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_thin_products(shape, dtype):
     m, n, k = shape
@@ -96,8 +100,9 @@ def test_views_as_arguments_and_inside_the_function(view, side):
     rng = np.random.default_rng(5)
     whole = values(rng, (140, 140), "f4")
     cut = {
-        "transposed": lambda x: x[:70, :60].T, "reversed": lambda x: x[59::-1, 69::-1], "every other": lambda x: x[:120:2, :140:2],
-        "column slice": lambda x: x[5:65, 7:77], "broadcast": lambda x: np.broadcast_to(x[0, :70], (60, 70)),
+        "transposed": lambda x: x[:70, :60].T, "reversed": lambda x: x[59::-1, 69::-1],
+        "every other": lambda x: x[:120:2, :140:2], "column slice": lambda x: x[5:65, 7:77],
+        "broadcast": lambda x: np.broadcast_to(x[0, :70], (60, 70)),
     }[view]  # fmt: skip
     other = values(rng, (70, 50) if side == 0 else (50, 60), "f4")
     outside = tj.jit(lambda x, y: x @ y if side == 0 else y @ x)
@@ -133,8 +138,9 @@ def test_batches():
 @pytest.mark.parametrize(
     ("text", "x", "y"),
     [
-        ("abk,kc->abc", (7, 9, 30), (30, 40)), ("akb,kc->abc", (7, 30, 9), (30, 40)), ("ij,jkl->ikl", (20, 30), (30, 5, 24)),
-        ("ijk,jkl->il", (20, 6, 30), (6, 30, 24)), ("bijk,bjkl->bil", (3, 20, 6, 30), (3, 6, 30, 24)), ("ij,kj->ki", (40, 30), (50, 30)),
+        ("abk,kc->abc", (7, 9, 30), (30, 40)), ("akb,kc->abc", (7, 30, 9), (30, 40)),
+        ("ij,jkl->ikl", (20, 30), (30, 5, 24)), ("ijk,jkl->il", (20, 6, 30), (6, 30, 24)),
+        ("bijk,bjkl->bil", (3, 20, 6, 30), (3, 6, 30, 24)), ("ij,kj->ki", (40, 30), (50, 30)),
         ("ijk,kjl->il", (20, 6, 30), (30, 6, 24)), ("bhid,bhjd->bhij", (2, 3, 20, 16), (2, 3, 22, 16)),
     ],
 )  # fmt: skip
@@ -176,7 +182,9 @@ def test_what_is_fused_around_a_product(name, shape, dynamic):
     args = values(rng, (m, k), "f8"), values(rng, (k, n), "f8") / np.sqrt(k), values(rng, n, "f8")
     results, expected = tj.jit(FUSED[name], dynamic_shapes=dynamic)(*args), FUSED[name](*args)
     for r, e in zip(
-        results if isinstance(results, tuple) else [results], expected if isinstance(expected, tuple) else [expected], strict=True
+        results if isinstance(results, tuple) else [results],
+        expected if isinstance(expected, tuple) else [expected],
+        strict=True,
     ):
         np.testing.assert_allclose(r, e, rtol=1e-10, atol=1e-10)
 

@@ -242,7 +242,9 @@ def test_held_blocks_are_given_up_before_memory_runs_out():
 def test_every_capacity_class_fits_and_wastes_little():
     native = memory._Native()
     for k in range(17, 26):
-        for size in {(1 << k) + d for d in (-1, 0, 1)} | {random.Random(k).randrange(1 << k, 2 << k) for _ in range(20)}:
+        for size in {(1 << k) + d for d in (-1, 0, 1)} | {
+            random.Random(k).randrange(1 << k, 2 << k) for _ in range(20)
+        }:
             native.limit.value = 1 << 40
             native.free(native.alloc(size), 0)
             capacity = native.held.value
@@ -278,7 +280,8 @@ def test_threads_allocate_and_free_each_others_arrays():
 HAMMER = """
 declare ptr @tj_alloc(i64)
 declare void @tj_free(ptr, i64)
-define i64 @hammer(i64 %seed, i64 %times) {          ; blocks of varying size, marked and checked; the number of marks found destroyed
+; blocks of varying size, marked and checked; the number of marks found destroyed
+define i64 @hammer(i64 %seed, i64 %times) {
 entry:
   %slots = alloca [16 x ptr]
   call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 128, i1 false)
@@ -337,7 +340,9 @@ def test_native_threads_share_the_pool_without_the_gil():
 def run_script(script: str) -> str:
     head = "import gc, os, sys, threading, warnings, numpy as np\nfrom tracejit.backends.cpu.runtime import memory\n"
     head += "warnings.filterwarnings('ignore', category=DeprecationWarning)\n"
-    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", head + textwrap.dedent(script)], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

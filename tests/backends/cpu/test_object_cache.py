@@ -28,7 +28,9 @@ def test_the_second_load_comes_from_the_cache(folder, monkeypatch):
     assert answer(object_cache.load_cached(TEXT)) == 42
 
 
-@pytest.mark.parametrize("damage", [b"", b"short", lambda data: data[:-7], lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:]])
+@pytest.mark.parametrize(
+    "damage", [b"", b"short", lambda data: data[:-7], lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:]]
+)
 def test_a_damaged_entry_is_a_miss_and_is_replaced(folder, damage):
     object_cache.load_cached(TEXT)
     (entry,) = folder.iterdir()

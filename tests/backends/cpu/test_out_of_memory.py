@@ -1,4 +1,5 @@
-"""Kernels allocate while they run: where there is no memory the program says so, and nothing is written through a null pointer."""
+"""Kernels allocate while they run: where there is no memory the program says so,
+and nothing is written through a null pointer."""
 
 import ctypes
 from typing import Any

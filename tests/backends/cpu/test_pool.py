@@ -1,4 +1,5 @@
-"""The thread pool: every chunk once, from any thread, nested, after fork, with few or many threads; interrupts; cost."""
+"""The thread pool: every chunk once, from any thread, nested, after fork, with few or many threads; interrupts;
+cost."""
 
 import ctypes
 import os
@@ -90,7 +91,8 @@ l:
 r:
   ret void
 }
-define ptr @interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop) {   ; with the GIL released; null if an exception is set
+; with the GIL released; null if an exception is set
+define ptr @interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop) {
   %state = call ptr @PyEval_SaveThread()
   %s = call i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)
   call void @PyEval_RestoreThread(ptr %state)
@@ -210,7 +212,9 @@ def test_several_threads_execute_one_job():
     pytest.fail("no chunk of 800 ran on a worker")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux") or os.uname().machine != "x86_64", reason="the mode word is of x86")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.uname().machine != "x86_64", reason="the mode word is of x86"
+)
 def test_workers_compute_in_the_callers_floating_point_mode():
     run = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)(address("with_float_mode"))
     denormal = 1 << 40  # the bits of a double
@@ -298,7 +302,13 @@ def test_the_environment_sets_the_number_of_threads(monkeypatch):
 
 
 def test_a_containers_quota_counts(tmp_path):
-    for text, expected in (("max 100000", 1 << 30), ("150000 100000", 2), ("100000 100000", 1), ("5000 100000", 1), ("", 1 << 30)):
+    for text, expected in (
+        ("max 100000", 1 << 30),
+        ("150000 100000", 2),
+        ("100000 100000", 1),
+        ("5000 100000", 1),
+        ("", 1 << 30),
+    ):
         (tmp_path / "cpu.max").write_text(text)
         assert platform._cgroup_quota(str(tmp_path / "cpu.max")) == expected
     assert platform._cgroup_quota(str(tmp_path / "absent")) == 1 << 30
@@ -311,14 +321,17 @@ def test_the_native_text_of_every_system_verifies(system, machine):
     with llvm._parsed(llvm._engine(), text) as module:
         defined = {function.name for function in module.functions if not function.is_declaration}
     assert defined - {"os_clock"} == {
-        "os_wait", "os_wake", "os_milliseconds", "os_nanoseconds", "os_spawn", "os_pause", "os_float_mode", "os_set_float_mode",
-        "os_prefer_huge_pages",
+        "os_wait", "os_wake", "os_milliseconds", "os_nanoseconds", "os_spawn", "os_pause", "os_float_mode",
+        "os_set_float_mode", "os_prefer_huge_pages",
     }  # fmt: skip
 
 
 def test_systems_without_a_wait_on_words_still_work(monkeypatch):
     text = platform.native_text("freebsd14", "x86_64")
-    for theirs, ours in (("sigmask(i32 3", "sigmask(i32 2"), ("detachstate(ptr %attributes, i32 2", "detachstate(ptr %attributes, i32 1")):
+    for theirs, ours in (
+        ("sigmask(i32 3", "sigmask(i32 2"),
+        ("detachstate(ptr %attributes, i32 2", "detachstate(ptr %attributes, i32 1"),
+    ):
         text = text.replace(theirs, ours)
     if os.uname().machine != "x86_64" or not sys.platform.startswith("linux"):
         pytest.skip("the text under test is for x86-64; the numbers replaced are Linux's")
@@ -443,8 +456,8 @@ def run_script(script: str, **environment: str) -> str:
         import ctypes, os, sys, threading, time, warnings
         from tracejit.backends.cpu.runtime import llvm, pool
         warnings.filterwarnings("ignore", category=DeprecationWarning)
-        TEXT = "define void @count(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n %v = load i64, ptr %p\\n" \\
-            " %w = add i64 %v, 1\\n store i64 %w, ptr %p\\n ret void }\\n" \\
+        TEXT = "define void @count(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n" \\
+            " %v = load i64, ptr %p\\n %w = add i64 %v, 1\\n store i64 %w, ptr %p\\n ret void }\\n" \\
             "define void @spin(ptr %a, i64 %i) { br label %l\\nl: br label %l }"
         library = llvm.load(TEXT)
         def count(chunks, times):
@@ -535,16 +548,21 @@ def test_the_interpreter_exits_while_workers_exist_or_work():
 
 
 def test_one_thread_from_the_environment_starts_none():
-    assert run_script("print(count(4, 10), sum(pool._native().alive), pool.pool_size())", TRACEJIT_THREADS="1") == "True 0 1\n"
+    assert (
+        run_script("print(count(4, 10), sum(pool._native().alive), pool.pool_size())", TRACEJIT_THREADS="1")
+        == "True 0 1\n"
+    )
 
 
 def test_spawned_processes_work(tmp_path):
     script = tmp_path / "spawned.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import ctypes, multiprocessing
         from tracejit.backends.cpu.runtime import llvm, pool
 
-        TEXT = "define void @mark(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n store i64 %i, ptr %p\\n ret void }"
+        TEXT = "define void @mark(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n" \\
+            " store i64 %i, ptr %p\\n ret void }"
 
         def work(n):
             data = (ctypes.c_int64 * n)()
@@ -556,7 +574,8 @@ def test_spawned_processes_work(tmp_path):
             work(10)
             with multiprocessing.get_context("spawn").Pool(2) as processes:
                 print(processes.map(work, [10, 100]))
-    """))
+    """)
+    )
     environment = {**os.environ, "TRACEJIT_THREADS": "2"}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, env=environment)
     assert (done.stdout, done.stderr) == ("[45, 4950]\n", "")

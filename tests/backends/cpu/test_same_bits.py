@@ -1,4 +1,5 @@
-"""Equal arguments give equal bits: however many threads run, whatever was called before, on whatever thread (docs/numerics.md)."""
+"""Equal arguments give equal bits: however many threads run, whatever was called before,
+on whatever thread (docs/numerics.md)."""
 
 import threading
 from typing import Any
@@ -14,7 +15,9 @@ SUMS = {
     "rows": lambda x: np.sum(x, axis=1),
     "columns": lambda x: np.sum(x, axis=0),
     "mean and variance": lambda x: (x.mean(), x.var(axis=0)),
-    "softmax": lambda x: np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True),
+    "softmax": lambda x: (
+        np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)
+    ),
     "norm of the whole": lambda x: x / np.sqrt(np.sum(x * x)),
     "scan": lambda x: np.cumsum(x, axis=0),
     "flat scan": lambda x: np.cumsum(x.ravel()),

@@ -1,4 +1,6 @@
-"""The LLVM IR that is written by hand: every file is whole with the values that the package fills in, is used, read late and shipped."""
+"""The LLVM IR that is written by hand: every file is whole with the values that the package fills in, is used, read
+late and shipped.
+"""
 
 import re
 import subprocess
@@ -58,7 +60,16 @@ def verify(text, *functions):
 def test_the_pool_is_whole_on_every_system(monkeypatch, system):
     monkeypatch.setattr(pool, "native_text", lambda: platform.native_text(*system))
     text = handed(monkeypatch, pool, pool._Native)
-    verify(text, "tj_parallel_for", "tj_parallel_for_interruptible", "tj_check_interrupt", "tj_poll", "resize", "reset", "pause_many")
+    verify(
+        text,
+        "tj_parallel_for",
+        "tj_parallel_for_interruptible",
+        "tj_check_interrupt",
+        "tj_poll",
+        "resize",
+        "reset",
+        "pause_many",
+    )
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -133,7 +144,12 @@ def test_no_file_is_read_before_it_is_needed():
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_distributions_hold_every_file(tmp_path, kind):
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", tmp_path], check=True, capture_output=True, cwd=ROOT)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", tmp_path],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     (made,) = tmp_path.iterdir()
     if kind == "wheel":
         names = set(zipfile.ZipFile(made).namelist())

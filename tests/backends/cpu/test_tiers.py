@@ -139,7 +139,9 @@ def test_work_counts_extents():
     assert 100 * small < large < 400 * small
 
 
-def test_captured_arrays_and_names_are_followed_while_a_function_is_in_the_first_tier_and_after(monkeypatch: pytest.MonkeyPatch):
+def test_captured_arrays_and_names_are_followed_while_a_function_is_in_the_first_tier_and_after(
+    monkeypatch: pytest.MonkeyPatch,
+):
     state = {"a": np.arange(3.0), "k": 2}
 
     def f(x):
@@ -284,7 +286,9 @@ print("done", flush=True)
 def test_a_process_ends_while_better_code_is_made():
     started = time.monotonic()
     environment = {**os.environ, "TRACEJIT_TIERS": "1"}
-    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
     assert time.monotonic() - started < 60
 

@@ -159,7 +159,8 @@ def test_what_was_taken_out_of_a_function_keeps_its_code():
 
 
 def test_a_function_may_drop_itself_while_it_runs():
-    """What assembles the result runs inside of the entry's frame; here it drops every reference to the code it returns to."""
+    """What assembles the result runs inside of the entry's frame;
+    here it drops every reference to the code it returns to."""
     from collections import namedtuple
 
     functions = {}
@@ -214,7 +215,11 @@ def test_threads_call_and_drop_functions_while_others_compile():
 
 def run(script: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -23,7 +23,8 @@ class CPUBackend(Backend):
     lowerings: ClassVar[tuple[LoweringRule, ...]] = (LoweringRule("dot_general", blas.product, blas.fits, "blas"),)
 
     def native_calls(self) -> NativeCalls:
-        from tracejit.backends.cpu.calls.native import CPUCalls  # at the first call: programs that are only lowered need none of it
+        # at the first call: programs that are only lowered need none of it
+        from tracejit.backends.cpu.calls.native import CPUCalls
 
         return CPUCalls()
 

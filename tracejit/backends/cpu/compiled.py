@@ -42,7 +42,9 @@ def join_modules(program: str, entry: str) -> str:
 def status_error(status: int) -> Exception:
     """What a program's status means that is neither 0 nor -1 (an exception is set)."""
     if status == OUT_OF_MEMORY:
-        return MemoryError("no memory for the intermediate arrays of a compiled function; have it work on parts of its arguments")
+        return MemoryError(
+            "no memory for the intermediate arrays of a compiled function; have it work on parts of its arguments"
+        )
     return InternalError(f"a compiled program returned status {status}")
 
 
@@ -78,7 +80,9 @@ class CompiledProgram:
     quick: whether it was made quickly rather than well.
     """
 
-    def __init__(self, program: Program, scalars: frozenset[int] = frozenset(), entry: str = "", *, quick: bool = False) -> None:
+    def __init__(
+        self, program: Program, scalars: frozenset[int] = frozenset(), entry: str = "", *, quick: bool = False
+    ) -> None:
         self.program = program
         self.slots = slots_of(program, scalars)
         self._load(join_modules(emit_program(program, scalars=scalars), entry), quick)
@@ -100,7 +104,9 @@ class CompiledProgram:
         return self.library.assembly() if stage == "asm" else self.code
 
     def run(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> list[Any]:
-        """Call the program through ctypes: for the compiler's own use and tests; functions are called through their native entry."""
+        """Call the program through ctypes: for the compiler's own use and tests;
+        functions are called through their native entry.
+        """
         words, outputs = self._arguments(inputs, dims)
         self._call(words)
         return [_taken(x) for x in outputs]
@@ -108,7 +114,8 @@ class CompiledProgram:
     def _call(self, words: Any) -> None:
         try:
             status = self._function(ctypes.addressof(words))
-        except SystemError as error:  # ctypes does not expect a function called without the GIL to set an exception: Ctrl-C did
+        # ctypes does not expect a function called without the GIL to set an exception: Ctrl-C did
+        except SystemError as error:
             if error.__cause__ is None:
                 raise
             status, cause = -1, error.__cause__
@@ -148,7 +155,9 @@ class CompiledProgram:
                 case "data":
                     words[n] = inputs[slot.number].ctypes.data
                 case "scalar":
-                    words[n] = int(np.asarray(inputs[slot.number]).astype(_WORD[inputs[slot.number].dtype.kind]).view(np.int64)[()])
+                    words[n] = int(
+                        np.asarray(inputs[slot.number]).astype(_WORD[inputs[slot.number].dtype.kind]).view(np.int64)[()]
+                    )
                 case "stride":
                     words[n] = inputs[slot.number].strides[slot.axis]
                 case "dim":

@@ -1,8 +1,9 @@
 """Two tiers of machine code: made quickly for a program's first run, made well in the background once it runs again.
 
-LLVM at level 0 takes a fifth to a half of the time, and what it makes of our code gives the same bits and runs up to seven times as long
-(products of matrices; most take less than twice). So a function that is called once is not waited for, and one that is called often pays
-nothing in the end. A program that has so much to do that its first run would be felt is made well at once.
+LLVM at level 0 takes a fifth to a half of the time, and what it makes of our code gives the same bits and runs up to
+seven times as long (products of matrices; most take less than twice). So a function that is called once is not waited
+for, and one that is called often pays nothing in the end. A program that has so much to do that its first run would be
+felt is made well at once.
 
 A program in the first tier is called from Python; its native entry is made with the code of the second.
 """
@@ -35,12 +36,15 @@ _HOT = 2
 class TieredProgram:
     """A compiled program: `run` chooses the tier.
 
-    dims: the extents of the first run.  entry: writes the text of the native entry, which the second tier has beside the program.
+    dims: the extents of the first run.  entry: writes the text of the native entry, which the second tier has beside
+    the program.
     """
 
     __slots__ = ("__weakref__", "_asked", "_code", "_dims", "_entry", "_runs", "program")
 
-    def __init__(self, program: Program, numbers: frozenset[int], dims: Mapping[str, int], entry: Callable[[], str] = str) -> None:
+    def __init__(
+        self, program: Program, numbers: frozenset[int], dims: Mapping[str, int], entry: Callable[[], str] = str
+    ) -> None:
         self.program = program
         self._entry = entry
         self._dims = dims
@@ -122,7 +126,8 @@ class _Background:
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not self._waiting or not threading.main_thread().is_alive():  # the interpreter waits for this thread to exit
+                # the interpreter waits for this thread to exit
+                if not self._waiting or not threading.main_thread().is_alive():
                     self._waiting.clear()
                     self._working = False
                     return
@@ -131,7 +136,9 @@ class _Background:
 
 
 def _make(program: TieredProgram | None, entry: str) -> None:
-    """Make a second tier.  What goes wrong is said in the log, as nobody waits for it: the first tier does as well, only slower."""
+    """Make a second tier.  What goes wrong is said in the log, as nobody waits for it:
+    the first tier does as well, only slower.
+    """
     if program is None:
         return
     try:

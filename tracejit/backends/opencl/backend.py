@@ -26,7 +26,9 @@ Array = np.ndarray[Any, Any]
 
 
 def select_device(wanted: str) -> OpenCLDevice:
-    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.  Raises BackendUnavailable."""
+    """The device a text names: an ordinal, or part of a device's name;
+    the first one for an empty text.  Raises BackendUnavailable.
+    """
     found = devices()
     if not wanted:
         return found[0]
@@ -138,7 +140,9 @@ class OpenCLBackend(Backend):
         have_all = {"f64": f64, "f16": True, "i64": True, "atomics": True}
         raw = self.device.raw
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
-        return Target("opencl", threads=raw.max_compute_units, capabilities=have_all, device=self.device.name, driver=driver)
+        return Target(
+            "opencl", threads=raw.max_compute_units, capabilities=have_all, device=self.device.name, driver=driver
+        )
 
     def compile(self, program: Program) -> OpenCLProgram:
         return OpenCLProgram(program, self.device)

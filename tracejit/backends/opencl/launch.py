@@ -68,7 +68,9 @@ class Launchable:
             most = handle.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.device.raw)
             if launch.work_group > most:
                 name = launch.kernel.name
-                raise UnsupportedError(f"{name} runs in groups of at most {most} work-items on {self.device.name}, not {launch.work_group}")
+                raise UnsupportedError(
+                    f"{name} runs in groups of at most {most} work-items on {self.device.name}, not {launch.work_group}"
+                )
 
     def _handles(self) -> list[Any]:
         return [self.device.cl.Kernel(self._driver_program, entry.name) for entry in self.entries]
@@ -82,7 +84,8 @@ class Launchable:
             return f"{len(binary)} bytes of binary code for {self.device.name}"
 
     def launch(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int] | None = None) -> None:
-        """Enqueue; `buffers` in the order of the kernel's parameters, `dims` the extents its symbols have.  Does not wait.
+        """Enqueue; `buffers` in the order of the kernel's parameters,
+        `dims` the extents its symbols have.  Does not wait.
 
         Raises: LaunchError when the device refuses, or a buffer is too small or lies on another device.
         """
@@ -117,9 +120,15 @@ class Launchable:
         missing = [d for d in self.kernel.dims if d not in dims]
         if missing or len(buffers) != len(self.kernel.buffers):
             names = ", ".join(self.kernel.dims) or "none"
-            raise LaunchError(f"kernel {self.kernel.name} takes {len(self.kernel.buffers)} buffers and the extents {names}")
+            raise LaunchError(
+                f"kernel {self.kernel.name} takes {len(self.kernel.buffers)} buffers and the extents {names}"
+            )
         by_name = {b.name: self._checked(b, given, dims) for b, given in zip(self.kernel.buffers, buffers, strict=True)}
-        if not self.schedule.wide and self.kernel.dims and any(a.iterations(dims) >= 2**31 for a in self.program.launches):
+        if (
+            not self.schedule.wide
+            and self.kernel.dims
+            and any(a.iterations(dims) >= 2**31 for a in self.program.launches)
+        ):
             return _Prepared(wide=self._wider())
         by_name |= self._temporaries_for(dims)
         handles, self._spare = self._spare or self._handles(), []
@@ -134,12 +143,17 @@ class Launchable:
         if self._temporaries is None or self._temporaries[0] != key:
             self._prepared.clear()  # their arguments are the memory that goes now
             self._temporaries = None
-            self._temporaries = (key, {t.name: self.device.alloc(_bytes(t, dims), t.dtype) for t in self.program.temporaries})
+            self._temporaries = (
+                key,
+                {t.name: self.device.alloc(_bytes(t, dims), t.dtype) for t in self.program.temporaries},
+            )
         return self._temporaries[1]
 
     def _checked(self, buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> DeviceBuffer:
         if given.device is not self.device:
-            raise LaunchError(f"buffer {buffer.name} lies on {given.device.name}, not on {self.device.name}; copy it there first")
+            raise LaunchError(
+                f"buffer {buffer.name} lies on {given.device.name}, not on {self.device.name}; copy it there first"
+            )
         if buffer.layout == "C" and (given.strides is not None or given.offset):
             raise LaunchError(f"buffer {buffer.name} must be row-major from its first byte")
         needed = _bytes(buffer, dims)
@@ -161,7 +175,9 @@ class Launchable:
         if first < 0 or last > given.nbytes:
             raise LaunchError(f"buffer {buffer.name} reaches from byte {first} to {last} of {given.nbytes}")
 
-    def _argument(self, a: Argument, by_name: Mapping[str, DeviceBuffer], buffers: Mapping[str, Buffer], dims: Mapping[str, int]) -> Any:
+    def _argument(
+        self, a: Argument, by_name: Mapping[str, DeviceBuffer], buffers: Mapping[str, Buffer], dims: Mapping[str, int]
+    ) -> Any:
         match a.kind:
             case "buffer":
                 return by_name[a.name].memory.raw
@@ -184,7 +200,9 @@ def _strides(buffer: Buffer, given: DeviceBuffer, dims: Mapping[str, int]) -> tu
     """Byte strides: those of the view, or row-major ones."""
     if given.strides is not None:
         if len(given.strides) != len(buffer.shape):
-            raise LaunchError(f"buffer {buffer.name} of rank {len(buffer.shape)} was given {len(given.strides)} strides")
+            raise LaunchError(
+                f"buffer {buffer.name} of rank {len(buffer.shape)} was given {len(given.strides)} strides"
+            )
         return given.strides
     strides, step = [0] * len(buffer.shape), numpy_dtype(buffer.dtype).itemsize
     for axis in reversed(range(len(buffer.shape))):

@@ -23,7 +23,9 @@ _serials = itertools.count()
 
 @define(eq=False)
 class DeviceBuffer:
-    """Bytes on a device.  `offset` and `strides` (bytes) place an array in them: None is row-major from the first byte."""
+    """Bytes on a device.  `offset` and `strides` (bytes) place an array in them:
+    None is row-major from the first byte.
+    """
 
     memory: Owned
     nbytes: int
@@ -64,7 +66,9 @@ def _capacity(size: int) -> int:
 
 
 class Pool:
-    """Buffers by size class.  Commands run in order, so memory may be given out again before the work that used it is done."""
+    """Buffers by size class.  Commands run in order, so memory may be given out again before the work
+    that used it is done.
+    """
 
     def __init__(self, cl: Any, context: Any, name: str, largest: int, limit: int) -> None:
         self.cl = cl
@@ -110,7 +114,9 @@ class Pool:
 
     def _create(self, size: int, make: Callable[[], Any]) -> Any:
         if size > self.largest:
-            raise OutOfMemory(f"{self.name} allocates at most {self.largest} bytes at once", requested=size, peak=self.peak)
+            raise OutOfMemory(
+                f"{self.name} allocates at most {self.largest} bytes at once", requested=size, peak=self.peak
+            )
         try:
             return make()
         except self.cl.MemoryError:

@@ -40,7 +40,9 @@ def _pyopencl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
-        raise BackendUnavailable(f"the opencl backend needs pyopencl: pip install 'tracejit[opencl]' ({error})") from error
+        raise BackendUnavailable(
+            f"the opencl backend needs pyopencl: pip install 'tracejit[opencl]' ({error})"
+        ) from error
     return pyopencl
 
 
@@ -68,13 +70,17 @@ _probed: dict[int, bool] = {}
 
 
 def _compiles(cl: Any, device: Any) -> bool:
-    """Whether the device's compiler works.  PoCL's does not on a processor that is younger than the LLVM that is linked into it."""
+    """Whether the device's compiler works.  PoCL's does not on a processor that is younger than the LLVM
+    that is linked into it.
+    """
     if device.platform.name.strip() != _POCL:
         return True
     works = _probed.get(device.int_ptr)
     if works is None:
         try:
-            cl.Program(cl.Context([device]), "__kernel void probe(__global int *x) { x[0] = 0; }").build(cache_dir=False)
+            cl.Program(cl.Context([device]), "__kernel void probe(__global int *x) { x[0] = 0; }").build(
+                cache_dir=False
+            )
             works = True
         except cl.Error:
             works = False
@@ -110,7 +116,10 @@ _lock = threading.RLock()
 def devices() -> list[OpenCLDevice]:
     """All OpenCL devices, real ones before software ones; each is opened once a process.  Raises BackendUnavailable."""
     with _lock:
-        found = [_opened.setdefault(d.int_ptr, OpenCLDevice(d)) if d.int_ptr not in _opened else _opened[d.int_ptr] for d in _raw_devices()]
+        found = [
+            _opened.setdefault(d.int_ptr, OpenCLDevice(d)) if d.int_ptr not in _opened else _opened[d.int_ptr]
+            for d in _raw_devices()
+        ]
     return sorted(found, key=lambda d: d.capabilities.software)
 
 
@@ -133,7 +142,9 @@ def _host_has_fma() -> bool:
     if platform.machine().lower() in ("aarch64", "arm64"):
         return True
     try:
-        flags = next(line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if line.startswith("flags"))
+        flags = next(
+            line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if line.startswith("flags")
+        )
     except (OSError, StopIteration):
         return False
     return "fma" in flags.split()
@@ -187,7 +198,11 @@ class OpenCLDevice:
         if out.nbytes > buffer.nbytes:
             raise LaunchError(f"an array of {out.nbytes} bytes was asked of a buffer of {buffer.nbytes}")
         if out.nbytes:
-            self.guard(lambda: self.cl.enqueue_copy(self.queue, out.reshape(-1).view(np.uint8), buffer.memory.raw, is_blocking=True))
+            self.guard(
+                lambda: self.cl.enqueue_copy(
+                    self.queue, out.reshape(-1).view(np.uint8), buffer.memory.raw, is_blocking=True
+                )
+            )
         return out
 
     def copy(self, source: DeviceBuffer, destination: DeviceBuffer, nbytes: int | None = None) -> None:
@@ -196,7 +211,9 @@ class OpenCLDevice:
         if count > min(source.nbytes, destination.nbytes):
             raise LaunchError(f"a copy of {count} bytes from {source.nbytes} to {destination.nbytes}")
         if count:
-            self.guard(lambda: self.cl.enqueue_copy(self.queue, destination.memory.raw, source.memory.raw, byte_count=count))
+            self.guard(
+                lambda: self.cl.enqueue_copy(self.queue, destination.memory.raw, source.memory.raw, byte_count=count)
+            )
 
     def synchronize(self) -> None:
         """Wait for all launches and copies.  Raises LaunchError if one failed."""
@@ -221,19 +238,29 @@ class OpenCLDevice:
         """
         return self.compile_kernels([kernel], schedule)[0]
 
-    def compile_kernels(self, kernels: Sequence[Kernel], schedule: GridSchedule | Sequence[GridSchedule] | None = None) -> list[Launchable]:
-        """Kernels built as one program: the driver's compiler is started once.  One schedule for all, or one for each."""
+    def compile_kernels(
+        self, kernels: Sequence[Kernel], schedule: GridSchedule | Sequence[GridSchedule] | None = None
+    ) -> list[Launchable]:
+        """Kernels built as one program: the driver's compiler is started once.  One schedule for all,
+        or one for each.
+        """
         schedule = schedule or self.default_schedule
         schedules = [schedule] * len(kernels) if isinstance(schedule, GridSchedule) else list(schedule)
         largest = max((s.work_group for s in schedules), default=0)
         if largest > self.capabilities.group:
-            raise UnsupportedError(f"{self.name} runs groups of at most {self.capabilities.group} work-items, not {largest}")
+            raise UnsupportedError(
+                f"{self.name} runs groups of at most {self.capabilities.group} work-items, not {largest}"
+            )
         bound = [bind_grid(k, s) for k, s in zip(kernels, schedules, strict=True)]
         launches = [(a.kernel, a.work_group) for b in bound for a in b.launches]
-        printed = print_kernels(launches, target.dialect(self.capabilities), self.intrinsics.extended(intrinsics_of("opencl")))
+        printed = print_kernels(
+            launches, target.dialect(self.capabilities), self.intrinsics.extended(intrinsics_of("opencl"))
+        )
         if "f64" in printed.uses and not self.capabilities.fp64:
             names = ", ".join(kernel.name for kernel in kernels)
-            raise UnsupportedError(f"{self.name} has no f64 (cl_khr_fp64), which is needed by {names}; use f32 arrays on this device")
+            raise UnsupportedError(
+                f"{self.name} has no f64 (cl_khr_fp64), which is needed by {names}; use f32 arrays on this device"
+            )
         program = self.build(printed.source)
         entries = iter(printed.entries)
         return [
@@ -249,4 +276,6 @@ class OpenCLDevice:
                 warnings.simplefilter("ignore")  # pyopencl warns of any compiler output; it is in the log of a failure
                 return cl.Program(self.context, source).build(options=self.capabilities.build_options, cache_dir=False)
         except cl.Error as error:
-            raise CompileError(f"the OpenCL compiler of {self.name} rejected generated code", source=source, log=str(error)) from error
+            raise CompileError(
+                f"the OpenCL compiler of {self.name} rejected generated code", source=source, log=str(error)
+            ) from error

@@ -1,7 +1,7 @@
 """OpenCL C 1.2: its words, its intrinsics, and what a device can do.
 
-Source: OpenCL C 1.2 specification, sections 6.1 (types), 6.12.1 (work-items), 6.12.8 (barriers), 6.12.11 (atomics) and the cl_khr_fp64
-and cl_khr_int64_base_atomics extensions.
+Source: OpenCL C 1.2 specification, sections 6.1 (types), 6.12.1 (work-items), 6.12.8 (barriers), 6.12.11 (atomics) and
+the cl_khr_fp64 and cl_khr_int64_base_atomics extensions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tracejit.support.nodes import frozen
 __all__ = ["Capabilities", "dialect", "driver_math", "intrinsics"]
 
 _TYPES = {
-    "bool": "bool", "i8": "char", "i16": "short", "i32": "int", "i64": "long", "u8": "uchar", "u16": "ushort", "u32": "uint",
-    "u64": "ulong", "f16": "float", "f32": "float", "f64": "double",
+    "bool": "bool", "i8": "char", "i16": "short", "i32": "int", "i64": "long", "u8": "uchar", "u16": "ushort",
+    "u32": "uint", "u64": "ulong", "f16": "float", "f32": "float", "f64": "double",
 }  # fmt: skip
 _STORAGE = {**_TYPES, "bool": "uchar", "f16": "ushort"}
 _SPACES = {"global": "__global", "shared": "__local", "local": ""}
@@ -24,9 +24,9 @@ _SPACES = {"global": "__global", "shared": "__local", "local": ""}
 class Capabilities:
     """What code generation must know of a device.
 
-    fp64, int64_atomics: available.  correct_divide: f32 division and square root are correctly rounded when asked.  group: the largest
-    work-group.  shared: bytes of local memory.  software: runs on the host's processor.  clang_builtins: the compiler is Clang for a
-    processor with these instructions.
+    fp64, int64_atomics: available.  correct_divide: f32 division and square root are correctly rounded when asked.
+    group: the largest work-group.  shared: bytes of local memory.  software: runs on the host's processor.
+    clang_builtins: the compiler is Clang for a processor with these instructions.
     """
 
     fp64: bool = True
@@ -39,7 +39,9 @@ class Capabilities:
 
     @property
     def build_options(self) -> list[str]:
-        """Compiler options that make arithmetic IEEE where the device can; warnings are for authors of the text, not for users."""
+        """Compiler options that make arithmetic IEEE where the device can;
+        warnings are for authors of the text, not for users.
+        """
         return ["-cl-std=CL1.2", "-w"] + (["-cl-fp32-correctly-rounded-divide-sqrt"] if self.correct_divide else [])
 
 
@@ -83,13 +85,15 @@ def intrinsics(capabilities: Capabilities) -> Intrinsics:
 
 
 _ONE_INSTRUCTION = {
-    "fma": "fma", "abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "roundeven": "rint",
-    "copysign": "copysign",
+    "fma": "fma", "abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+    "roundeven": "rint", "copysign": "copysign",
 }  # fmt: skip
 
 
 def _clang_builtins(table: Intrinsics) -> None:
-    """PoCL's own functions are calls that it neither inlines nor vectorizes: measured, 6 to 40 times slower than the instruction."""
+    """PoCL's own functions are calls that it neither inlines nor vectorizes:
+    measured, 6 to 40 times slower than the instruction.
+    """
     for op, name in _ONE_INSTRUCTION.items():
         args = ", ".join(f"{{{n}}}" for n in range(OPS[op].arity))
         table.define(f"{op}.f32", f"__builtin_{name}f({args})")
@@ -129,13 +133,23 @@ def _atomic(table: Intrinsics, op: str, dtype: str, space: str, result: str) -> 
         return
     name, exchange = f"tj_{key.replace('.', '_')}", f"{prefix}_cmpxchg"
     decode, encode = f"as_{T}(seen)", f"as_{W}(next)"
-    words = {"name": name, "T": T, "W": W, "space": _SPACES[space], "decode": decode, "encode": encode, "result": result}
+    words = {
+        "name": name,
+        "T": T,
+        "W": W,
+        "space": _SPACES[space],
+        "decode": decode,
+        "encode": encode,
+        "result": result,
+    }
     table.define_helper(name, _ATOMIC_HELPER.format(**words, exchange=exchange))
     table.define(key, f"{name}({{0}}, {{1}})", name)
 
 
 def driver_math(table: Intrinsics) -> Intrinsics:
-    """`table` with the driver's own mathematical functions for f32 and f64: faster, results differ from device to device."""
+    """`table` with the driver's own mathematical functions for f32 and f64:
+    faster, results differ from device to device.
+    """
     table = table.copy()
     for spec in OPS.values():
         if spec.math:  # OpenCL has every one of them under the same name

@@ -1,4 +1,6 @@
-"""The reference backend: kernels interpreted with NumPy, every access checked.  Slow; it is what other backends are compared with."""
+"""The reference backend: kernels interpreted with NumPy, every access checked.  Slow;
+it is what other backends are compared with.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ class _Machine:
         np.copyto(target, source)
 
     def launch(self, step: Launch, arguments: Sequence[Array], dims: Mapping[str, int]) -> None:
-        run_kernel(step.kernel, {b.name: seen_as(b, a, dims) for b, a in zip(step.kernel.buffers, arguments, strict=True)}, dims)
+        run_kernel(
+            step.kernel,
+            {b.name: seen_as(b, a, dims) for b, a in zip(step.kernel.buffers, arguments, strict=True)},
+            dims,
+        )
 
 
 class InterpretedProgram:
@@ -53,7 +59,9 @@ class InterpretedProgram:
     def text(self, stage: str) -> str:
         """The kernels it interprets.  Raises UnsupportedError for "asm"."""
         if stage == "asm":
-            raise UnsupportedError('the reference backend interprets kernels and has no machine code; text("code") shows the kernels')
+            raise UnsupportedError(
+                'the reference backend interprets kernels and has no machine code; text("code") shows the kernels'
+            )
         return "\n\n".join(map(str, self.program.kernels()))
 
 

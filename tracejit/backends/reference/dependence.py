@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from tracejit.ir.kernel import Alloc, Atomic, Buffer, Const, For, If, Load, Op, Operand, Statement, Store, Value, blocks, results_of, walk
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Buffer,
+    Const,
+    For,
+    If,
+    Load,
+    Op,
+    Operand,
+    Statement,
+    Store,
+    Value,
+    blocks,
+    results_of,
+    walk,
+)
 from tracejit.ir.types import evaluate
 
 __all__ = ["depends_on_order"]
@@ -18,8 +34,9 @@ def depends_on_order(loop: For, place: Callable[[Buffer], tuple[int, bool]], dim
     """Whether running the iterations of `loop` in step with each other may differ from running them in order.
 
     place(buffer): a number of the memory that a buffer lies in, and whether no other view of that memory is in use.
-    Iterations are apart where some axis of every access to a written memory has one index: linear in the loop's index, the
-    rest unchanged by the loop.  A lone store directly in the body needs no proof: the store itself resolves repeated targets.
+    Iterations are apart where some axis of every access to a written memory has one index: linear in the loop's index,
+    the rest unchanged by the loop.  A lone store directly in the body needs no proof: the store itself resolves
+    repeated targets.
     """
     own = {id(s.buffer) for s in walk(loop.body) if isinstance(s, Alloc)}
     groups: dict[int, list[Access]] = {}

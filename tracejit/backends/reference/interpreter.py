@@ -1,8 +1,9 @@
 """Kernels run with NumPy: the executable meaning of the kernel IR, and a bounds and race checker.
 
-Loops whose iterations are free of order run in step: a value is an array with an axis for each such loop (`memory.Lanes`), and an
-operation is one NumPy call.  Branches and loops of varying length run under a mask.  Recurrences, and loops that read what they
-write, run one iteration after the other, still in step over the loops around them.
+Loops whose iterations are free of order run in step: a value is an array with an axis for each such loop
+(`memory.Lanes`), and an operation is one NumPy call.  Branches and loops of varying length run under a mask.
+Recurrences, and loops that read what they write, run one iteration after the other, still in step over the loops around
+them.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def run_kernel(kernel: Kernel, arrays: Arrays, dims: Mapping[str, int]) -> None:
     """Run `kernel` on `arrays` (by buffer name, any strides), writing its outputs in place.
 
     dims: the values of the symbolic extents.
-    Raises: InternalError for an access out of bounds, for two parallel iterations that store to one place, for arguments that
-    do not fit; UnsupportedError for an unknown symbol.
+    Raises: InternalError for an access out of bounds, for two parallel iterations that store to one place, for
+    arguments that do not fit; UnsupportedError for an unknown symbol.
     """
     _Machine(kernel, arrays, dims).run()
 
@@ -60,8 +61,9 @@ class _Machine:
         self.memory: dict[int, Storage] = {id(b): Storage(b, self._argument(b, arrays)) for b in kernel.buffers}
         self.places = self._places()
         self.run_of: dict[type, Callable[[Any], None]] = {
-            k.Op: self._op, k.Load: self._load, k.Store: self._store, k.Alloc: self._alloc, k.For: self._for, k.While: self._while,
-            k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier, k.Prefix: self._prefix,
+            k.Op: self._op, k.Load: self._load, k.Store: self._store, k.Alloc: self._alloc, k.For: self._for,
+            k.While: self._while, k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier,
+            k.Prefix: self._prefix,
         }  # fmt: skip
 
     def _argument(self, buffer: Buffer, arrays: Arrays) -> Array:
@@ -69,10 +71,18 @@ class _Machine:
             self.fail(f"there is no array for buffer {buffer.name}")
         array, shape = arrays[buffer.name], self._shape(buffer)
         if array.dtype != DTYPES[buffer.dtype] or array.shape != shape:
-            self.fail(f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array {array.dtype}{list(array.shape)}")
+            self.fail(
+                f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array {array.dtype}{list(array.shape)}"
+            )
         if buffer.layout == "C" and not array.flags.c_contiguous:
             self.fail(f"buffer {buffer.name} is contiguous, the array has strides {array.strides}")
-        if buffer.layout == "unit" and array.size and array.ndim and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
+        if (
+            buffer.layout == "unit"
+            and array.size
+            and array.ndim
+            and array.shape[-1] > 1
+            and array.strides[-1] != array.itemsize
+        ):
             self.fail(f"the last axis of buffer {buffer.name} is contiguous, the array has strides {array.strides}")
         return array
 
@@ -93,7 +103,9 @@ class _Machine:
 
     def fail(self, what: str) -> NoReturn:
         context = show_statement(self.kernel, self.current)
-        raise InternalError(f"kernel {self.kernel.name}: {what}\n{context}", location=getattr(self.current, "location", None))
+        raise InternalError(
+            f"kernel {self.kernel.name}: {what}\n{context}", location=getattr(self.current, "location", None)
+        )
 
     def run(self) -> None:
         self._block(self.kernel.body)
@@ -137,7 +149,9 @@ class _Machine:
     def _spelled(self, op: str, own: object, dtype: np.dtype[Any], args: Sequence[Lanewise]) -> Array:
         """An operation as the user spells it for this backend."""
         if not callable(own):
-            raise UserError(f"the spelling of {op} for the reference backend is a function of NumPy arrays, not {own!r}")
+            raise UserError(
+                f"the spelling of {op} for the reference backend is a function of NumPy arrays, not {own!r}"
+            )
         with np.errstate(all="ignore"):
             return np.asarray(own(*args)).astype(dtype)
 
@@ -148,7 +162,9 @@ class _Machine:
         self.memory[id(s.buffer)].store(self._values(s.index), self._value(s.value), self.lanes, self.mask, self.fail)
 
     def _atomic(self, s: k.Atomic) -> None:
-        self.memory[id(s.buffer)].atomic(s.op, self._values(s.index), self._value(s.value), self.lanes, self.mask, self.fail)
+        self.memory[id(s.buffer)].atomic(
+            s.op, self._values(s.index), self._value(s.value), self.lanes, self.mask, self.fail
+        )
 
     def _alloc(self, s: k.Alloc) -> None:
         lanes = self.lanes
@@ -397,4 +413,6 @@ def _stacked(first: Array, second: Array) -> Array:
     if len(second) == 0:
         return first
     inner = np.broadcast_shapes(first.shape[1:], second.shape[1:])
-    return np.concatenate([np.broadcast_to(first, (len(first), *inner)), np.broadcast_to(second, (len(second), *inner))])
+    return np.concatenate(
+        [np.broadcast_to(first, (len(first), *inner)), np.broadcast_to(second, (len(second), *inner))]
+    )

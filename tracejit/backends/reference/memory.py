@@ -20,13 +20,15 @@ Mask: TypeAlias = "Array | np.bool_"
 __all__ = ["Array", "Indices", "Lanes", "Lanewise", "Mask", "Storage", "poison"]
 
 _ATOMIC: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
 
 
 def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Fresh memory, filled so that reading it before it is written shows: NaN, the least signed or greatest unsigned integer, True."""
+    """Fresh memory, filled so that reading it before it is written shows:
+    NaN, the least signed or greatest unsigned integer, True.
+    """
     match dtype.kind:
         case "f":
             value: Any = np.nan
@@ -84,7 +86,9 @@ class Storage:
         return (*(lanes.coordinate(a) for a in self.owners), *index) or (0,)
 
     def _checked(self, index: Sequence[Indices], mask: Mask | None, fail: Fail) -> list[Indices] | None:
-        """Indices that are in bounds in every lane: those of lanes that are off are set to 0; None where the buffer has no element."""
+        """Indices that are in bounds in every lane: those of lanes that are off are set to 0;
+        None where the buffer has no element.
+        """
         out: list[Indices] = []
         for axis, (i, extent) in enumerate(zip(index, self.shape, strict=True)):
             wrong = (i < 0) | (i >= extent)
@@ -92,7 +96,10 @@ class Storage:
                 active = wrong if mask is None else wrong & mask
                 if np.any(active):
                     bad = np.broadcast_to(i, np.shape(active))[active] if np.ndim(active) else i
-                    fail(f"buffer {self.buffer.name} of shape {self.shape} is accessed at {np.ravel(bad)[0]} on axis {axis}")
+                    fail(
+                        f"buffer {self.buffer.name} of shape {self.shape} is accessed at {np.ravel(bad)[0]} on axis "
+                        f"{axis}"
+                    )
                 if extent == 0:
                     return None
                 i = np.where(wrong, 0, i)
@@ -151,7 +158,9 @@ class Storage:
                     f"{self.buffer.name}{element}"
                 )
 
-    def atomic(self, op: str, index: Sequence[Indices], value: Lanewise, lanes: Lanes, mask: Mask | None, fail: Fail) -> None:
+    def atomic(
+        self, op: str, index: Sequence[Indices], value: Lanewise, lanes: Lanes, mask: Mask | None, fail: Fail
+    ) -> None:
         function = _ATOMIC.get(op)
         if function is None:
             raise UnsupportedError(f"atomic {op} is not supported by the reference backend; {', '.join(_ATOMIC)} are")

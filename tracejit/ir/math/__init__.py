@@ -32,7 +32,9 @@ def _expansion(module: str, name: str) -> Callable[..., Term]:
     return lambda *terms: getattr(import_module(f"{__name__}.{module}"), name)(*terms)
 
 
-EXPANSIONS: dict[str, Callable[..., Term]] = {name: _expansion(module, name) for module, names in _FUNCTIONS.items() for name in names}
+EXPANSIONS: dict[str, Callable[..., Term]] = {
+    name: _expansion(module, name) for module, names in _FUNCTIONS.items() for name in names
+}
 
 
 def expand(name: str, b: ScalarBuilder, *args: Any) -> Any:

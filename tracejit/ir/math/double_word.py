@@ -1,6 +1,7 @@
 """Numbers as unevaluated sums of two words of one format: about twice the precision, with fma.
 
-Source: Dekker 1971; Joldes, Muller and Popescu 2017, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic".
+Source: Dekker 1971; Joldes, Muller and Popescu 2017, "Tight and rigorous error bounds for basic building blocks of
+double-word arithmetic".
 """
 
 from __future__ import annotations

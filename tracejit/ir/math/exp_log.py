@@ -1,6 +1,7 @@
 """exp, exp2, log, log2, log10: straight lines over one reduction each.
 
-exp:  x = n ln2 + r, |r| <= ln2/2, by adding 1.5 * 2**fraction (Cody and Waite 1980, with fma); exp(r) by a minimax polynomial;
+exp:  x = n ln2 + r, |r| <= ln2/2, by adding 1.5 * 2**fraction (Cody and Waite 1980, with fma); exp(r) by a minimax
+polynomial;
       times 2**n as two factors, so that results overflow to inf and round once into the subnormals without a branch.
 log:  x = m 2**k, m in [sqrt(1/2), sqrt(2)); f32 by a polynomial in f = m - 1; f64 by the series of
       log((1+s)/(1-s)), s = f/(2+f) (as Sun's fdlibm, arranged for fma).  Zero, subnormal, negative and non-finite
@@ -59,18 +60,21 @@ _EXP = {
     "f64": _Exp(
         low=-746.0, high=710.0, ln2_high=0.6931471805599453, ln2_low=2.3190468138462996e-17,
         q=(0.5000000000000011, 0.16666666666666435, 0.041666666666525715, 0.008333333333475735, 0.0013888888944900298,
-           0.0001984126955565621, 2.4801491689887724e-05, 2.7557535116143614e-06, 2.7630780076325845e-07, 2.50185678905371e-08),
+           0.0001984126955565621, 2.4801491689887724e-05, 2.7557535116143614e-06, 2.7630780076325845e-07,
+           2.50185678905371e-08),
         low2=-1076.0, high2=1025.0,
         q2=(0.6931471805599457, 0.240226506959101, 0.055504108664787964, 0.00961812910760581, 0.0013333558153822615,
         0.00015403530442859427,
-            1.5252727110244585e-05, 1.321544204934539e-06, 1.018073650612086e-07, 7.072695292084905e-09, 4.068451513571794e-10),
+            1.5252727110244585e-05, 1.321544204934539e-06, 1.018073650612086e-07, 7.072695292084905e-09,
+            4.068451513571794e-10),
     ),
 }  # fmt: skip
 EXP_Q = {dtype: c.q for dtype, c in _EXP.items()}
 
 
 def reduce_exp(x: Term, scale: float = 1.0, offset: float | None = None) -> tuple[Term, Term]:
-    """(t, r): n = round(scale * x / ln2) sits in the low bits of t, plus `offset` (twice the bias); r = x - n ln2 / scale.
+    """(t, r): n = round(scale * x / ln2) sits in the low bits of t, plus `offset` (twice the bias);
+    r = x - n ln2 / scale.
 
     `scale` is a power of two; |scale * x| is below 2**fraction / 4 or so.
     """
@@ -132,12 +136,12 @@ _LOG = {
     ),
 }  # fmt: skip
 _LOG_P = (
-    0.33333316445350647, -0.25000810623168945, 0.2000230848789215, -0.16624556481838226, 0.14180760085582733, -0.1312834471464157,
-    0.1288408637046814, -0.07863344252109528,
+    0.33333316445350647, -0.25000810623168945, 0.2000230848789215, -0.16624556481838226, 0.14180760085582733,
+    -0.1312834471464157, 0.1288408637046814, -0.07863344252109528,
 )  # fmt: skip  # f32: log(1+f) = f - f^2/2 + f^3 p(f)
 _LOG_R = (
-    0.6666666666666735, 0.39999999999408736, 0.2857142874391376, 0.222221983985978, 0.1818357423631159, 0.1531377733764434,
-    0.14798867098945218,
+    0.6666666666666735, 0.39999999999408736, 0.2857142874391376, 0.222221983985978, 0.1818357423631159,
+    0.1531377733764434, 0.14798867098945218,
 )  # fmt: skip  # f64: log((1+s)/(1-s)) = 2s + s z r(z), z = s^2
 
 
@@ -149,21 +153,26 @@ def unusual(x: Term) -> Term:
 
 
 def normal_bits(x: Term, condition: Term) -> Term:
-    """The bits of positive x; where `condition` (a rare one, true of subnormals), with an exponent field that may be negative.
+    """The bits of positive x; where `condition` (a rare one, true of subnormals),
+    with an exponent field that may be negative.
 
-    A subnormal is scaled by 2**fraction and the scale subtracted from the field, which `split_exponent` then reads as any other.
+    A subnormal is scaled by 2**fraction and the scale subtracted from the field, which `split_exponent` then reads as
+    any other.
     """
     form = x.format
     return rare(condition, lambda: (x * 2.0**form.fraction).bits() - (form.fraction << form.fraction), x.bits())
 
 
 def split_exponent(bits: Term, form: Format) -> tuple[Term, Term]:
-    """(m, k) with x = m 2**k, m in [sqrt(1/2), sqrt(2)), k a float, for `bits` of a positive normal x or of `normal_bits`."""
+    """(m, k) with x = m 2**k, m in [sqrt(1/2), sqrt(2)), k a float, for `bits` of a positive normal x or of
+    `normal_bits`.
+    """
     root = 0x3F3504F3 if form.bits == 32 else 0x3FE6A09E667F3BCD
     if form.bits == 32:
         bits = bits + (form.one_bits - root)
         k = (bits.shr(form.fraction) - form.bias).convert(form.dtype)
-    else:  # AVX2 has neither conversion from i64 nor its arithmetic shift: a positive integer goes into the fraction of 2**52
+    # AVX2 has neither conversion from i64 nor its arithmetic shift: a positive integer goes into the fraction of 2**52
+    else:
         lift = 64
         bits = bits + (form.one_bits - root + (lift << form.fraction))
         raw = (bits >> form.fraction) | ((form.bias + form.fraction) << form.fraction)
@@ -231,8 +240,8 @@ def log10(x: Term) -> Term:
 def log1p_plain(x: Term, low: Term | None = None, large: Term | None = None) -> Term:
     """log(1 + x + low) for x > -1, low a correction below half a unit of x; no special cases, -0 gives 0.
 
-    The exponent is that of 1 + x rounded; f = x 2**-k + (2**-k - 1) has not that rounding.  x is below 2**100, or `large` is a rare
-    condition, true of larger x, where 2**-k may be subnormal and 1 means nothing.
+    The exponent is that of 1 + x rounded; f = x 2**-k + (2**-k - 1) has not that rounding.  x is below 2**100, or
+    `large` is a rare condition, true of larger x, where 2**-k may be subnormal and 1 means nothing.
     """
     c, form = _LOG[x.dtype], x.format
     bits = (x + 1.0).bits()

@@ -8,8 +8,8 @@ from tracejit.ir.math.term import Term, fma, polynomial, rare, select
 
 __all__ = ["acosh", "asinh", "atanh"]
 
-# (limit, scale, log of twice the inverse scale): squares of arguments below `limit` are finite; above it the function is
-# log(2a) = log1p(a scale) + log(2 / scale), a scale being so large that 1 does not count
+# (limit, scale, log of twice the inverse scale): squares of arguments below `limit` are finite; above it the function
+# is log(2a) = log1p(a scale) + log(2 / scale), a scale being so large that 1 does not count
 _LARGE = {"f32": (2.0**60, 2.0**-30, 31 * LN2), "f64": (2.0**500, 2.0**-300, 301 * LN2)}
 # atanh(x) = x + x z p(z), z = x^2, |x| < 0.3
 _ATANH: dict[str, tuple[float, ...]] = {

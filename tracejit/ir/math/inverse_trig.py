@@ -26,9 +26,9 @@ _ATAN: dict[str, tuple[float, ...]] = {
             0.043205082416534424, -0.016363464295864105, 0.00291950860992074),
     "f64": (-0.3333333333333307, 0.19999999999951734, -0.14285714282585077, 0.11111111007169412, -0.09090907003105062,
             0.07692279814724082, -0.06666403662298591, 0.05880524390136986, -0.05253498826549022, 0.04722240792918544,
-            -0.04218929128078861, 0.03663610164635052, -0.029893530986256536, 0.02197081065012587, -0.013886068169714067,
-            0.007185350685574531, -0.0028787197239540144, 0.0008289713292692843, -0.00015161682375030924,
-            1.3167100292285506e-05),
+            -0.04218929128078861, 0.03663610164635052, -0.029893530986256536, 0.02197081065012587,
+            -0.013886068169714067, 0.007185350685574531, -0.0028787197239540144, 0.0008289713292692843,
+            -0.00015161682375030924, 1.3167100292285506e-05),
 }  # fmt: skip
 
 
@@ -44,7 +44,8 @@ def _asin_parts(x: Term) -> tuple[Term, Term, Term]:
 def asin(x: Term) -> Term:
     """Arc sine; NaN outside [-1, 1]."""
     large, s, w = _asin_parts(x)
-    far = (fma(s, -2.0, PI / 4) + fma(w, -2.0, _PI_LOW[x.dtype] / 2)) + PI / 4  # pi/4 twice: the first sum is nearly exact
+    # pi/4 twice: the first sum is nearly exact
+    far = (fma(s, -2.0, PI / 4) + fma(w, -2.0, _PI_LOW[x.dtype] / 2)) + PI / 4
     return select(large, far, s + w).with_sign_of(x)
 
 
@@ -80,7 +81,9 @@ def atan(x: Term) -> Term:
 
 
 def atan2(y: Term, x: Term) -> Term:
-    """Angle of the point (x, y) from the positive x axis, in [-pi, pi]; signs of zeros and infinities as C99's atan2."""
+    """Angle of the point (x, y) from the positive x axis, in [-pi, pi];
+    signs of zeros and infinities as C99's atan2.
+    """
     ax, ay = abs(x), abs(y)
     steep = ay > ax
     u = select(steep, ax, ay) / select(steep, ay, ax)

@@ -1,8 +1,8 @@
 """pow: log2 in two words, times y, then 2**(two words).
 
-log2(m) = s (c0 + z (c1 + z p(z))) with s = (m - 1) / (m + 1), z = s^2: all but p in two words, so that the product with y, up to
-2**10 (f64), keeps half a unit.  C99 annex F for the special cases, in a rare branch that also serves negative and subnormal bases.
-Coefficients: benchmarks/fit_math.py.
+log2(m) = s (c0 + z (c1 + z p(z))) with s = (m - 1) / (m + 1), z = s^2: all but p in two words, so that the product with
+y, up to 2**10 (f64), keeps half a unit.  C99 annex F for the special cases, in a rare branch that also serves negative
+and subnormal bases. Coefficients: benchmarks/fit_math.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ __all__ = ["pow"]
 
 @frozen
 class _Pow:
-    """c0, c1 in two words, p; 2^r = 1 + r ln2 + r^2 q(r), ln2 in two words; the largest |y| that still matters; bounds of the exponent."""
+    """c0, c1 in two words, p; 2^r = 1 + r ln2 + r^2 q(r), ln2 in two words; the largest |y| that still matters;
+    bounds of the exponent.
+    """
 
     c0: tuple[float, float]
     c1: tuple[float, float]
@@ -34,12 +36,13 @@ _POW = {
         (2.885390043258667, 3.851926067000022e-08), (0.9617967009544373, -7.028461812552678e-09),
         (0.5770801901817322, 0.4118497669696808, 0.33782699704170227),
         (0.6931471824645996, -1.904654323148236e-09),
-        (0.24022647738456726, 0.055503614246845245, 0.009618488140404224, 0.0013390638632699847, 0.00015336304204538465),
-        2.0**36, -160.0, 130.0,
+        (0.24022647738456726, 0.055503614246845245, 0.009618488140404224, 0.0013390638632699847,
+        0.00015336304204538465), 2.0**36, -160.0, 130.0,
     ),
     "f64": _Pow(
         (2.8853900817779268, 4.0710547481862066e-17), (0.9617966939259756, 5.0577616648125907e-17),
-        (0.5770780163556182, 0.4121985830918272, 0.32059890229478377, 0.262307699179061, 0.22198409127396018, 0.19125289953873567,
+        (0.5770780163556182, 0.4121985830918272, 0.32059890229478377, 0.262307699179061, 0.22198409127396018,
+        0.19125289953873567,
          0.19040714504983317),
         (0.6931471805599453, 2.3190468138462996e-17),
         (0.24022650695910122, 0.055504108664820744, 0.009618129107597012, 0.0013333558146684313, 0.0001540353045405659,
@@ -104,7 +107,9 @@ def _exp2(e: Term, tail: Term) -> Term:
 
 
 def _special(x: Term, y: Term, power: Term) -> Term:
-    """x**y where x is not positive, normal and finite or y is not finite, from `power` = |x|**y for finite non-zero x."""
+    """x**y where x is not positive, normal and finite or y is not finite,
+    from `power` = |x|**y for finite non-zero x.
+    """
     infinity = float("inf")
     a = abs(x)
     whole = y.trunc().equals(y)

@@ -1,4 +1,5 @@
-"""Formulae over kernel operands: `Term` gives an operand the arithmetic operators, so that expansions read as mathematics.
+"""Formulae over kernel operands: `Term` gives an operand the arithmetic operators,
+so that expansions read as mathematics.
 
 Every operator is one scalar operation of `ir.scalar.OPS`; nothing is folded, reordered or contracted here.
 """
@@ -14,7 +15,9 @@ __all__ = ["F32", "F64", "FORMATS", "Format", "ScalarBuilder", "Term", "fma", "h
 
 
 class ScalarBuilder(Protocol):
-    """What an expansion writes to: the kernel builder, or an evaluator in the tests.  An operand has `.dtype`, its kernel dtype name."""
+    """What an expansion writes to: the kernel builder, or an evaluator in the tests.  An operand has `.dtype`,
+    its kernel dtype name.
+    """
 
     def op(self, name: str, *args: Any, dtype: str | None = None) -> Any:
         """One operation of `OPS`; `dtype` only for convert and bitcast."""
@@ -225,7 +228,9 @@ def horner(x: Term, coefficients: Sequence[float]) -> Term:
 
 
 def polynomial(x: Term, coefficients: Sequence[float], square: Term | None = None) -> Term:
-    """sum of coefficients[i] * x**i as two interleaved Horner chains in x**2: half the latency for one multiplication."""
+    """sum of coefficients[i] * x**i as two interleaved Horner chains in x**2:
+    half the latency for one multiplication.
+    """
     if len(coefficients) < 6:
         return horner(x, coefficients)
     z = x * x if square is None else square

@@ -26,7 +26,9 @@ INVERSE_TURN_BITS = 1216
 
 @frozen
 class _Trig:
-    """Constants of one format: limit of the fast reduction, pi in three parts, 1/pi; sin(r) = r + r z p(z), tan likewise."""
+    """Constants of one format: limit of the fast reduction, pi in three parts, 1/pi;
+    sin(r) = r + r z p(z), tan likewise.
+    """
 
     limit: float
     pi: tuple[float, float, float]
@@ -39,16 +41,18 @@ _TRIG = {
     "f32": _Trig(
         2.0**17, (3.1415927410125732, -8.742277657347586e-08, -3.4302490200117637e-15), 0.31830987334251404,
         (-0.16666658222675323, 0.00833303015679121, -0.00019806850468739867, 2.59951843872841e-06),
-        (0.33333104848861694, 0.13340161740779877, 0.05329780653119087, 0.02483639493584633, 0.0024673789739608765, 0.009771661832928658),
+        (0.33333104848861694, 0.13340161740779877, 0.05329780653119087, 0.02483639493584633, 0.0024673789739608765,
+        0.009771661832928658),
     ),
     "f64": _Trig(
         2.0**28, (3.141592653589793, 1.2246467991473532e-16, -2.9947698097183397e-33), 0.3183098861837907,
-        (-0.16666666666666666, 0.008333333333333207, -0.00019841269841212484, 2.7557319211571693e-06, -2.5052106904744636e-08,
+        (-0.16666666666666666, 0.008333333333333207, -0.00019841269841212484, 2.7557319211571693e-06,
+        -2.5052106904744636e-08,
          1.605894102361597e-10, -7.643020027079587e-13, 2.7214271486298222e-15),
         (0.33333333333332743, 0.13333333333419425, 0.053968253924357196, 0.021869489664677312, 0.008863218377900871,
          0.0035922961753809303,
-         0.0014547149009020517, 0.0005952456599790661, 0.00022184715003462492, 0.0001376215134749969, -2.7929581670271214e-05,
-         9.08697144559692e-05, -4.564114295778484e-05, 2.1046993314812552e-05),
+         0.0014547149009020517, 0.0005952456599790661, 0.00022184715003462492, 0.0001376215134749969,
+         -2.7929581670271214e-05, 9.08697144559692e-05, -4.564114295778484e-05, 2.1046993314812552e-05),
     ),
 }  # fmt: skip
 
@@ -135,7 +139,9 @@ def _finite_only(a: Term, y: Term) -> Term:
 
 
 def _window(first: Term, words: int, size: int, steps: int, pad: int) -> list[Term]:
-    """`words` words of `size` bits of 1/(2 pi), after `pad` zeros, from word `first` (below 2**steps) on: a shifter of selects."""
+    """`words` words of `size` bits of 1/(2 pi), after `pad` zeros, from word `first` (below 2**steps) on:
+    a shifter of selects.
+    """
     count = words + (1 << steps) - 1
     shift = INVERSE_TURN_BITS + pad - size * count
     value = INVERSE_TURN >> shift
@@ -148,7 +154,9 @@ def _window(first: Term, words: int, size: int, steps: int, pad: int) -> list[Te
 
 
 def _turns(a: Term) -> tuple[Term, Term | None]:
-    """a / (2 pi) modulo 1 as a u64 of 64 binary places, and for f64 a second u64 of the next 64.  a is at least `limit`."""
+    """a / (2 pi) modulo 1 as a u64 of 64 binary places, and for f64 a second u64
+    of the next 64.  a is at least `limit`.
+    """
     return (_turns_f32(a), None) if a.format is F32 else _turns_f64(a)
 
 
@@ -185,7 +193,9 @@ def _high_product(x: Term, y: Term) -> Term:
 
 
 def _fold(high: Term, low: Term | None, period: int, dtype: str) -> tuple[Term, Term, Term]:
-    """(r, tail, odd): the angle of `high`:`low` minus the nearest multiple of 2**period places, in radians; the multiple's parity."""
+    """(r, tail, odd): the angle of `high`:`low` minus the nearest multiple of 2**period places, in radians;
+    the multiple's parity.
+    """
     half = 1 << (period - 1)
     moved = high + half
     parity = moved >> period

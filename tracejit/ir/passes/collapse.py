@@ -1,7 +1,9 @@
-"""Adjacent loops that only walk contiguous memory become one loop: `for i, for j: y[i, j] = x[i, j]` is a loop over i * n + j.
+"""Adjacent loops that only walk contiguous memory become one loop: `for i, for j: y[i, j] = x[i, j]` is a loop over i *
+n + j.
 
-Done for perfect nests of plain or reduction loops over constant or symbolic extents whose two indices are used only together, as
-adjacent axes of row-major buffers that these loops cover wholly.  What else reads or writes such a buffer gets its index computed.
+Done for perfect nests of plain or reduction loops over constant or symbolic extents whose two indices are used only
+together, as adjacent axes of row-major buffers that these loops cover wholly.  What else reads or writes such a buffer
+gets its index computed.
 """
 
 from __future__ import annotations
@@ -128,17 +130,23 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
         if isinstance(s, (Load, Store)):
             at = _place(s.index, rows, columns)
             uses = sum(1 for x in s.index if x in rows or x in columns)
-            if uses not in (0, 2) or (uses == 2 and at is None) or (isinstance(s, Store) and (s.value in rows or s.value in columns)):
+            if (
+                uses not in (0, 2)
+                or (uses == 2 and at is None)
+                or (isinstance(s, Store) and (s.value in rows or s.value in columns))
+            ):
                 return None
             if at is not None:
-                # The inner loop covers its axis wholly: then a row and a column are a place in memory that grows by one with the column.
+                # The inner loop covers its axis wholly: then a row and a column are a place in memory that grows by one
+                # with the column.
                 inner = pairs[rows[s.index[at]][0]][1]  # type: ignore[index]
                 if not (s.buffer.layout == "C" and _same(index_const(s.buffer.shape[at + 1]), inner.upper)):
                     return None
             axes.setdefault(s.buffer, set()).add(at)
         elif any(x in rows or x in columns for x in operands_of(s)) and not any(x in rows for x in results_of(s)):
             return None
-    # A buffer keeps its axes if it is not walked by these loops; one that is walked along different axes cannot change its shape.
+    # A buffer keeps its axes if it is not walked by these loops; one that is walked along different axes cannot change
+    # its shape.
     joined: dict[Buffer, int] = {}
     for b, found in axes.items():
         walked = found - {None}
@@ -147,7 +155,10 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
         for at in walked:
             assert at is not None
             joined[b] = at
-    views = {b: evolve(b, shape=(*b.shape[:at], b.shape[at] * b.shape[at + 1], *b.shape[at + 2 :])) for b, at in joined.items()}
+    views = {
+        b: evolve(b, shape=(*b.shape[:at], b.shape[at] * b.shape[at + 1], *b.shape[at + 2 :]))
+        for b, at in joined.items()
+    }
     if not views:
         return None
     places: dict[Value, Value] = {}
@@ -183,7 +194,9 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
                 outer, inner = pairs[n]
                 lower, upper = (Const(x.value * inner.upper.value, "i64") for x in (outer.lower, outer.upper))  # type: ignore[union-attr]
                 body = (*heads[n], *(y for x in inner.body for y in rewrite(x)))
-                return [evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)]
+                return [
+                    evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)
+                ]
             case _:
                 parts = blocks(s)
                 return [s if not parts else _with_blocks(s, [tuple(y for x in b for y in rewrite(x)) for b in parts])]

@@ -1,12 +1,12 @@
 """Forms to loops: a group of equations becomes one kernel.
 
-The loops of each stored result are opened; its elements are demanded; a demand `(variable, index)` runs the variable's form once in
-the scope where its index is bound and is remembered there, so that what depends on fewer loops stands outside the others by itself.
-An expensive row that is demanded again by a later loop is kept in local memory.  Demands run on an explicit stack: the depth of the
-program is never the depth of Python's.
+The loops of each stored result are opened; its elements are demanded; a demand `(variable, index)` runs the variable's
+form once in the scope where its index is bound and is remembered there, so that what depends on fewer loops stands
+outside the others by itself. An expensive row that is demanded again by a later loop is kept in local memory.  Demands
+run on an explicit stack: the depth of the program is never the depth of Python's.
 
-Note [scopes]: a scope is a loop body or a branch.  A pure operation is placed in the deepest scope that binds one of its operands, but
-never outside of the innermost branch around it: what a branch guards must not run unguarded.
+Note [scopes]: a scope is a loop body or a branch.  A pure operation is placed in the deepest scope that binds one of
+its operands, but never outside of the innermost branch around it: what a branch guards must not run unguarded.
 """
 
 from __future__ import annotations
@@ -111,12 +111,16 @@ def _size(form: Form) -> int:
 
 
 def is_few_columns(shape: Sequence[Extent]) -> bool:
-    """Whether a last axis is so short that a group with reductions computes it side by side (if it has at most MANY operations)."""
+    """Whether a last axis is so short that a group with reductions computes it side by side (if it has at most MANY
+    operations).
+    """
     return len(shape) > 1 and isinstance(shape[-1], int) and 1 < shape[-1] <= WRITE_OUT_COLUMNS
 
 
 def is_written_out(form: Form) -> bool:
-    """Whether a reduction is over so few elements that it becomes a straight line (in a group of at most MANY operations)."""
+    """Whether a reduction is over so few elements that it becomes a straight line (in a group of at most MANY
+    operations).
+    """
     size = prod(form.over) if isinstance(form, Reduce) else 0
     return isinstance(size, int) and 0 < size <= WRITE_OUT
 
@@ -187,7 +191,9 @@ Demand = Generator[tuple[Atom, tuple[Operand, ...], Scope], Operand, Any]
 
 
 class Composer:
-    """The loop nest of one group: forms are asked for single elements, and their statements go where those are needed."""
+    """The loop nest of one group: forms are asked for single elements,
+    and their statements go where those are needed.
+    """
 
     def __init__(self, group: Group, buffers: dict[Var, Buffer]) -> None:
         self.group = group
@@ -220,8 +226,10 @@ class Composer:
             for v in e.outputs:
                 self.cost[v] = total if isinstance(e.form, Map) else 0.0
 
-    # -- scopes -------------------------------------------------------------------------------------------------------------------
-    def child(self, parent: Scope, *, branch: bool = False, extent: Operand | None = None, lower: Operand = _ZERO) -> Scope:
+    # -- scopes --------------------------------------------------------------------------------------------------------
+    def child(
+        self, parent: Scope, *, branch: bool = False, extent: Operand | None = None, lower: Operand = _ZERO
+    ) -> Scope:
         scope = Scope(parent, parent.depth + 1, parent.guard)
         if branch:
             scope.guard = scope
@@ -260,7 +268,7 @@ class Composer:
             target.statements.append(Op(known, name, args, self.location))
         return known
 
-    # -- forms --------------------------------------------------------------------------------------------------------------------
+    # -- forms ---------------------------------------------------------------------------------------------------------
     location: Location | None = None
 
     def run(self, body: Sequence[Statement], env: dict[Value, Operand], scope: Scope, inputs: Sequence[Atom]) -> Demand:
@@ -315,7 +323,11 @@ class Composer:
         params = self._results(s.params, inner, inner_env)
         yield from self.run(s.body, inner_env, inner, inputs)
         loop = OpenLoop(
-            inner, params, tuple(_get(env, i) for i in s.inits), tuple(_get(inner_env, y) for y in s.yields), lower=_get(env, s.lower)
+            inner,
+            params,
+            tuple(_get(env, i) for i in s.inits),
+            tuple(_get(inner_env, y) for y in s.yields),
+            lower=_get(env, s.lower),
         )
         loop.results = self._results(s.results, scope, env)
         scope.statements.append(loop)
@@ -385,8 +397,12 @@ class Composer:
             case _:
                 raise InternalError(f"{type(e.form).__name__} of {e.name} cannot be computed element by element")
 
-    def _reduce_written_out(self, form: Reduce, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope) -> Demand:
-        """A reduction over a few elements without a loop: what does not depend on the place then stands outside of the loops around."""
+    def _reduce_written_out(
+        self, form: Reduce, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope
+    ) -> Demand:
+        """A reduction over a few elements without a loop: what does not depend on the place then stands outside
+        of the loops around.
+        """
         import itertools
 
         values: tuple[Operand, ...] = tuple(form.init)
@@ -407,7 +423,9 @@ class Composer:
         yield from self.run(form.finish.body, env, scope, inputs)
         return tuple(_get(env, r) for r in form.finish.results)
 
-    def _reduce(self, form: Reduce, owner: Var, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope) -> Demand:
+    def _reduce(
+        self, form: Reduce, owner: Var, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope
+    ) -> Demand:
         if is_written_out(form) and self.operations <= MANY:
             return (yield from self._reduce_written_out(form, inputs, index, scope))
         loops: list[OpenLoop] = []
@@ -452,7 +470,12 @@ class Composer:
         return (yield from self._finished(form, values, inputs, scope))
 
     def _inside(
-        self, scope: Scope, index: Sequence[Operand], lower: Sequence[Extent], upper: Sequence[Extent], domain: Sequence[Extent]
+        self,
+        scope: Scope,
+        index: Sequence[Operand],
+        lower: Sequence[Extent],
+        upper: Sequence[Extent],
+        domain: Sequence[Extent],
     ) -> Operand:
         """Whether `lower <= index < upper`; only the bounds that can fail are tested."""
         tests: list[Operand] = []
@@ -468,7 +491,9 @@ class Composer:
             out = self.op(scope, "and", (out, t), "bool")
         return out
 
-    def _pieces(self, form: Piecewise, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope, first: int) -> Demand:
+    def _pieces(
+        self, form: Piecewise, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope, first: int
+    ) -> Demand:
         piece: Piece = form.pieces[first]
         last = first == len(form.pieces) - 1
         if first == 0 and len(form.pieces) > MANY_PIECES and (axis := _row_of_pieces(form)) is not None:
@@ -488,9 +513,18 @@ class Composer:
         return self._join(scope, inside, then, orelse, yes, no)
 
     def _halves(
-        self, form: Piecewise, inputs: Sequence[Atom], index: tuple[Operand, ...], scope: Scope, axis: int, first: int, end: int
+        self,
+        form: Piecewise,
+        inputs: Sequence[Atom],
+        index: tuple[Operand, ...],
+        scope: Scope,
+        axis: int,
+        first: int,
+        end: int,
     ) -> Demand:
-        """Pieces first to end of those in a row along an axis: the place is looked for by halves, so that no branch is deep."""
+        """Pieces first to end of those in a row along an axis: the place is looked for by halves,
+        so that no branch is deep.
+        """
         if end == first + 1:
             body = form.pieces[first].body
             env: dict[Value, Operand] = dict(zip(body.params, index, strict=True))
@@ -507,7 +541,13 @@ class Composer:
         return self._join(scope, below, then, orelse, yes, no)
 
     def _join(
-        self, scope: Scope, condition: Operand, then: Scope, orelse: Scope, yes: tuple[Operand, ...], no: tuple[Operand, ...]
+        self,
+        scope: Scope,
+        condition: Operand,
+        then: Scope,
+        orelse: Scope,
+        yes: tuple[Operand, ...],
+        no: tuple[Operand, ...],
     ) -> tuple[Operand, ...]:
         results = tuple(Value(y.dtype) for y in yes)
         for r in results:
@@ -530,7 +570,14 @@ class Composer:
             if not (_is_const(start, 0) and k == 1):
                 tests.append(self.op(scope, "ge", (offset, index_const(0)), "bool"))
             if abs(k) != 1:
-                tests.append(self.op(scope, "eq", (self.op(scope, "irem", (offset, index_const(abs(k))), "i64"), index_const(0)), "bool"))
+                tests.append(
+                    self.op(
+                        scope,
+                        "eq",
+                        (self.op(scope, "irem", (offset, index_const(abs(k))), "i64"), index_const(0)),
+                        "bool",
+                    )
+                )
                 offset = self.op(scope, "idiv", (offset, index_const(abs(k))), "i64")
             if not (_equal(n, whole) and _is_const(start, 0) and k == 1):
                 tests.append(self.op(scope, "lt", (offset, index_const(n)), "bool"))
@@ -552,24 +599,39 @@ class Composer:
         base = yield inputs[0], index, orelse
         return self._join(scope, inside, then, orelse, yes, (base,))
 
-    # -- keeping rows ---------------------------------------------------------------------------------------------------------------
+    # -- keeping rows --------------------------------------------------------------------------------------------------
     def _row_index(self, scope: Scope) -> Operand:
         assert scope.index is not None
         return scope.index
 
     def _kept_row(self, var: Var, index: tuple[Operand, ...], target: Scope) -> Buffer | None:
-        """A local buffer that holds the row of `var` an earlier loop over the same extent computed; made on the second demand."""
+        """A local buffer that holds the row of `var` an earlier loop over the same extent computed;
+        made on the second demand.
+        """
         records = self.made.get(var)
         if not records or target.index is None or target.index not in index:
             return None
         for made in records:
             source = made.scope
             mine, theirs = target.owner, source.owner
-            if mine is theirs or mine is None or theirs is None or not self.after.get(mine, 0) & self.bit.get(theirs, 0):
+            if (
+                mine is theirs
+                or mine is None
+                or theirs is None
+                or not self.after.get(mine, 0) & self.bit.get(theirs, 0)
+            ):
                 continue  # independent loops are merged instead
-            if source is target or source.extent != target.extent or source.parent is None or not _is_ancestor(source.parent, target):
+            if (
+                source is target
+                or source.extent != target.extent
+                or source.parent is None
+                or not _is_ancestor(source.parent, target)
+            ):
                 continue
-            if any(a is not b and not (a is source.index and b is target.index) and a != b for a, b in zip(made.index, index, strict=True)):
+            if any(
+                a is not b and not (a is source.index and b is target.index) and a != b
+                for a, b in zip(made.index, index, strict=True)
+            ):
                 continue
             if source.guard is not source.parent.guard or not any(
                 isinstance(s, OpenLoop) and s.scope is source for s in source.parent.statements
@@ -580,13 +642,15 @@ class Composer:
                 extent = source.extent
                 assert extent is not None and source.index is not None
                 made.buffer = Buffer(f"row{self.locals}", made.operand.dtype, (extent,), space="local")
-                where = next(n for n, s in enumerate(source.parent.statements) if isinstance(s, OpenLoop) and s.scope is source)
+                where = next(
+                    n for n, s in enumerate(source.parent.statements) if isinstance(s, OpenLoop) and s.scope is source
+                )
                 source.parent.statements.insert(where, Alloc(made.buffer))
                 source.statements.append(Store(made.buffer, (source.index,), made.operand))
             return made.buffer
         return None
 
-    # -- driving ---------------------------------------------------------------------------------------------------------------------
+    # -- driving -------------------------------------------------------------------------------------------------------
     def drive(self, generator: Generator[Any, Any, Any]) -> Any:
         """Run demands to the end on an explicit stack."""
         stack = [generator]
@@ -605,10 +669,17 @@ class Composer:
     def demand(self, atom: Atom, index: tuple[Operand, ...], scope: Scope) -> Operand:
         return self.drive(self.element(atom, index, scope))
 
-    def open(self, scope: Scope, upper: Extent | Operand, label: str = "", lower: Operand = _ZERO) -> tuple[Scope, Operand]:
+    def open(
+        self, scope: Scope, upper: Extent | Operand, label: str = "", lower: Operand = _ZERO
+    ) -> tuple[Scope, Operand]:
         """The loop `lower..upper` directly inside `scope` that stored results with the same label share."""
         last = upper.value if isinstance(upper, Const) else upper
-        if isinstance(last, int) and isinstance(lower, Const) and isinstance(lower.value, int) and last - lower.value == 1:
+        if (
+            isinstance(last, int)
+            and isinstance(lower, Const)
+            and isinstance(lower.value, int)
+            and last - lower.value == 1
+        ):
             return scope, lower
         bound = upper if isinstance(upper, (Value, Const)) else index_const(upper)
         key = f"{lower}{bound}{label}"
@@ -686,7 +757,11 @@ class Composer:
             if _equal(n, whole):
                 continue
             for side in ("below", "above"):
-                lower = index_const(0) if side == "below" else self.op(self.root, "add", (start[axis], index_const(n)), "i64")
+                lower = (
+                    index_const(0)
+                    if side == "below"
+                    else self.op(self.root, "add", (start[axis], index_const(n)), "i64")
+                )
                 upper = start[axis] if side == "below" else index_const(whole)
                 if isinstance(lower, Const) and isinstance(upper, Const) and lower == upper:
                     continue
@@ -817,7 +892,8 @@ def finish(scope: Scope) -> tuple[Statement, ...]:
         if isinstance(s, OpenLoop):
             index, extent = s.scope.index, s.scope.extent
             assert index is not None and extent is not None
-            combine = None if s.combine is None else fresh_lambda(s.combine)  # equal equations share a form, and so its combiner
+            # equal equations share a form, and so its combiner
+            combine = None if s.combine is None else fresh_lambda(s.combine)
             out.append(
                 For(
                     index,
@@ -847,7 +923,9 @@ def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[V
     symbols: set[str] = set()
     for n, var in enumerate(dict.fromkeys((*group.inputs, *group.outputs))):
         layout = "C" if var in group.outputs else layout_of(var)
-        buffers[var] = Buffer(f"{'out' if var in group.outputs else 'in'}{n}", kernel_dtype(var.aval.dtype), var.aval.shape, layout)
+        buffers[var] = Buffer(
+            f"{'out' if var in group.outputs else 'in'}{n}", kernel_dtype(var.aval.dtype), var.aval.shape, layout
+        )
     for var in (*buffers, *(v for e in group.equations for v in e.outputs)):
         for n in var.aval.shape:
             symbols |= n.symbols() if isinstance(n, Dim) else set()
@@ -879,7 +957,9 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
 
 
 def _row_of_pieces(form: Piecewise) -> int | None:
-    """The axis along which the pieces follow each other, each as wide as the array along the others; None if there is none."""
+    """The axis along which the pieces follow each other, each as wide as the array along the others;
+    None if there is none.
+    """
     for axis in range(len(form.domain)):
         begins = (0, *(p.upper[axis] for p in form.pieces[:-1]))
         others = [d for d in range(len(form.domain)) if d != axis]
@@ -891,7 +971,9 @@ def _row_of_pieces(form: Piecewise) -> int | None:
 
 
 def _numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:
-    """The symbolic extents that statements use as numbers; they may be those of arrays that the kernel does not read."""
+    """The symbolic extents that statements use as numbers; they may be those of arrays
+    that the kernel does not read.
+    """
     for statement in walk(body):
         for operand in operands_of(statement):
             if type(operand) is Const and type(operand.value) is Dim:

@@ -8,13 +8,13 @@
           for r unroll, for c vector: fold over k          rows x columns accumulators in registers
           partial sums, or epilogue and store
 
-Operands are packed by demanding their elements from the composer, so whatever computes them (a transposition, a conversion, an
-activation) happens there, once for each packed element; an operand that is read straight from a buffer need not be packed.  Everything
-that follows the product element by element is its epilogue.
+Operands are packed by demanding their elements from the composer, so whatever computes them (a transposition, a
+conversion, an activation) happens there, once for each packed element; an operand that is read straight from a buffer
+need not be packed.  Everything that follows the product element by element is its epilogue.
 
-Note [edges]: a static extent that the tile does not divide is covered by a last tile that starts earlier and overlaps the one before:
-its elements are computed twice with equal results.  A symbolic extent has rows clamped to the last one, columns padded, and
-incomplete tiles go through a small buffer from which only what exists is stored.
+Note [edges]: a static extent that the tile does not divide is covered by a last tile that starts earlier and overlaps
+the one before: its elements are computed twice with equal results.  A symbolic extent has rows clamped to the last one,
+columns padded, and incomplete tiles go through a small buffer from which only what exists is stored.
 
 Note [order]: an element's sum depends on `depth` alone, not on tiles, tasks or threads.
 """
@@ -25,7 +25,21 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tracejit.ir.jaxpr import Var
-from tracejit.ir.kernel import SERIAL, Axis, Buffer, Const, Factor, Kernel, Load, MatrixProduct, Op, Operand, Store, Value, index_const
+from tracejit.ir.kernel import (
+    SERIAL,
+    Axis,
+    Buffer,
+    Const,
+    Factor,
+    Kernel,
+    Load,
+    MatrixProduct,
+    Op,
+    Operand,
+    Store,
+    Value,
+    index_const,
+)
 from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, Written, defined_by, finish, parameters_of
 from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
@@ -134,11 +148,11 @@ def _moves(s: Op, steps: dict[Operand, _Steps]) -> _Steps:
     return {v: None for x in s.args for v in steps.get(x, {})}
 
 
-# -- the kernel ----------------------------------------------------------------------------------------------------------------------------
+# -- the kernel --------------------------------------------------------------------------------------------------------
 class _Contraction(Tiler):
     """Tiles, tasks, and the kernel around them."""
 
-    # -- tiles --------------------------------------------------------------------------------------------------------------------------
+    # -- tiles ---------------------------------------------------------------------------------------------------------
     def fold(
         self,
         t: Task,
@@ -164,7 +178,9 @@ class _Contraction(Tiler):
         if t.rhs is None:
             b = self.element(1, inner, self.op(inner, "add", start[1], c), [at] if self.p.depth else [])
         else:
-            b = self.load(inner, t.rhs, (self.op(scope, "sub", panel, t.panels[0]), k, c) if t.own_rhs else (panel, at, c))
+            b = self.load(
+                inner, t.rhs, (self.op(scope, "sub", panel, t.panels[0]), k, c) if t.own_rhs else (panel, at, c)
+            )
         step = form.step
         assert step is not None
         total = self.scalar(inner, step, (carry, a, b))
@@ -181,13 +197,19 @@ class _Contraction(Tiler):
         for var in self.c.group.outputs:
             scope.statements.append(Store(self.c.buffers[var], index, self.c.demand(var, index, scope)))
 
-    def place(self, scope: Scope, q: Operand, panel: Operand) -> tuple[tuple[Operand, Operand], list[Operand], Operand | None]:
+    def place(
+        self, scope: Scope, q: Operand, panel: Operand
+    ) -> tuple[tuple[Operand, Operand], list[Operand], Operand | None]:
         """Where a tile starts, what is left from there, and whether it is complete (None: always)."""
         start = (self.first(scope, self.m, q), self.first(scope, self.n, panel))
         left = [self.op(scope, "sub", index_const(a.extent), x) for a, x in zip((self.m, self.n), start, strict=True)]
         sides = zip((self.m, self.n), left, self.ragged, strict=True)
         tests = [self.test(scope, "ge", x, index_const(a.size)) for a, x, ragged in sides if ragged]
-        return start, left, tests[0] if len(tests) == 1 else (self.c.op(scope, "and", tuple(tests), "bool") if tests else None)
+        return (
+            start,
+            left,
+            tests[0] if len(tests) == 1 else (self.c.op(scope, "and", tuple(tests), "bool") if tests else None),
+        )
 
     def one_tile(self, t: Task, scope: Scope, q: Operand, panel: Operand, block: Operand | None) -> None:
         local, side = self.op(scope, "sub", q, t.tiles[0]), self.op(scope, "sub", panel, t.panels[0])
@@ -242,7 +264,9 @@ class _Contraction(Tiler):
         self.loop(scope, self.m.size, row, Axis("unroll"))
         edge = t.edge
         if edge is not None:
-            self.finish_tile(scope, start, left, whole, last, lambda s, r, c: self.load(s, edge, (r, c)), every=self.separate)
+            self.finish_tile(
+                scope, start, left, whole, last, lambda s, r, c: self.load(s, edge, (r, c)), every=self.separate
+            )
 
     def finish_tile(
         self,
@@ -269,10 +293,14 @@ class _Contraction(Tiler):
             return ()
 
         def complete(s: Scope) -> tuple[Operand, ...]:
-            return rows(s, self.m.size, self.op(s, "min", left[1], index_const(self.n.size)) if self.cut else self.n.size)
+            return rows(
+                s, self.m.size, self.op(s, "min", left[1], index_const(self.n.size)) if self.cut else self.n.size
+            )
 
         def incomplete(s: Scope) -> tuple[Operand, ...]:
-            height, width = (self.op(s, "min", x, index_const(a.size)) for a, x in zip((self.m, self.n), left, strict=True))
+            height, width = (
+                self.op(s, "min", x, index_const(a.size)) for a, x in zip((self.m, self.n), left, strict=True)
+            )
             return rows(s, height, width)
 
         def run(s: Scope) -> tuple[Operand, ...]:
@@ -286,7 +314,7 @@ class _Contraction(Tiler):
         else:
             self.branch(scope, last, run)
 
-    # -- tasks --------------------------------------------------------------------------------------------------------------------------
+    # -- tasks ---------------------------------------------------------------------------------------------------------
     def kernel(self) -> None:
         batch = self.tile.share == "batch"
         outer = self.p.outer
@@ -320,7 +348,13 @@ class _Contraction(Tiler):
         row_blocks, tall = self.m.blocks(self.tile.tall)
         column_blocks, wide = self.n.blocks(self.tile.wide)
         # Where each panel is read by one task alone, the task packs it, block by block, and it stays in the cache.
-        own = self.packs_rhs and self.tile.share != "depth" and len(self.p.depth) == 1 and isinstance(row_blocks, int) and row_blocks == 1
+        own = (
+            self.packs_rhs
+            and self.tile.share != "depth"
+            and len(self.p.depth) == 1
+            and isinstance(row_blocks, int)
+            and row_blocks == 1
+        )
         bp: Buffer | None = None
         if self.packs_rhs and not own:
             bp = self.alloc(scope, "bp", (self.n.count, self.k, self.n.size))
@@ -336,7 +370,9 @@ class _Contraction(Tiler):
             mine = self.alloc(s, "bp", (wide, self.depth, self.n.size)) if own else bp
             self.task(s, tiles, panels, mine, tall, wide, own=own)
 
-        self.loop(scope, row_blocks * column_blocks, task, Axis("parallel", factor=self.tile.grain) if shared else SERIAL)
+        self.loop(
+            scope, row_blocks * column_blocks, task, Axis("parallel", factor=self.tile.grain) if shared else SERIAL
+        )
 
     def slices(self, scope: Scope, bp: Buffer | None) -> None:
         """Tasks share the contracted axis out: each leaves partial sums of all tiles, which are joined in order."""
@@ -379,7 +415,9 @@ class _Contraction(Tiler):
         if isinstance(blocks, int) and blocks == 1:
             return index_const(0), index_const(axis.count)
         after, divisor = self.op(scope, "add", number, index_const(1)), index_const(blocks)
-        low, high = (self.op(scope, "idiv", self.op(scope, "mul", x, index_const(axis.shared)), divisor) for x in (number, after))
+        low, high = (
+            self.op(scope, "idiv", self.op(scope, "mul", x, index_const(axis.shared)), divisor) for x in (number, after)
+        )
         if axis.cover == "shift":  # the last block also has the tile that overlaps
             high = self.op(scope, "add", high, self.op(scope, "idiv", after, divisor))
         return low, high
@@ -408,7 +446,11 @@ class _Contraction(Tiler):
             self.block(t, scope, None)
 
     def lhs_buffer(self, scope: Scope, tiles: Extent) -> Buffer:
-        return self.alloc(scope, "ap", (tiles, self.depth, self.m.size) if "lhs" in self.tile.flip else (tiles, self.m.size, self.depth))
+        return self.alloc(
+            scope,
+            "ap",
+            (tiles, self.depth, self.m.size) if "lhs" in self.tile.flip else (tiles, self.m.size, self.depth),
+        )
 
     def block(self, t: Task, scope: Scope, block: Operand | None) -> None:
         """All tiles of a task over one block of the contracted axis."""
@@ -418,4 +460,9 @@ class _Contraction(Tiler):
         if t.lhs is not None:
             self.pack_lhs(t, scope, block)
         one = lambda y, i, j: self.one_tile(t, y, i, j, block)  # noqa: E731
-        self.loop(scope, t.panels[1], lambda x, j: self.loop(x, t.tiles[1], lambda y, i: one(y, i, j), lower=t.tiles[0]), lower=t.panels[0])
+        self.loop(
+            scope,
+            t.panels[1],
+            lambda x, j: self.loop(x, t.tiles[1], lambda y, i: one(y, i, j), lower=t.tiles[0]),
+            lower=t.panels[0],
+        )

@@ -1,4 +1,5 @@
-"""A loop as consecutive loops between the places where conditions on its index change: inside of each the conditions are gone.
+"""A loop as consecutive loops between the places where conditions on its index change:
+inside of each the conditions are gone.
 
 The interior of `roll`, `pad` and `concatenate` then runs without branches or masks.
 """
@@ -21,7 +22,9 @@ MOST_STATEMENTS = 400  # of all pieces together
 
 
 def can_cut(loop: For) -> bool:
-    """Whether `cut` has something to do: conditional blocks, places where conditions change, and nothing carried between the pieces."""
+    """Whether `cut` has something to do: conditional blocks, places where conditions change,
+    and nothing carried between the pieces.
+    """
     if loop.step != 1 or loop.params or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
         return False
     inside = list(walk(loop.body))
@@ -38,7 +41,9 @@ def cut(loop: For, names: dict[Value, str]) -> list[Statement]:
     """
     points = _points(loop, list(walk(loop.body)))
     pieces: list[Statement] = []
-    for lower, upper in zip((loop.lower, *map(index_const, points)), (*map(index_const, points), loop.upper), strict=True):
+    for lower, upper in zip(
+        (loop.lower, *map(index_const, points)), (*map(index_const, points), loop.upper), strict=True
+    ):
         copier = _Copier(names)
         assert isinstance(lower, Const)
         assert isinstance(upper, Const)
@@ -52,7 +57,9 @@ def cut(loop: For, names: dict[Value, str]) -> list[Statement]:
 
 
 def _points(loop: For, inside: Sequence[Statement]) -> list[Extent]:
-    """Where between its bounds a comparison of the index with a constant changes its answer; [] if there are too many."""
+    """Where between its bounds a comparison of the index with a constant changes its answer;
+    [] if there are too many.
+    """
     offset: dict[Operand, Extent] = {loop.index: 0}  # values that are the index and a constant
     found: list[Extent] = []
     for s in inside:
@@ -81,7 +88,8 @@ def _points(loop: For, inside: Sequence[Statement]) -> list[Extent]:
     return points if len(points) <= MOST_POINTS else []
 
 
-_AFTER = {"lt": (0,), "ge": (0,), "le": (1,), "gt": (1,), "eq": (0, 1), "ne": (0, 1)}  # i op c: where the answer changes, from c on
+# i op c: where the answer changes, from c on
+_AFTER = {"lt": (0,), "ge": (0,), "le": (1,), "gt": (1,), "eq": (0, 1), "ne": (0, 1)}
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -116,7 +124,9 @@ class _Copier:
         match s:
             case Op():
                 args = self.of(s.args)
-                folded = fold_index(s.op, args) or self.ranges.fold(s.op, args) or fold_constants(s.op, args, s.out.dtype)
+                folded = (
+                    fold_index(s.op, args) or self.ranges.fold(s.op, args) or fold_constants(s.op, args, s.out.dtype)
+                )
                 out = self.fresh(s.out)
                 folded = folded or self.ranges.computed(out, s.op, args)
                 if folded is not None:
@@ -133,7 +143,17 @@ class _Copier:
                 yields = self.of(s.yields)
                 results = tuple(map(self.fresh, s.results))
                 return (
-                    evolve(s, index=index, lower=lower, upper=upper, body=body, params=params, inits=inits, yields=yields, results=results),
+                    evolve(
+                        s,
+                        index=index,
+                        lower=lower,
+                        upper=upper,
+                        body=body,
+                        params=params,
+                        inits=inits,
+                        yields=yields,
+                        results=results,
+                    ),
                 )
             case _:
                 return (fresh_statement(s, self.values, self.block),)

@@ -1,8 +1,9 @@
 """Fusion: which values become buffers.  Decisions look at forms and how they index each other, never at primitives.
 
-Equations are visited from the last to the first.  A value joins the group of its consumers when that costs no repeated work: it is
-evaluated once per element there, or its loops end before the consumer's inner loops begin (then composition hoists it), or it is
-cheap.  Otherwise it is stored, by a group of its own or as a further result of a consumer's group.  Every refusal is recorded.
+Equations are visited from the last to the first.  A value joins the group of its consumers when that costs no repeated
+work: it is evaluated once per element there, or its loops end before the consumer's inner loops begin (then composition
+hoists it), or it is cheap.  Otherwise it is stored, by a group of its own or as a further result of a consumer's group.
+Every refusal is recorded.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ _BESIDE = 1_000_000  # numbers of loops that are written out side by side, insid
 
 
 def _own_order(form: Form, shape: FormShape) -> Order:
-    """The loops of a form that is a group of its own, outermost 0: the axis of a scan is the innermost one, and so are few columns."""
+    """The loops of a form that is a group of its own, outermost 0:
+    the axis of a scan is the innermost one, and so are few columns.
+    """
     space = shape.space
     numbers = list(range(len(space)))
     if isinstance(form, Scan):
         numbers = [len(space) - 1 if d == form.axis else d - (d > form.axis) for d in numbers]
     elif isinstance(form, (Map, Reduce)):
         columns = len(shape.domain) - 1 if is_few_columns(shape.domain) else len(shape.domain)
-        numbers = [_BESIDE + d if d == columns or (d >= len(shape.domain) and is_written_out(form)) else d for d in numbers]
+        numbers = [
+            _BESIDE + d if d == columns or (d >= len(shape.domain) and is_written_out(form)) else d for d in numbers
+        ]
     return tuple(frozenset({n}) for n in numbers)
 
 
@@ -55,7 +60,8 @@ class Node:
     operations: int
     order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
     many: set[int] = field(factory=set)  # members evaluated more than once an element
-    places: dict[int, frozenset[Place]] = field(factory=dict)  # at which indices each member is evaluated in one iteration
+    # at which indices each member is evaluated in one iteration
+    places: dict[int, frozenset[Place]] = field(factory=dict)
     product: int | None = None  # the matrix product that its loops are for
     outer: int = 0  # how many axes the stored results have
     limit: int = MAX_OPERATIONS
@@ -77,7 +83,8 @@ class Fuser:
         self.program_outputs = {v for v in outputs if isinstance(v, Var)}
         described: dict[int, FormShape] = {}
         self.shapes = [
-            described.setdefault(id(e.form), describe(e.form)) if id(e.form) not in described else described[id(e.form)] for e in equations
+            described.setdefault(id(e.form), describe(e.form)) if id(e.form) not in described else described[id(e.form)]
+            for e in equations
         ]
         self.consumers: dict[Var, list[int]] = {}
         self.producer: dict[Var, int] = {}
@@ -90,7 +97,9 @@ class Fuser:
         self.cost = [0.0] * len(equations)
         for n, e in enumerate(equations):
             below = {self.producer[a] for a in e.inputs if isinstance(a, Var) and a in self.producer}
-            self.cost[n] = self.shapes[n].cost + sum(self.cost[m] for m in below if isinstance(equations[m].form, (Map, Piecewise)))
+            self.cost[n] = self.shapes[n].cost + sum(
+                self.cost[m] for m in below if isinstance(equations[m].form, (Map, Piecewise))
+            )
         self.tiles = [tiles_well(e.form) for e in equations]  # whether it is a matrix product
         self.product: list[int | None] = []  # the matrix product that an equation follows element by element
         for n, e in enumerate(equations):
@@ -99,7 +108,8 @@ class Fuser:
                 (
                     p
                     for p in before
-                    if p is not None and follows(e, [k for k, a in enumerate(e.inputs) if self.product_of(a) == p], equations[p])
+                    if p is not None
+                    and follows(e, [k for k, a in enumerate(e.inputs) if self.product_of(a) == p], equations[p])
                 ),
                 None,
             )
@@ -124,19 +134,28 @@ class Fuser:
         found = self.read_how.get((n, c))
         if found is None:
             outputs, reads = self.equations[n].outputs, self.shapes[c].reads
-            read = [access for k, atom in enumerate(self.equations[c].inputs) if atom in outputs for access in reads.get(k, ())]
+            read = [
+                access
+                for k, atom in enumerate(self.equations[c].inputs)
+                if atom in outputs
+                for access in reads.get(k, ())
+            ]
             found = self.read_how[n, c] = tuple(read)
         return found
 
-    # -- loops and places ----------------------------------------------------------------------------------------------------------
+    # -- loops and places ----------------------------------------------------------------------------------------------
     def loops(self, access: Access, c: int, node: Node) -> tuple[set[int], set[int]]:
         """The loops around consumer c in its group that an access depends on, and those it does not."""
         order, space = node.order[c], self.shapes[c].space
         used = {p for axis in access.axes if axis is not None for d in axis if d < len(order) for p in order[d]}
-        return used, {p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps} - used
+        return used, {
+            p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps
+        } - used
 
     def is_beside(self, access: Access, c: int, node: Node) -> bool:
-        """Whether an access is evaluated once only because loops are written out side by side inside of a reduction's."""
+        """Whether an access is evaluated once only because loops are written out side by side inside
+        of a reduction's.
+        """
         used, missing = self.loops(access, c, node)
         return max(missing, default=0) >= _BESIDE and max((p for p in used if p < _BESIDE), default=0) >= node.outer
 
@@ -156,7 +175,9 @@ class Fuser:
         return frozenset(found)
 
     def order_in(self, n: int, node: Node) -> Order:
-        """The loops that the axes of n run along inside a group, seen from all its consumers there; its own reductions lie inside."""
+        """The loops that the axes of n run along inside a group, seen from all its consumers there;
+        its own reductions lie inside.
+        """
         domain, space = self.shapes[n].domain, self.shapes[n].space
         found: list[set[int]] = [set() for _ in domain]
         for c in self.consumed_by(n):
@@ -171,7 +192,7 @@ class Fuser:
         inner = (_BESIDE if is_written_out(self.equations[n].form) else _INNER) + node.loops
         return (*map(frozenset, found), *(frozenset({inner + d}) for d in range(len(space) - len(domain))))
 
-    # -- groups ----------------------------------------------------------------------------------------------------------------------
+    # -- groups --------------------------------------------------------------------------------------------------------
     def downstream(self, start: int, target: int) -> bool:
         """Whether group `target` runs after `start` because of a chain of stored values."""
         return bool(self.after[start] >> target & 1)
@@ -196,7 +217,9 @@ class Fuser:
                 self.after[h] = known | later
 
     def merge(self, groups: list[int], beside: bool = False) -> list[int]:
-        """Join groups over one iteration space that none of the others waits for; with `beside` one of them may scatter."""
+        """Join groups over one iteration space that none of the others waits for;
+        with `beside` one of them may scatter.
+        """
         first, *rest = groups
         kept = [first]
         for g in rest:
@@ -205,7 +228,12 @@ class Fuser:
             if a.product is not None or b.product is not None:
                 kept.append(g)
                 continue
-            if not same or a.operations + b.operations > MAX_OPERATIONS or self.downstream(first, g) or self.downstream(g, first):
+            if (
+                not same
+                or a.operations + b.operations > MAX_OPERATIONS
+                or self.downstream(first, g)
+                or self.downstream(g, first)
+            ):
                 kept.append(g)
                 continue
             if any(isinstance(self.equations[m].form, (Loop, LibraryCall, Update)) for m in (*a.members, *b.members)):
@@ -238,7 +266,8 @@ class Fuser:
         return any(isinstance(self.equations[m].form, Scatter) for m in made.members)
 
     def fits_serial_loop(self, made: Node) -> bool:
-        """Whether a group makes an integer of cheap elements: that a pass less is needed outweighs that they come one at a time.
+        """Whether a group makes an integer of cheap elements: that a pass less is needed outweighs
+        that they come one at a time.
 
         Not a sum of floating-point numbers, which is more exact where many are added up side by side.
         """
@@ -273,7 +302,11 @@ class Fuser:
             return False  # once for each element that is packed
         for access in self.accesses(n, c):
             used, missing = self.loops(access, c, node)
-            if None in access.axes or (missing and used and max(used) > min(missing)) or (missing and not used and self.shapes[n].domain):
+            if (
+                None in access.axes
+                or (missing and used and max(used) > min(missing))
+                or (missing and not used and self.shapes[n].domain)
+            ):
                 return True
         return False
 
@@ -324,13 +357,20 @@ class Fuser:
             reasons = {g: None for g in groups}
         for g in groups:
             others = [h for h in groups if h != g]
-            if reasons[g] is None and len(e.outputs) == 1 and not any(self.downstream(h, g) for h in others) and self.prefix(n, g):
+            if (
+                reasons[g] is None
+                and len(e.outputs) == 1
+                and not any(self.downstream(h, g) for h in others)
+                and self.prefix(n, g)
+            ):
                 self.join(n, g)
                 self.nodes[g].outputs.append(e.outputs[0])
                 self.groups_of[n] = [g]
                 self.run_after(g, e.outputs)
                 return
-        why = next((r for r in reasons.values() if r), "it is a result of the program" if needed else "several kernels read it")
+        why = next(
+            (r for r in reasons.values() if r), "it is a result of the program" if needed else "several kernels read it"
+        )
         self.refusals += [(v, why) for v in e.outputs]
         self.new_group(n)
 
@@ -348,7 +388,11 @@ class Fuser:
         domain, space = self.shapes[n].domain, self.nodes[g].space
         if self.nodes[g].product is not None:
             return False
-        if n in self.nodes[g].many or len(domain) > len(space) or (isinstance(self.equations[n].form, Reduce) and not domain):
+        if (
+            n in self.nodes[g].many
+            or len(domain) > len(space)
+            or (isinstance(self.equations[n].form, Reduce) and not domain)
+        ):
             return False
         if any(isinstance(self.equations[m].form, (Scan, Update, Scatter)) for m in self.nodes[g].members):
             return False
@@ -395,7 +439,9 @@ class Fuser:
                             yield v, tuple(self.numbered(i, made) for i in at)
 
     def running(self, made: Node) -> Shape:
-        """The space that the loops of a group run over: for a number made of reductions to numbers that of the reductions."""
+        """The space that the loops of a group run over: for a number made of reductions to numbers
+        that of the reductions.
+        """
         if made.space:
             return made.space
         spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
@@ -415,8 +461,12 @@ class Fuser:
         for g, made in self.nodes.items():
             members = sorted(set(made.members))
             inside = {v for m in members for v in self.equations[m].outputs}
-            inputs = dict.fromkeys(a for m in members for a in self.equations[m].inputs if isinstance(a, Var) and a not in inside)
-            groups[g] = Group(tuple(self.equations[m] for m in members), tuple(inputs), tuple(dict.fromkeys(made.outputs)))
+            inputs = dict.fromkeys(
+                a for m in members for a in self.equations[m].inputs if isinstance(a, Var) and a not in inside
+            )
+            groups[g] = Group(
+                tuple(self.equations[m] for m in members), tuple(inputs), tuple(dict.fromkeys(made.outputs))
+            )
             needs[g] = {stored[v] for v in inputs if v in stored}
         waiting: dict[int, list[int]] = {}
         for g, need in needs.items():
@@ -458,7 +508,8 @@ def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) ->
 
 def _same_space(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(
-        (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y)) for x, y in zip(a, b, strict=True)
+        (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y))
+        for x, y in zip(a, b, strict=True)
     )
 
 

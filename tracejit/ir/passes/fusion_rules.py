@@ -1,6 +1,7 @@
 """When an equation may be computed inside of a group for one of its consumers there: an ordered list of named rules.
 
-Rules are asked from the top; the first that holds decides.  One with a reason refuses, and the value is stored; one without permits.
+Rules are asked from the top; the first that holds decides.  One with a reason refuses, and the value is stored; one
+without permits.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ACCESS_RULES", "RULES", "Question", "Rule", "refusal"]
 
-AGAIN_COST = 24.0  # vector adds: of evaluating again what is read at several places; about what a store and loads from a near cache cost
+# vector adds: of evaluating again what is read at several places; about what a store and loads from a near cache cost
+AGAIN_COST = 24.0
 ROOM = 16  # of the operations of a group is left for cheap values
 PACK_COST = 12.0  # what an operand of a matrix product may cost to compute where it is packed
 FEW = 32  # a reduction to fewer elements than this does not feed a larger loop in the same kernel,
@@ -76,7 +78,11 @@ class Question:
 
     def follows_another_product(self) -> bool:
         mine, theirs = self.fuser.product[self.n], self.fuser.product[self.c]
-        return self.group.product is not None and mine is not None and (self.c == self.group.product or theirs != self.group.product)
+        return (
+            self.group.product is not None
+            and mine is not None
+            and (self.c == self.group.product or theirs != self.group.product)
+        )
 
     def computed_again(self) -> bool:
         """Whether that it is read at several places costs more than storing it."""
@@ -112,7 +118,11 @@ RULES = (
         lambda q: isinstance(q.form, (Scan, Scatter, Update, Loop, LibraryCall)),
         lambda q: f"a {_kind(q.form)} is stored",
     ),
-    Rule("reads buffers", lambda q: isinstance(q.consumer, (Loop, LibraryCall)), lambda q: f"a {_kind(q.consumer)} reads buffers"),
+    Rule(
+        "reads buffers",
+        lambda q: isinstance(q.consumer, (Loop, LibraryCall)),
+        lambda q: f"a {_kind(q.consumer)} reads buffers",
+    ),
     Rule(
         "too many operations",
         lambda q: q.operations > (q.group.limit if q.cheap else q.group.limit - ROOM),
@@ -147,7 +157,9 @@ ACCESS_RULES = (
     AccessRule("computed index", lambda q, a: None in a.axes, "the consumer reads it at computed indices"),
     AccessRule("in its own loops", lambda q, a: not q.fuser.loops(a, q.c, q.group)[1], None),
     AccessRule("once for each packed element", lambda q, a: q.c == q.group.product, None),
-    AccessRule("contraction", lambda q, a: isinstance(q.consumer, Contract), "a contraction reads each element many times"),
+    AccessRule(
+        "contraction", lambda q, a: isinstance(q.consumer, Contract), "a contraction reads each element many times"
+    ),
     AccessRule("tile by tile", lambda q, a: q.group.product is not None, TILES),
     AccessRule("inner loops", lambda q, a: q.again(a), AGAIN),
     AccessRule(
@@ -157,7 +169,11 @@ ACCESS_RULES = (
     ),
     AccessRule(
         "no loop of the consumer's",
-        lambda q, a: not isinstance(q.form, Reduce) and bool(q.fuser.shapes[q.n].domain) and not q.fuser.loops(a, q.c, q.group)[0],
+        lambda q, a: (
+            not isinstance(q.form, Reduce)
+            and bool(q.fuser.shapes[q.n].domain)
+            and not q.fuser.loops(a, q.c, q.group)[0]
+        ),
         AGAIN,
     ),
 )
@@ -166,7 +182,12 @@ ACCESS_RULES = (
 LAST_RULES = (
     Rule(
         "a number",
-        lambda q: isinstance(q.form, Reduce) and q.form.domain == () and bool(q.fuser.shapes[q.c].space) and not _small(q.form.over),
+        lambda q: (
+            isinstance(q.form, Reduce)
+            and q.form.domain == ()
+            and bool(q.fuser.shapes[q.c].space)
+            and not _small(q.form.over)
+        ),
         ENDS,
     ),
 )

@@ -1,7 +1,8 @@
 """Which loops of a nest may run in any order: every iteration touches memory of its own.
 
-A loop index i is independent when every buffer written in the nest has an axis at which all its accesses have one and the same
-index expression, linear in i with a coefficient that is not zero, whose other terms do not change inside the nest.
+A loop index i is independent when every buffer written in the nest has an axis at which all its accesses have one and
+the same index expression, linear in i with a coefficient that is not zero, whose other terms do not change inside the
+nest.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ Linear: TypeAlias = "dict[Value | None, Extent]"  # a sum of coefficient * value
 
 @frozen
 class Accesses:
-    """The buffers that statements read and write (those they allocate themselves left out), and whether they may do anything else."""
+    """The buffers that statements read and write (those they allocate themselves left out),
+    and whether they may do anything else.
+    """
 
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
@@ -124,7 +127,9 @@ def _nonzero(coefficient: Extent) -> bool:
 
 
 def independent(nest: For, index: Value) -> bool:
-    """Whether iterations of `nest` (a For, perhaps of further loops) that differ in `index` never touch the same written element."""
+    """Whether iterations of `nest` (a For, perhaps of further loops)
+    that differ in `index` never touch the same written element.
+    """
     touched = accesses((nest,))
     if touched.opaque:
         return False
@@ -136,12 +141,17 @@ def independent(nest: For, index: Value) -> bool:
     return all(_separate(buffer, statements, index, defined) for buffer, statements in found.items())
 
 
-def _separate(buffer: Buffer, found: Sequence[Load | Store | Atomic], index: Value, defined: dict[Value, Statement]) -> bool:
+def _separate(
+    buffer: Buffer, found: Sequence[Load | Store | Atomic], index: Value, defined: dict[Value, Statement]
+) -> bool:
     if all(isinstance(s, Atomic) for s in found):
         return True
     if any(all(s.index[axis] is index for s in found) for axis in range(len(buffer.shape))):
         return True
-    return any(_axis_separates([linear(s.index[axis], defined) for s in found], index, defined) for axis in range(len(buffer.shape)))
+    return any(
+        _axis_separates([linear(s.index[axis], defined) for s in found], index, defined)
+        for axis in range(len(buffer.shape))
+    )
 
 
 def _axis_separates(forms: list[Linear], index: Value, defined: dict[Value, Statement]) -> bool:

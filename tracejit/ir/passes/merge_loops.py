@@ -1,6 +1,7 @@
 """Sibling loops over the same range become one, and equal statements of a merged body are computed once.
 
-A later loop moves up to an earlier one when nothing between them, and nothing of its own, needs the earlier loop's results.
+A later loop moves up to an earlier one when nothing between them, and nothing of its own, needs the earlier loop's
+results.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ __all__ = ["merge_loops"]
 
 
 def merge_loops(kernel: Kernel) -> Kernel:
-    """The kernel with loops next to each other over the same range made one, where no iteration reads what a later one writes."""
+    """The kernel with loops next to each other over the same range made one,
+    where no iteration reads what a later one writes.
+    """
     return kernel.with_body(_block(kernel.body))
 
 
@@ -108,7 +111,11 @@ def _partner(out: list[Statement], s: For) -> int | None:
             return None
         writes = _written(s)
         between = [out[n] for n in range(position + 1, len(out)) if n not in needed]
-        touched = set[Value | Buffer]().union(*[_used(b) | _written(b) for b in between]) if between else set[Value | Buffer]()
+        touched = (
+            set[Value | Buffer]().union(*[_used(b) | _written(b) for b in between])
+            if between
+            else set[Value | Buffer]()
+        )
         if writes & (_used(earlier) | _written(earlier) | touched):
             return None
         if any(_written(b) & reads for b in between):

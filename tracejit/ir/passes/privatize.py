@@ -1,21 +1,41 @@
-"""Reductions down the columns of a large array, run along its rows: `for j: for k: acc += x[k, j]` visits one page after the other for a
-few elements each.  Privatized, a block of columns has its accumulators in local memory and the rows are read in order:
+"""Reductions down the columns of a large array, run along its rows: `for j: for k: acc += x[k, j]` visits one page
+after the other for a few elements each.  Privatized, a block of columns has its accumulators in local memory and the
+rows are read in order:
 
-    for block: alloc acc;  for j in block: acc[j] = init;  for k: for j in block: acc[j] += x[k, j];  for j in block: out[j] = acc[j]
+    for block: alloc acc;  for j in block: acc[j] = init;  for k: for j in block: acc[j] += x[k, j];  for j in block:
+    out[j] = acc[j]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.ir.kernel import Alloc, Block, Buffer, Const, For, If, Load, Op, Operand, Prefix, Statement, Store, Value, While, index_const
+from tracejit.ir.kernel import (
+    Alloc,
+    Block,
+    Buffer,
+    Const,
+    For,
+    If,
+    Load,
+    Op,
+    Operand,
+    Prefix,
+    Statement,
+    Store,
+    Value,
+    While,
+    index_const,
+)
 from tracejit.ir.rewrite import fresh_copy, replace
 
 __all__ = ["can_privatize", "privatize"]
 
 
 def _parts(loop: For) -> tuple[Block, For, Block] | None:
-    """(statements before, the reduction, statements after) of a loop that holds exactly one reduction and scalar statements."""
+    """(statements before, the reduction, statements after) of a loop
+    that holds exactly one reduction and scalar statements.
+    """
     inner = [(n, s) for n, s in enumerate(loop.body) if not isinstance(s, (Op, Load, Store))]
     match inner:
         case [(at, For() as reduction)]:
@@ -27,17 +47,31 @@ def _parts(loop: For) -> tuple[Block, For, Block] | None:
 def can_privatize(loop: For) -> bool:
     """Whether a carry-free loop over columns holds one reduction whose range does not depend on the column."""
     parts = _parts(loop)
-    if parts is None or loop.step != 1 or loop.params or not isinstance(loop.lower, Const) or not isinstance(loop.upper, Const):
+    if (
+        parts is None
+        or loop.step != 1
+        or loop.params
+        or not isinstance(loop.lower, Const)
+        or not isinstance(loop.upper, Const)
+    ):
         return False
     before, reduction, _ = parts
-    if reduction.combine is None or reduction.step != 1 or any(isinstance(s, (Prefix, For, While, If)) for s in reduction.body):
+    if (
+        reduction.combine is None
+        or reduction.step != 1
+        or any(isinstance(s, (Prefix, For, While, If)) for s in reduction.body)
+    ):
         return False
     made = {s.out for s in before if isinstance(s, (Op, Load))} | {loop.index}
-    return not any(isinstance(s, Store) for s in before) and not any(b in made for b in (reduction.lower, reduction.upper))
+    return not any(isinstance(s, Store) for s in before) and not any(
+        b in made for b in (reduction.lower, reduction.upper)
+    )
 
 
 def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
-    """The loop in blocks of columns with local accumulators, and the indices of the loops over a block; `can_privatize(loop)` holds."""
+    """The loop in blocks of columns with local accumulators, and the indices of the loops over a block;
+    `can_privatize(loop)` holds.
+    """
     parts = _parts(loop)
     assert parts is not None and isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
     before, reduction, after = parts
@@ -48,7 +82,9 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
         Op(span, "add", (start, index_const(block))),
         Op(stop, "min", (span, loop.upper)),
     ]
-    accumulators = [Buffer(f"acc{reduction.index.id}_{n}", p.dtype, (block,), space="local") for n, p in enumerate(reduction.params)]
+    accumulators = [
+        Buffer(f"acc{reduction.index.id}_{n}", p.dtype, (block,), space="local") for n, p in enumerate(reduction.params)
+    ]
     head += [Alloc(b) for b in accumulators]
     indices: list[Value] = []
 
@@ -72,9 +108,7 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
             out.append(Load(held, b, (place,)))
             rename[p] = held
         out += fresh_copy(reduction.body, rename)
-        out += [
-            Store(b, (place,), replace(y, rename)) for b, y in zip(accumulators, reduction.yields, strict=True)
-        ]
+        out += [Store(b, (place,), replace(y, rename)) for b, y in zip(accumulators, reduction.yields, strict=True)]
         return out
 
     def finish(index: Value, place: Value) -> list[Statement]:

@@ -17,7 +17,9 @@ LEAST_WORK = 2048  # multiply-adds: smaller products are plain loops
 
 
 def tiles_well(form: Form) -> bool:
-    """Whether a form is a matrix product worth tiling: both operands are read again and again, and there is work enough."""
+    """Whether a form is a matrix product worth tiling: both operands are read again and again,
+    and there is work enough.
+    """
     if not isinstance(form, Contract):
         return False
     m, n, k = _extents(form)
@@ -39,14 +41,19 @@ def _own_index_reads(form: Form, operand: int) -> bool:
     reads = [s for s in form.body.body if isinstance(s, Read) and s.operand == operand]
     nested = any(not isinstance(s, (Op, Read)) for s in form.body.body)
     return not nested and all(
-        len(s.index) == len(form.body.params) and all(i is p for i, p in zip(s.index, form.body.params, strict=True)) for s in reads
+        len(s.index) == len(form.body.params) and all(i is p for i, p in zip(s.index, form.body.params, strict=True))
+        for s in reads
     )
 
 
 def follows(e: FormEquation, operands: Sequence[int], product: FormEquation) -> bool:
     """Whether an equation that reads these operands can run where an element of the product was just made."""
     domain = getattr(product.form, "domain", ())
-    return isinstance(e.form, Map) and same_shape(e.form.domain, domain) and all(_own_index_reads(e.form, k) for k in operands)
+    return (
+        isinstance(e.form, Map)
+        and same_shape(e.form.domain, domain)
+        and all(_own_index_reads(e.form, k) for k in operands)
+    )
 
 
 def followers(product: FormEquation, equations: Sequence[FormEquation], outputs: Sequence[Var]) -> set[Var] | None:
@@ -85,7 +92,9 @@ class Product:
 
 
 def find_product(group: Group) -> Product | None:
-    """The product a group is built around, if everything else computes its operands or follows it element by element."""
+    """The product a group is built around, if everything else computes its operands or follows it element by
+    element.
+    """
     contracts = [e for e in group.equations if isinstance(e.form, Contract)]
     found = [e for e in contracts if tiles_well(e.form)] or contracts
     if len(found) != 1 or group.in_place:

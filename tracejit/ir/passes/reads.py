@@ -14,13 +14,15 @@ from tracejit.support.nodes import define, frozen
 __all__ = ["Access", "Affine", "FormShape", "Place", "Position", "describe", "reads_own_base"]
 
 Affine: TypeAlias = "tuple[int | None, int, Extent]"  # (index parameter, None for a constant; factor; offset)
-Position: TypeAlias = "tuple[int | tuple[int, int] | None, int, Extent]"  # (loop of a group or of a member, None for a constant; ...)
+# (loop of a group or of a member, None for a constant; ...)
+Position: TypeAlias = "tuple[int | tuple[int, int] | None, int, Extent]"
 Place: TypeAlias = "tuple[Position | tuple[int, int] | int, ...]"  # where an element is read, in the loops of its group
 
 
 @frozen
 class Access:
-    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on; None: on data.
+    """How a form reads an operand once: for each axis of the operand the form's index parameters it depends on;
+    None: on data.
 
     at: each index as a parameter, a factor and an offset; None where it is not of that kind.
     """

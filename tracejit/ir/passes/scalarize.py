@@ -1,7 +1,7 @@
 """Programs over scalars written into one body: what makes a loop of scalars, or one loop per element, a single kernel.
 
-A jaxpr qualifies when every equation has one element per result (of any rank) and a form that says how to compute it; arrays may be
-read at computed indices.
+A jaxpr qualifies when every equation has one element per result (of any rank) and a form that says how to compute it;
+arrays may be read at computed indices.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def _block(recorder: ScalarRecorder, body: Block, env: dict[Value, Scalar], read
                 env[s.out] = read(s.operand, tuple(get(i) for i in s.index))
             case If():
                 results = recorder.branch(
-                    get(s.condition), lambda s=s: nested(s.then, s.then_yields), lambda s=s: nested(s.orelse, s.else_yields)
+                    get(s.condition),
+                    lambda s=s: nested(s.then, s.then_yields),
+                    lambda s=s: nested(s.orelse, s.else_yields),
                 )
                 env.update(zip(s.results, results, strict=True))
             case While():

@@ -1,4 +1,6 @@
-"""What tiled products are built from: loops and indices in the composer's scopes, and the packing of operands (see contract.py)."""
+"""What tiled products are built from: loops and indices in the composer's scopes,
+and the packing of operands (see contract.py).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def ceil_div(a: Extent, b: int) -> Extent:
 
 @define(eq=False)
 class TileAxis:
-    """How rows or columns are cut into tiles.  cover: "exact", "shift" (the last tile overlaps) or "edge" (it may be incomplete)."""
+    """How rows or columns are cut into tiles.  cover: "exact", "shift" (the last tile overlaps) or "edge" (it may be
+    incomplete).
+    """
 
     extent: Extent
     size: int
@@ -58,7 +62,9 @@ class TileAxis:
 
     @property
     def shared(self) -> Extent:
-        """How many tiles blocks share out: one that overlaps goes with the tile before it, so that no two blocks store one element."""
+        """How many tiles blocks share out: one that overlaps goes with the tile before it,
+        so that no two blocks store one element.
+        """
         return self.count - 1 if self.cover == "shift" else self.count
 
     def blocks(self, most: int) -> tuple[Extent, int]:
@@ -113,19 +119,30 @@ class Tiler:
         self.packs_rhs = flat or tile.pack in ("rhs", "both")
         # Columns of an rhs that is not packed end where the rhs ends: the vector loop itself is cut off there.
         self.cut = self.n.cover == "edge" and not self.packs_rhs
-        # Whether a tile may be incomplete in its rows, in its columns: its sums then go through a small buffer, see Note [edges].
+        # Whether a tile may be incomplete in its rows, in its columns: its sums then go through a small buffer, see
+        # Note [edges].
         self.ragged = (self.m.cover == "edge", self.n.cover == "edge" and not self.cut)
         self.separate = epilogue_cost(self.c.group, self.p) > SEPARATE_COST
 
-    # -- small pieces ---------------------------------------------------------------------------------------------------------------
+    # -- small pieces --------------------------------------------------------------------------------------------------
     def op(self, scope: Scope, name: str, *args: Operand) -> Operand:
         """An index computation; constants are folded."""
         if all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
             x, y = (a.value for a in args)  # type: ignore[union-attr]
-            known = {"idiv": lambda: x // y, "irem": lambda: x % y, "min": lambda: min(x, y), "max": lambda: max(x, y)}.get(name)
+            known = {
+                "idiv": lambda: x // y,
+                "irem": lambda: x % y,
+                "min": lambda: min(x, y),
+                "max": lambda: max(x, y),
+            }.get(name)
             if known is not None:
                 return index_const(known())
-        if name in ("idiv", "irem") and isinstance(args[1], Const) and isinstance(args[1].value, int) and args[1].value == 1:
+        if (
+            name in ("idiv", "irem")
+            and isinstance(args[1], Const)
+            and isinstance(args[1].value, int)
+            and args[1].value == 1
+        ):
             return args[0] if name == "idiv" else index_const(0)
         return self.c.op(scope, name, args, "i64")
 
@@ -192,7 +209,7 @@ class Tiler:
         scope.statements.append(Alloc(buffer))
         return buffer
 
-    # -- indices --------------------------------------------------------------------------------------------------------------------
+    # -- indices -------------------------------------------------------------------------------------------------------
     def index(self, scope: Scope, row: Operand, column: Operand) -> tuple[Operand, ...]:
         """The index into the domain of the element at (row, column)."""
         domain = self.p.form.domain
@@ -228,15 +245,26 @@ class Tiler:
         vectors = -(-span // self.tile.width) if isinstance(span, int) else 1
         return Axis("vector", self.tile.width, max(1, vectors)) if self.tile.width > 1 else Axis("unroll")
 
-    # -- packing ----------------------------------------------------------------------------------------------------------------------
+    # -- packing -------------------------------------------------------------------------------------------------------
     def over_depth(
-        self, scope: Scope, block: Operand | None, body: Callable[[Scope, Operand, list[Operand]], None], axis: Axis = SERIAL
+        self,
+        scope: Scope,
+        block: Operand | None,
+        body: Callable[[Scope, Operand, list[Operand]], None],
+        axis: Axis = SERIAL,
     ) -> None:
-        """Loops over the contracted elements of a block: `body(scope, position in the block, index along each contracted axis)`."""
+        """Loops over the contracted elements of a block: `body(scope, position in the block, index along each
+        contracted axis)`.
+        """
         axes = self.p.depth
         if len(axes) <= 1:
             start = index_const(0) if block is None else self.op(scope, "mul", block, index_const(self.depth))
-            self.loop(scope, self.span(scope, block), lambda s, k: body(s, k, [self.op(s, "add", start, k)] if axes else []), axis)
+            self.loop(
+                scope,
+                self.span(scope, block),
+                lambda s, k: body(s, k, [self.op(s, "add", start, k)] if axes else []),
+                axis,
+            )
             return
 
         def nest(s: Scope, n: int, at: Operand, index: list[Operand]) -> None:
@@ -246,7 +274,9 @@ class Tiler:
             extent, last = self.p.form.over[axes[n]], n == len(axes) - 1
 
             def inside(inner: Scope, k: Operand) -> None:
-                nest(inner, n + 1, self.op(inner, "add", self.op(inner, "mul", at, index_const(extent)), k), [*index, k])
+                nest(
+                    inner, n + 1, self.op(inner, "add", self.op(inner, "mul", at, index_const(extent)), k), [*index, k]
+                )
 
             self.loop(s, extent, inside, axis if last else SERIAL)
 
@@ -261,8 +291,12 @@ class Tiler:
         left = self.op(scope, "sub", index_const(self.k), self.op(scope, "mul", block, index_const(self.depth)))
         return self.op(scope, "min", left, index_const(self.depth))
 
-    def pack_rhs(self, scope: Scope, bp: Buffer, panels: tuple[Operand, Operand], block: Operand | None, shared: bool) -> None:
-        """bp[panel, k, c] of a block.  Columns that do not exist are left as they are: what is computed from them is never stored."""
+    def pack_rhs(
+        self, scope: Scope, bp: Buffer, panels: tuple[Operand, Operand], block: Operand | None, shared: bool
+    ) -> None:
+        """bp[panel, k, c] of a block.  Columns that do not exist are left as they are:
+        what is computed from them is never stored.
+        """
         size, flat = self.n.size, "rhs" not in self.tile.flip
 
         def columns(s: Scope, q: Operand, k: Operand, index: list[Operand], span: Extent | Operand) -> None:
@@ -272,9 +306,13 @@ class Tiler:
                 x.statements.append(Store(bp, (local, k, c), self.element(1, x, self.op(x, "add", start, c), index)))
 
             # Across the columns by vectors, or a transposition by scalars, all columns of a panel side by side.
-            self.loop(s, span, one, self.vector(size) if flat else (Axis("unroll") if isinstance(span, int) else SERIAL))
+            self.loop(
+                s, span, one, self.vector(size) if flat else (Axis("unroll") if isinstance(span, int) else SERIAL)
+            )
 
-        def panel(s: Scope, q: Operand, depth: Callable[[Scope, Callable[[Scope, Operand, list[Operand]], None]], None]) -> None:
+        def panel(
+            s: Scope, q: Operand, depth: Callable[[Scope, Callable[[Scope, Operand, list[Operand]], None]], None]
+        ) -> None:
             if self.n.cover != "edge":
                 depth(s, lambda x, k, index: columns(x, q, k, index, size))
                 return
@@ -293,7 +331,13 @@ class Tiler:
             work = self.k * size
             grain = max(1, PACKED // work) if isinstance(work, int) and work else 1
             whole = lambda s, f: self.over_depth(s, block, f)  # noqa: E731
-            self.loop(scope, panels[1], lambda s, q: panel(s, q, whole), Axis("parallel", factor=grain) if shared else SERIAL, panels[0])
+            self.loop(
+                scope,
+                panels[1],
+                lambda s, q: panel(s, q, whole),
+                Axis("parallel", factor=grain) if shared else SERIAL,
+                panels[0],
+            )
             return
 
         # A few rows at a time over all panels: memory is read along the rows.
@@ -323,9 +367,12 @@ class Tiler:
         def one(s: Scope, q: Operand) -> None:
             start, local = self.first(s, self.m, q), self.op(s, "sub", q, low)
             if "lhs" in self.tile.flip:
+
                 def at(inner: Scope, k: Operand, index: list[Operand]) -> None:
                     def r(deep: Scope, x: Operand) -> None:
-                        deep.statements.append(Store(ap, (local, k, x), self.element(0, deep, self.row(deep, start, x), index)))
+                        deep.statements.append(
+                            Store(ap, (local, k, x), self.element(0, deep, self.row(deep, start, x), index))
+                        )
 
                     self.loop(inner, self.m.size, r, Axis("unroll"))
 

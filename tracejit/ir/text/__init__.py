@@ -8,6 +8,6 @@ from tracejit.ir.text.tokens import ParseError, parse_extent
 from tracejit.ir.text.values import print_parameters, print_value
 
 __all__ = [
-    "ParseError", "parse_extent", "parse_jaxpr", "parse_kernel", "print_form", "print_jaxpr", "print_kernel", "print_parameters",
-    "print_value", "show_statement",
+    "ParseError", "parse_extent", "parse_jaxpr", "parse_kernel", "print_form", "print_jaxpr", "print_kernel",
+    "print_parameters", "print_value", "show_statement",
 ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""Forms as text, for reading: the name, what is not scalar code on the first line, then each scalar function as a block."""
+"""Forms as text, for reading: the name, what is not scalar code on the first line,
+then each scalar function as a block.
+"""
 
 from __future__ import annotations
 

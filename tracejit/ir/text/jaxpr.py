@@ -231,7 +231,9 @@ class _Parser:
 
 
 def parse_jaxpr(text: str) -> Jaxpr:
-    """The inverse of `print_jaxpr`.  Raises ParseError, with the line, where the text is no jaxpr of registered primitives."""
+    """The inverse of `print_jaxpr`.  Raises ParseError, with the line,
+    where the text is no jaxpr of registered primitives.
+    """
     tokens = Tokens(text, types=True)
     with np.errstate(all="ignore"):
         jaxpr = _Parser(tokens).jaxpr(tokens)

@@ -1,11 +1,11 @@
 """Kernels as text.
 
     kernel    = "kernel" name "(" [buffer ["out"], ...] ")" ["dims(" name, ... ")"] [product] block
-    buffer    = name ":" dtype "[" extent, ... "]" layout [space] ["align" n]          (space only where it is not global)
-    product   = "product" "(" dtype "," outer "," m "," n "," k "," factor "," factor "," epilogue ")"                extents
-    factor    = ("m" | "n" | "k" | "x") ["computed"]
-    block     = "{" statement* ["yield" operand*] "}"                                 statements end at a line's end or at ";"
-    statement = value "=" op operand*
+    buffer    = name ":" dtype "[" extent, ... "]" layout [space] ["align" n]          (space only where it is not
+    global) product   = "product" "(" dtype "," outer "," m "," n "," k "," factor "," factor "," epilogue ")"
+    extents factor    = ("m" | "n" | "k" | "x") ["computed"]
+    block     = "{" statement* ["yield" operand*] "}"                                 statements end at a line's end or
+    at ";" statement = value "=" op operand*
               | value "=" "load" name "[" operand, ... "]"
               | "store" name "[" operand, ... "]" "=" operand
               | "alloc" buffer
@@ -14,18 +14,21 @@
               | [values "="] "if" operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
               | "barrier" scope
-              | values "=" "prefix" "(" operand* ")" operand*                            the carried values of the scan loop, the elements
-              | value "=" "read" number "[" operand, ... "]"                           (in forms only)
+              | values "=" "prefix" "(" operand* ")" operand*                            the carried values of the scan
+              loop, the elements | value "=" "read" number "[" operand, ... "]"                           (in forms
+              only)
     axis      = kind | kind "(" width "," factor ")"                                  (nothing: serial)
     carry     = "carry(" value "=" operand, ... ")"
     lambda    = "(" value, ... ")" block
-    value     = "%" word [":" dtype]                                                  (the dtype where nothing else tells it)
-    operand   = "%" word | number [":" dtype] | True | False | dim | "(" extent ")"     (numbers and extents are i64 where no dtype follows)
+    value     = "%" word [":" dtype]                                                  (the dtype where nothing else
+    tells it) operand   = "%" word | number [":" dtype] | True | False | dim | "(" extent ")"     (numbers and extents
+    are i64 where no dtype follows)
 
 Values live to the end of their block; those of a while's condition are seen in its body too.
 A dtype follows from the operation, the buffer or the initial value; `convert`, `bitcast` and `read` state it.
 
-Statements whose classes have a `syntax` are printed and parsed by it; operations, loops and branches are written out here.
+Statements whose classes have a `syntax` are printed and parsed by it; operations, loops and branches are written out
+here.
 """
 
 from __future__ import annotations
@@ -70,7 +73,12 @@ class KernelPrinter:
         self.taken: set[str] = set()
         self.row_of: dict[int, int] = {}
         self.indent = "  "
-        self.print_of: dict[type, Callable[[Any], None]] = {k.Op: self._op, k.For: self._for, k.While: self._while, k.If: self._if}
+        self.print_of: dict[type, Callable[[Any], None]] = {
+            k.Op: self._op,
+            k.For: self._for,
+            k.While: self._while,
+            k.If: self._if,
+        }
 
     def define(self, value: Value, implied: str | None, letter: str = "") -> str:
         number = self.counts.get(letter, 0)
@@ -103,7 +111,9 @@ class KernelPrinter:
         self.buffers[id(buffer)] = name
         shape = ", ".join([str(extent_of(n)) for n in buffer.shape])
         space = f" {buffer.space}" if buffer.space != "global" else ""
-        return f"{name}: {buffer.dtype}[{shape}] {buffer.layout}{space}" + (f" align {buffer.alignment}" if buffer.alignment else "")
+        return f"{name}: {buffer.dtype}[{shape}] {buffer.layout}{space}" + (
+            f" align {buffer.alignment}" if buffer.alignment else ""
+        )
 
     def buffer(self, buffer: Buffer) -> str:
         return self.buffers.get(id(buffer)) or f"?{buffer.name}"
@@ -130,8 +140,12 @@ class KernelPrinter:
         self.write("}")
 
     def function(self, function: Lambda, implied: Sequence[str | None], head: str) -> str:
-        """`head (params) { ... }`: all of it where it is short, else written up to the closing brace, which is returned."""
-        params = [self.define(p, d) for p, d in zip(function.params, [*implied, *[None] * len(function.params)], strict=False)]
+        """`head (params) { ... }`: all of it where it is short, else written up to the closing brace,
+        which is returned.
+        """
+        params = [
+            self.define(p, d) for p, d in zip(function.params, [*implied, *[None] * len(function.params)], strict=False)
+        ]
         head = f"{head}({', '.join(params)}) {{"
         if len(function.body) <= _INLINE and all(isinstance(s, k.Op) for s in function.body):
             outer, self.lines, self.indent, kept = self.lines, [], "", self.indent
@@ -153,7 +167,12 @@ class KernelPrinter:
         self.write(f"{self.define(s.out, inferred_dtype(s.op, s.args))} = {right}")
 
     def _by_syntax(self, s: Statement) -> None:
-        text = "".join([part if isinstance(part, str) else self._filled(part.what, getattr(s, part.name)) for part in syntax_of(type(s))])
+        text = "".join(
+            [
+                part if isinstance(part, str) else self._filled(part.what, getattr(s, part.name))
+                for part in syntax_of(type(s))
+            ]
+        )
         like: str | None = getattr(s, "like", None)
         implied = [] if like is None else [x.dtype for x in _several(getattr(s, like))]
         self.write(self._defined(k.results_of(s), implied) + text)
@@ -177,7 +196,9 @@ class KernelPrinter:
         # Initial values are outside the loop: named before the parameters are.
         texts = [self.use(i) for i in inits] + ["?"] * (len(params) - len(inits))
         dtypes = [i.dtype for i in inits] + [None] * (len(params) - len(inits))
-        names = [self.define(p, d, "c") for p, d in zip(params, dtypes, strict=False)] + ["%?"] * (len(inits) - len(params))
+        names = [self.define(p, d, "c") for p, d in zip(params, dtypes, strict=False)] + ["%?"] * (
+            len(inits) - len(params)
+        )
         return " carry(" + ", ".join([f"{n} = {t}" for n, t in zip(names, texts, strict=True)]) + ")"
 
     def _for(self, s: k.For) -> None:
@@ -252,7 +273,9 @@ def print_kernel(kernel: Kernel) -> str:
 
 
 def show_statement(kernel: Kernel, statement: Any, context: int = 3) -> str:
-    """The kernel's lines around `statement`, which is underlined; the head of the kernel where the statement is not in it."""
+    """The kernel's lines around `statement`, which is underlined;
+    the head of the kernel where the statement is not in it.
+    """
     printer = KernelPrinter()
     printer.kernel(kernel)
     return mark_line(printer.lines, printer.row_of.get(id(statement), 0), context)

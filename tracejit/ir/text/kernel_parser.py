@@ -148,7 +148,9 @@ class _Parser:
         try:
             return Const(float(token) if dtype[0] == "f" else int(token), dtype)
         except ValueError:
-            self.tokens.fail(f"{token} is not a value of {dtype}; constants that are not i64 state their dtype: {token}:f32", back=1)
+            self.tokens.fail(
+                f"{token} is not a value of {dtype}; constants that are not i64 state their dtype: {token}:f32", back=1
+            )
 
     def operands(self, *ends: str) -> tuple[Operand, ...]:
         out: list[Operand] = []
@@ -165,7 +167,9 @@ class _Parser:
         return tuple(out)
 
     def block(self, *, keep: bool = False) -> tuple[Block, tuple[Operand, ...], str]:
-        """Statements, the operands of the closing `yield` or `test`, and that word; buffers and, unless `keep`, values stay inside."""
+        """Statements, the operands of the closing `yield` or `test`, and that word;
+        buffers and, unless `keep`, values stay inside.
+        """
         self.tokens.expect("{")
         values, buffers = self.values, self.buffers
         self.values, self.buffers = dict(values), dict(buffers)
@@ -264,7 +268,10 @@ class _Parser:
                 return self.tokens.name()
 
     def results(self, names: list[tuple[str, str | None]], implied: Sequence[str]) -> tuple[Value, ...]:
-        return tuple(self.define(name, dtype or (implied[n] if n < len(implied) else None)) for n, (name, dtype) in enumerate(names))
+        return tuple(
+            self.define(name, dtype or (implied[n] if n < len(implied) else None))
+            for n, (name, dtype) in enumerate(names)
+        )
 
     def carry(self) -> tuple[list[tuple[str, str | None]], tuple[Operand, ...]]:
         tokens = self.tokens
@@ -365,7 +372,9 @@ class _Parser:
         else_yields: tuple[Operand, ...] = ()
         if self.tokens.accept("else"):
             orelse, else_yields, _ = self.block()
-        return k.If(condition, then, orelse, then_yields, else_yields, self.results(names, [y.dtype for y in then_yields]))
+        return k.If(
+            condition, then, orelse, then_yields, else_yields, self.results(names, [y.dtype for y in then_yields])
+        )
 
 
 def parse_kernel(text: str) -> Kernel:

@@ -2,9 +2,10 @@
 
     syntax = "store {buffer}[{index}] = {value}"
 
-The first word tells which statement it is.  A hole is a field: an operand, a buffer, a name or a number; several operands stand in square
-brackets with commas between them, elsewhere with spaces, up to the closing parenthesis or the end of the statement.  `{buffer:declared}`
-declares the buffer there.  What the statement defines stands before it, `%0 = `, and is not part of the line.
+The first word tells which statement it is.  A hole is a field: an operand, a buffer, a name or a number; several
+operands stand in square brackets with commas between them, elsewhere with spaces, up to the closing parenthesis or the
+end of the statement.  `{buffer:declared}` declares the buffer there.  What the statement defines stands before it,
+`%0 = `, and is not part of the line.
 """
 
 from __future__ import annotations

@@ -38,7 +38,9 @@ class ParseError(UserError, ValueError):
 
 
 class Tokens:
-    """The tokens of a text and a position among them.  Newlines are tokens; comments run from `#` to the end of the line."""
+    """The tokens of a text and a position among them.  Newlines are tokens;
+    comments run from `#` to the end of the line.
+    """
 
     def __init__(self, text: str, *, types: bool = False) -> None:
         """types: whether `f32[3, n0]` is one token (jaxprs) or its parts (kernels)."""
@@ -170,7 +172,9 @@ def _extent(node: ast.AST, text: str) -> Extent:
             # Built as it stands: the operators would simplify, and printed text must not change.
             return Dim(((((name, _extent(left, text), _extent(right, text)),), 1),))
         case _:
-            raise ValueError(f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b) and max(a, b) are")
+            raise ValueError(
+                f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b) and max(a, b) are"
+            )
 
 
 def _tree(text: str) -> ast.AST:

@@ -1,4 +1,6 @@
-"""The text of parameter values: numbers, strings, tuples, dtypes, extents, nested jaxprs, enumerations and classes with fields."""
+"""The text of parameter values: numbers, strings, tuples, dtypes, extents, nested jaxprs,
+enumerations and classes with fields.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from tracejit.support.nodes import fields_of, has_fields
 
 __all__ = ["print_parameters", "print_value", "read_aval", "read_parameters", "read_value"]
 
-_CONSTANTS: dict[str, Any] = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan"), "Ellipsis": ...}
+_CONSTANTS: dict[str, Any] = {
+    "True": True,
+    "False": False,
+    "None": None,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "Ellipsis": ...,
+}
 _SCALAR: Any = np.generic
 _opaque_numbers = itertools.count(1)
 _opaque_of: dict[int, tuple[int, Callable[[], Any]]] = {}
@@ -208,13 +217,18 @@ class Reader:
     def _opaque(self, name: str, number: int) -> Any:
         value = _opaque_by_number.get(number, lambda: None)()
         if value is None:
-            self.tokens.fail(f"{name} is a Python object without text: only the process that printed it reads it back, while it lives")
+            self.tokens.fail(
+                f"{name} is a Python object without text: only the process that printed it reads it back, while it "
+                "lives"
+            )
         return value
 
     def _class(self, name: str) -> Any:
         found = getattr(sys.modules.get(self.module), name, None)
         if not isinstance(found, type):
-            self.tokens.fail(f"{name!r} is not a class in module {self.module}, where a primitive's values are looked up")
+            self.tokens.fail(
+                f"{name!r} is not a class in module {self.module}, where a primitive's values are looked up"
+            )
         return found
 
 

@@ -1,9 +1,10 @@
 """From a Python call to the entry that matches it, without Python code between.
 
-`Dispatcher.callable` is a builtin function whose C function is `tj_dispatch`, compiled by LLVM once per process. Its `self` is an array of
-words that holds the chain of entries, most recently used first. An entry that is being tried is held by a reference, so other threads, or
-the call itself, may add and remove entries. Past a few entries a table of hints, indexed by a hash of the arguments' types and
-shapes, names the entry to try first, and entries are stamped when used so that the least recently used one makes room.
+`Dispatcher.callable` is a builtin function whose C function is `tj_dispatch`, compiled by LLVM once per process. Its
+`self` is an array of words that holds the chain of entries, most recently used first. An entry that is being tried is
+held by a reference, so other threads, or the call itself, may add and remove entries. Past a few entries a table of
+hints, indexed by a hash of the arguments' types and shapes, names the entry to try first, and entries are stamped when
+used so that the least recently used one makes room.
 
 Everything the C functions change is changed under the GIL, in one piece.
 """
@@ -31,8 +32,8 @@ __all__ = ["Dispatcher", "attach", "ensure_loaded", "make_dispatcher"]
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _TYPES = {
-    "PyArray_Type": np.ndarray, "PyComplex_Type": complex, "PyFloat_Type": float, "PyTuple_Type": tuple, "PyUnicode_Type": str,
-    "_Py_TrueStruct": True,
+    "PyArray_Type": np.ndarray, "PyComplex_Type": complex, "PyFloat_Type": float, "PyTuple_Type": tuple,
+    "PyUnicode_Type": str, "_Py_TrueStruct": True,
 }  # fmt: skip
 
 
@@ -42,8 +43,9 @@ def make_dispatcher(miss: Callable[..., Any], name: str = "compiled") -> Dispatc
 
 
 class _State(np.ndarray):
-    """The words behind a dispatcher. A subclass so that it carries `keep`, and an array because its memory outlives the garbage collector's
-    `tp_clear`: the builtin function reads its PyMethodDef, which lies in here, while it is deallocated.
+    """The words behind a dispatcher. A subclass so that it carries `keep`,
+    and an array because its memory outlives the garbage collector's `tp_clear`: the builtin function reads its
+    PyMethodDef, which lies in here, while it is deallocated.
     """
 
     keep: list[Any]
@@ -82,23 +84,33 @@ class Dispatcher:
         words = np.zeros(chain.NAME + len(text) // 8 + 1, np.uint64)
         words.view(np.uint8)[8 * chain.NAME :][: len(text)] = np.frombuffer(text, np.uint8)
         words[chain.MISS] = id(miss)
-        words[chain.METHOD : chain.METHOD + 3] = words.ctypes.data + 8 * chain.NAME, native.dispatch, _METH_FASTCALL | _METH_KEYWORDS
+        words[chain.METHOD : chain.METHOD + 3] = (
+            words.ctypes.data + 8 * chain.NAME,
+            native.dispatch,
+            _METH_FASTCALL | _METH_KEYWORDS,
+        )
         self._entries: dict[int, _Entry] = {}
         self._lock = threading.Lock()
         self.state = words.view(_State)
         self.state.keep = [miss, self._entries]
         self.state.flags.writeable = False
-        self.callable: Callable[..., Any] = native.new_function(words.ctypes.data + 8 * chain.METHOD, self.state, None, None)
+        self.callable: Callable[..., Any] = native.new_function(
+            words.ctypes.data + 8 * chain.METHOD, self.state, None, None
+        )
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, spec: e.EntrySpec, address: int, keep_alive: object, on_status: Callable[..., Any] = unexpected_status) -> None:
-        """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry goes.
+    def add(
+        self, spec: e.EntrySpec, address: int, keep_alive: object, on_status: Callable[..., Any] = unexpected_status
+    ) -> None:
+        """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry
+        goes.
 
         address: of the function that `emit_entry(spec, ...)` wrote.
         keep_alive: held as long as the entry, and during its calls.
-        on_status: called as `on_status(status, args, kwargs)` when the program returns a status that is not 0; raises, or gives the result.
+        on_status: called as `on_status(status, args, kwargs)` when the program returns a status that is not 0; raises,
+        or gives the result.
         """
         entry = _Entry(spec, address, list(constants(spec, on_status).values()), keep_alive)
         with self._lock:
@@ -142,14 +154,20 @@ class _Native:
         for symbol, address in c_functions().items():
             llvm.define_symbol(symbol, address)
         types = {symbol: id(kind) for symbol, kind in _TYPES.items()}
-        types["PyExc_ReferenceError"] = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_ReferenceError"))
+        types["PyExc_ReferenceError"] = ctypes.addressof(
+            ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_ReferenceError")
+        )
         c_library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
         types["tj_compare_memory"] = ctypes.cast(c_library.memcmp, ctypes.c_void_p).value or 0
-        library = load_cached(support_text(layout()) + chain.chain_text(layout()), passes="always-inline", symbols=types)
+        library = load_cached(
+            support_text(layout()) + chain.chain_text(layout()), passes="always-inline", symbols=types
+        )
         for symbol in SUPPORT_FUNCTIONS:
             llvm.define_symbol(symbol, library.address(symbol))
         change = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-        create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+        create = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p
+        )
         self.dispatch = library.address("tj_dispatch")
         self.vectorcall = library.address("tj_vectorcall")
         self.append = change(library.address("tj_append"))
@@ -172,10 +190,14 @@ def _loaded() -> _Native:
 
 
 def ensure_loaded() -> None:
-    """Make every symbol that an entry refers to known to `llvm.load`.   Raises: RuntimeError where native dispatch is not supported."""
+    """Make every symbol that an entry refers to known to `llvm.load`.   Raises:
+    RuntimeError where native dispatch is not supported.
+    """
     _native()
 
 
 def attach(function: CompiledFunction, dispatcher: Dispatcher | PythonDispatcher) -> bool:
-    """Have calls of `function` go straight to `dispatcher`.  False where that is not possible: they stay with its `__call__`."""
+    """Have calls of `function` go straight to `dispatcher`.  False where that is not possible:
+    they stay with its `__call__`.
+    """
     return isinstance(dispatcher, Dispatcher) and install(function, dispatcher.state, _native().vectorcall)

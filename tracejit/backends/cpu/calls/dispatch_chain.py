@@ -1,4 +1,5 @@
-"""`tj_dispatch`, the C function behind every `Dispatcher.callable`, and the functions that change a dispatcher's chain, as LLVM IR.
+"""`tj_dispatch`, the C function behind every `Dispatcher.callable`,
+and the functions that change a dispatcher's chain, as LLVM IR.
 
 They know the words of a dispatcher's state and of an entry's record by the numbers below; `dispatch` lays them out.
 """
@@ -11,7 +12,8 @@ from tracejit.backends.cpython import Layout
 from tracejit.support.nodes import as_dict
 
 __all__ = [
-    "CAPACITY", "CHAIN", "CONSTANTS", "COUNT", "FUNCTION", "HOLDER", "METHOD", "MISS", "NAME", "RECORD_WORDS", "STAMP", "chain_text",
+    "CAPACITY", "CHAIN", "CONSTANTS", "COUNT", "FUNCTION", "HOLDER", "METHOD", "MISS", "NAME", "RECORD_WORDS", "STAMP",
+    "chain_text",
 ]  # fmt: skip
 
 CAPACITY = 64
@@ -20,7 +22,8 @@ CAPACITY = 64
 _SHORT = 8  # up to here the chain is simply tried in order, a hit moves to the front
 _HINTS = 64  # a power of two
 
-# Words of a dispatcher's state: how many entries, the callable for a miss, a clock, a PyMethodDef, the chain, the hints, its name.
+# Words of a dispatcher's state: how many entries, the callable for a miss, a clock, a PyMethodDef, the chain, the
+# hints, its name.
 COUNT, MISS, _CLOCK, METHOD, CHAIN = 0, 1, 2, 4, 8
 _HINT = CHAIN + CAPACITY
 NAME = _HINT + _HINTS

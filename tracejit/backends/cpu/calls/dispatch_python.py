@@ -1,7 +1,8 @@
-"""Dispatch without compiled entries: the guards of an `EntrySpec` evaluated in Python, its program called through ctypes.
+"""Dispatch without compiled entries: the guards of an `EntrySpec` evaluated in Python,
+its program called through ctypes.
 
-Serves where native dispatch is not supported and under TRACEJIT_DISPATCH=python. It answers every call as `dispatch.Dispatcher` does, so it
-also says in Python what a guard means; the tests run both ways.
+Serves where native dispatch is not supported and under TRACEJIT_DISPATCH=python. It answers every call as
+`dispatch.Dispatcher` does, so it also says in Python what a guard means; the tests run both ways.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class _Entry:
 
 
 class PythonDispatcher:
-    """`Dispatcher` in Python: entries tried in turn, most recently used first; a call that none matches goes to `miss(*args, **kwargs)`.
+    """`Dispatcher` in Python: entries tried in turn, most recently used first;
+    a call that none matches goes to `miss(*args, **kwargs)`.
 
     callable: the function to call.
     """
@@ -84,12 +86,18 @@ class PythonDispatcher:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, spec: e.EntrySpec, address: int, keep_alive: object, on_status: Callable[..., Any] = unexpected_status) -> None:
-        """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry goes.
+    def add(
+        self, spec: e.EntrySpec, address: int, keep_alive: object, on_status: Callable[..., Any] = unexpected_status
+    ) -> None:
+        """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry
+        goes.
 
         address: of `spec.program` itself. The rest as for `Dispatcher.add`.
         """
-        held, released = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p), ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+        held, released = (
+            ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p),
+            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p),
+        )
         slots = ctypes.c_int64 * max(len(spec.slots), 1)
         entry = _Entry(spec, e.leaves(spec.signature), held(address), released(address), slots, keep_alive, on_status)
         with self._lock:
@@ -165,7 +173,9 @@ def _matched(entry: _Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _M
     match.shapes = [tuple(_extent(extent, match) for extent in output.shape) for output in spec.outputs]
     _need(all(extent >= 0 for shape in match.shapes for extent in shape))
     match.slot_extents = [_extent(slot.extent, match) for slot in spec.slots if isinstance(slot, e.DimSlot)]
-    match.released = spec.release_gil if isinstance(spec.release_gil, bool) else _extent(spec.release_gil, match) >= e.GIL_WORK
+    match.released = (
+        spec.release_gil if isinstance(spec.release_gil, bool) else _extent(spec.release_gil, match) >= e.GIL_WORK
+    )
     return match
 
 
@@ -188,7 +198,9 @@ def _leaf_objects(roots: list[tuple[e.Guard, Any]]) -> Iterator[tuple[e.Leaf, An
 
 
 def static_equal(value: Any, item: Any) -> bool:
-    """Whether `item` is `value` as a static argument: identical, or of exactly its type and equal; see `StaticGuard`."""
+    """Whether `item` is `value` as a static argument: identical, or of exactly its type and equal;
+    see `StaticGuard`.
+    """
     if value is item:
         return True
     if type(value) is not type(item):
@@ -212,7 +224,11 @@ def _check_leaf(guard: e.Leaf, item: Any, match: _Match) -> None:
         case e.NumpyScalarGuard(dtype):
             _need(_is(item, dtype.type))
         case e.ScalarGuard(kind):
-            _need(type(item).__name__ == kind and type(item) in (float, int, bool, complex) and (kind != "int" or item in _ARGUMENTS))
+            _need(
+                type(item).__name__ == kind
+                and type(item) in (float, int, bool, complex)
+                and (kind != "int" or item in _ARGUMENTS)
+            )
         case e.StaticGuard():
             pass
 
@@ -221,7 +237,9 @@ def _check_array(guard: e.ArrayGuard, item: Any, match: _Match) -> None:
     _need(_is(item, np.ndarray) and item.ndim == len(guard.shape) and item.flags.aligned)
     _need(not guard.scattered if item.flags.c_contiguous else guard.layout == "strided")
     _need(not guard.writeable or item.flags.num & (FLAG_WRITEABLE | FLAG_WARN_ON_WRITE) == FLAG_WRITEABLE)
-    same = item.dtype is guard.dtype or (e.is_builtin_number(guard.dtype) and item.dtype.num == guard.dtype.num and item.dtype.isnative)
+    same = item.dtype is guard.dtype or (
+        e.is_builtin_number(guard.dtype) and item.dtype.num == guard.dtype.num and item.dtype.isnative
+    )
     _need(same)
     for extent, actual in zip(guard.shape, item.shape, strict=True):
         if isinstance(extent, str):
@@ -263,7 +281,9 @@ def _extent(extent: e.Extent, match: _Match) -> int:
 
 
 def evaluate_extent(extent: e.Extent, dims: Mapping[str, int]) -> int:
-    """The value of an extent. Raises a private no-match exception for what does not match: division by 0 or -1, 64-bit overflow."""
+    """The value of an extent. Raises a private no-match exception for what does not match:
+    division by 0 or -1, 64-bit overflow.
+    """
     match extent:
         case int():
             return extent

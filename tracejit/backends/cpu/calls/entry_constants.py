@@ -1,4 +1,5 @@
-"""The constants of an entry: the objects and numbers of this process that its compiled code reads from a table, by position.
+"""The constants of an entry: the objects and numbers of this process that its compiled code reads from a table,
+by position.
 
 So the code has no address in it, and one object file serves every process.
 """
@@ -68,7 +69,9 @@ def constants(spec: EntrySpec, on_status: Callable[..., Any] | None = None) -> d
                 found["result", place] = value
             case OutObject(kind, slots, _):
                 found["result", place] = kind
-                found.update({("result", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)})
+                found.update(
+                    {("result", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)}
+                )
             case OutDict(keys, _):
                 found.update({("result", place, item): key for item, key in enumerate(keys)})
             case _:
@@ -85,7 +88,9 @@ def _guard_constants(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None
                 found["static", place] = value
             case ObjectGuard(kind, slots, _):
                 found["type", place] = kind
-                found.update({("offset", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)})
+                found.update(
+                    {("offset", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)}
+                )
             case DictGuard(keys, _):
                 found.update({("key", place, item): sys.intern(key) for item, key in enumerate(keys)})
             case _:
@@ -93,8 +98,8 @@ def _guard_constants(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None
 
 
 def _array_records(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None:
-    """What `tj_match_arrays` reads of each array in turn: dtype, mask and value of the flags, rank and whether the dtype is a builtin
-    number, the extents (the number of a name is given as its complement).
+    """What `tj_match_arrays` reads of each array in turn: dtype, mask and value of the flags,
+    rank and whether the dtype is a builtin number, the extents (the number of a name is given as its complement).
     """
     number = {name: index for index, name in enumerate(bound_names(spec.signature))}
     for place, leaf in enumerate(leaves(spec.signature)):

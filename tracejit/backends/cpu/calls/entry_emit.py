@@ -1,11 +1,13 @@
 """The entry of a compiled program as LLVM IR: `ptr entry(ptr constants, ptr args, i64 nargs, ptr kwnames)`.
 
-It returns a new reference, null with an exception set, or `constants` itself if the arguments do not match. Until they are known to match
-no reference is taken and, but for `==` of static arguments, no Python code runs; so borrowed pointers stay good. After that, `own` holds
-every reference the call must give back, and the one exit `fail` releases them.
+It returns a new reference, null with an exception set, or `constants` itself if the arguments do not match. Until they
+are known to match no reference is taken and, but for `==` of static arguments, no Python code runs; so borrowed
+pointers stay good. After that, `own` holds every reference the call must give back, and the one exit `fail` releases
+them.
 
-The text is final: straight code, no optimiser needed. Rare or looping work is called in `dispatch`'s support library. `optnone` has LLVM
-generate code the quick way, in a third of the time: a call takes no longer, as it waits for memory and not for instructions.
+The text is final: straight code, no optimiser needed. Rare or looping work is called in `dispatch`'s support library.
+`optnone` has LLVM generate code the quick way, in a third of the time: a call takes no longer, as it waits for memory
+and not for instructions.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _RELEASE = "release all"  # stands for a call until its argument is known
 def emit_entry(spec: e.EntrySpec, name: str) -> str:
     """The IR text of function `name` that checks a call against `spec` and makes it, with the declarations it needs.
 
-    It goes into the module that defines `spec.program`; `join` puts texts together. `dispatch.ensure_loaded` makes the symbols known.
+    It goes into the module that defines `spec.program`; `join` puts texts together. `dispatch.ensure_loaded` makes the
+    symbols known.
     """
     emitter = _Emitter(spec, layout())
     emitter.emit()
@@ -35,7 +38,9 @@ def emit_entry(spec: e.EntrySpec, name: str) -> str:
 
 
 def join(*parts: str) -> str:
-    """One module's text from several, each with its own declarations: LLVM refuses a symbol declared twice, or declared and defined."""
+    """One module's text from several, each with its own declarations:
+    LLVM refuses a symbol declared twice, or declared and defined.
+    """
     lines = [line for part in parts for line in part.splitlines()]
     seen = {match[1] for line in lines if line.startswith("define ") and (match := _SYMBOL.search(line))}
     kept: list[str] = []
@@ -60,13 +65,18 @@ class _Emitter(Matcher):
         # From here on references are held and `nomatch` is out of reach.
         self._hold()
         outputs = [
-            self._allocate(index, [self.extent(extent) for extent in output.shape]) for index, output in enumerate(self.spec.outputs)
+            self._allocate(index, [self.extent(extent) for extent in output.shape])
+            for index, output in enumerate(self.spec.outputs)
         ]
         self._run(outputs)
         self._finish(outputs)
 
     def text(self, name: str) -> str:
-        own = [f"%own = alloca [{self.owned} x ptr]", f"store [{self.owned} x ptr] zeroinitializer, ptr %own"] if self.owned else []
+        own = (
+            [f"%own = alloca [{self.owned} x ptr]", f"store [{self.owned} x ptr] zeroinitializer, ptr %own"]
+            if self.owned
+            else []
+        )
         lines = [
             *self.declarations(),
             "",
@@ -109,7 +119,9 @@ class _Emitter(Matcher):
             self._own(item)
 
     def _allocate(self, index: int, shape: list[str]) -> tuple[str, str, int]:
-        """(object or null, address of its data, its place in `own`) of output `index`. Rank 0 is computed on the stack."""
+        """(object or null, address of its data, its place in `own`)
+        of output `index`. Rank 0 is computed on the stack.
+        """
         spec = self.spec.outputs[index]
         if not shape:
             buffer = self._alloca(f"[{max(spec.dtype.itemsize, 1)} x i8], align 64")
@@ -174,7 +186,8 @@ class _Emitter(Matcher):
         bad, raised, other, fine = (self._fresh(stem) for stem in ("s", "s", "s", "b"))
         self._line(f"br i1 {self._new(f'icmp eq i32 {status}, 0')}, label %{fine}, label %{bad}")
         self._block(bad)
-        # -1 says that an exception is set; believed only if one is, else the interpreter would report a null without exception.
+        # -1 says that an exception is set; believed only if one is, else the interpreter would report a null without
+        # exception.
         self._line(f"br i1 {self._new(f'icmp eq i32 {status}, -1')}, label %{raised}, label %{other}")
         self._block(raised)
         pending = self._new(self._call("PyErr_Occurred"))
@@ -194,9 +207,12 @@ class _Emitter(Matcher):
 
     def _finish(self, outputs: list[tuple[str, str, int]]) -> None:
         self.data = [data for _, data, _ in outputs]
-        wanted = {node.index for node in e.result_nodes(self.spec.result) if isinstance(node, e.OutLeaf) and not node.number}
+        wanted = {
+            node.index for node in e.result_nodes(self.spec.result) if isinstance(node, e.OutLeaf) and not node.number
+        }
         objects = [
-            self._scalar_output(n, made, data, place) if n in wanted else (made, place) for n, (made, data, place) in enumerate(outputs)
+            self._scalar_output(n, made, data, place) if n in wanted else (made, place)
+            for n, (made, data, place) in enumerate(outputs)
         ]
         result = self._result(objects)
         self._release()
@@ -277,7 +293,9 @@ class _Emitter(Matcher):
     def _sequence(self, node: e.OutTuple | e.OutList, parts: list[tuple[str, int]]) -> tuple[str, int]:
         is_tuple = isinstance(node, e.OutTuple)
         made, place = self._made(self._call("PyTuple_New" if is_tuple else "PyList_New", str(len(parts))))
-        start, offset = (made, self.at.tuple_items) if is_tuple or not parts else (self._read("ptr", made, self.at.list_items), 0)
+        start, offset = (
+            (made, self.at.tuple_items) if is_tuple or not parts else (self._read("ptr", made, self.at.list_items), 0)
+        )
         for index, (part, owner) in enumerate(parts):
             self._line(f"store ptr {part}, ptr {self._address(start, offset + 8 * index)}")
             self._disown(owner)
@@ -287,7 +305,8 @@ class _Emitter(Matcher):
         made, owner = self._made(self._call("PyDict_New"))
         for index, (part, _) in enumerate(parts):
             key = self._constant("result", place, index)
-            failed = self._new(self._call("PyDict_SetItem", made, key, part))  # takes a reference of its own; ours goes at the end
+            # takes a reference of its own; ours goes at the end
+            failed = self._new(self._call("PyDict_SetItem", made, key, part))
             self._need(self._new(f"icmp eq i32 {failed}, 0"), otherwise="fail")
         return made, owner
 

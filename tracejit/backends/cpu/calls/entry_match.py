@@ -52,7 +52,9 @@ _RELATIONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge
 
 @define(eq=False)
 class ArrayValue:
-    """What is known about a matched array: the object, its data, its extents, and (once asked for) the range of its bytes."""
+    """What is known about a matched array: the object, its data, its extents,
+    and (once asked for) the range of its bytes.
+    """
 
     guard: e.ArrayGuard
     item: str
@@ -124,7 +126,10 @@ class _Writer:
         self.used.add(symbol)
         kinds = _DECLARATIONS[symbol]
         result, parameters = kinds.split(" (") if not kinds.startswith("{") else ("{i64, i1}", "i64, i64)")
-        passed = ", ".join(f"{kind} {argument}" for kind, argument in zip(parameters[:-1].split(", "), arguments, strict=bool(arguments)))
+        passed = ", ".join(
+            f"{kind} {argument}"
+            for kind, argument in zip(parameters[:-1].split(", "), arguments, strict=bool(arguments))
+        )
         return f"call {result} @{symbol}({passed})"
 
     def _is_type(self, item: str, name: str | int) -> str:
@@ -240,8 +245,8 @@ class Matcher(_Writer):
         return self._new(f"getelementptr i8, ptr {item}, i64 {self._new(f'ptrtoint ptr {offset} to i64')}")
 
     def _statics(self, values: list[str]) -> None:
-        """Compare static arguments. `==` may run Python code that changes containers, so each is looked up anew from the arguments, and the
-        others are looked up after the last comparison.
+        """Compare static arguments. `==` may run Python code that changes containers,
+        so each is looked up anew from the arguments, and the others are looked up after the last comparison.
         """
         for path in _static_paths(self._roots()):
             guard, item, place = path[0][1], values[path[0][0]], path[0][2]
@@ -292,8 +297,14 @@ class Matcher(_Writer):
         return leaf in self.returned
 
     def _arrays(self, values: list[str]) -> None:
-        """Check all arrays in one call: a loop over records among the constants, so that an entry's code does not grow with every array."""
-        guards = [(number, leaf) for number, leaf in enumerate(e.leaves(self.spec.signature)) if isinstance(leaf, e.ArrayGuard)]
+        """Check all arrays in one call: a loop over records among the constants,
+        so that an entry's code does not grow with every array.
+        """
+        guards = [
+            (number, leaf)
+            for number, leaf in enumerate(e.leaves(self.spec.signature))
+            if isinstance(leaf, e.ArrayGuard)
+        ]
         if not guards:
             return
         names = e.bound_names(self.spec.signature)
@@ -348,7 +359,11 @@ class Matcher(_Writer):
         written = [array for array in arrays if array.guard.writeable]
         others = [array for array in arrays if not array.guard.writeable]
         if len(written) * len(arrays) > _MANY_PAIRS:
-            self._need(self._new(self._call("tj_disjoint", *self._ranges([*written, *others]), str(len(written)), str(len(arrays)))))
+            self._need(
+                self._new(
+                    self._call("tj_disjoint", *self._ranges([*written, *others]), str(len(written)), str(len(arrays)))
+                )
+            )
             return
         for index, array in enumerate(arrays):
             for other in arrays[index + 1 :]:
@@ -374,10 +389,14 @@ class Matcher(_Writer):
         self._need(self._new(f"or i1 {apart}, {none}"))
 
     def _range(self, array: ArrayValue) -> tuple[str, str]:
-        """The first byte of an array and the one after its last; equal if it has no elements. NumPy keeps sizes within 63 bits."""
+        """The first byte of an array and the one after its last;
+        equal if it has no elements. NumPy keeps sizes within 63 bits.
+        """
         if array.bytes is None:
             start = self._new(f"ptrtoint ptr {array.data} to i64")
-            array.bytes = self._contiguous_range(array, start) if array.guard.layout == "C" else self._strided_range(array, start)
+            array.bytes = (
+                self._contiguous_range(array, start) if array.guard.layout == "C" else self._strided_range(array, start)
+            )
         return array.bytes
 
     def _contiguous_range(self, array: ArrayValue, start: str) -> tuple[str, str]:
@@ -402,7 +421,9 @@ class Matcher(_Writer):
         return self._read("i64", self._read("ptr", array.item, self.at.array_strides), 8 * axis)
 
     def _not_self_overlapping(self, array: ArrayValue) -> None:
-        """Each axis must step over everything that the axes with smaller steps span: sufficient, and true of every ordinary view."""
+        """Each axis must step over everything that the axes with smaller steps span:
+        sufficient, and true of every ordinary view.
+        """
         steps: list[str] = []
         spans: list[str] = []
         for axis, dim in enumerate(array.dims):
@@ -446,7 +467,9 @@ class Matcher(_Writer):
                 return self._division(operation, left, right)
 
     def _division(self, operation: str, left: str, right: str) -> str:
-        """Python's // and %: rounded to minus infinity, the remainder has the divisor's sign. No match for a divisor of 0 or -1 (traps)."""
+        """Python's // and %: rounded to minus infinity, the remainder has the divisor's sign. No match for a divisor of
+        0 or -1 (traps).
+        """
         zero = self._new(f"icmp eq i64 {right}, 0")
         minus = self._new(f"icmp eq i64 {right}, -1")
         self._need(self._new(f"xor i1 {self._new(f'or i1 {zero}, {minus}')}, true"))

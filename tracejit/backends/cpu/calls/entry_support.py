@@ -10,8 +10,8 @@ from tracejit.support.nodes import as_dict
 __all__ = ["SUPPORT_FUNCTIONS", "support_text"]
 
 SUPPORT_FUNCTIONS = (
-    "tj_dict_values", "tj_disjoint", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_keywords_in_order", "tj_match_arrays",
-    "tj_release", "tj_static_equal", "tj_watched",
+    "tj_dict_values", "tj_disjoint", "tj_entry_status", "tj_int_value", "tj_keyword_values", "tj_keywords_in_order",
+    "tj_match_arrays", "tj_release", "tj_static_equal", "tj_watched",
 )  # fmt: skip
 """What entries may call; `dispatch.ensure_loaded` makes the names known."""
 
@@ -25,9 +25,15 @@ _COMPACT_SIZE = """  %sign = add i64 %size, 0
 
 
 def support_text(at: Layout) -> str:
-    """The definitions, with the declarations they need; also `@word`, `@read` and `@read_i64` to inline in other functions."""
+    """The definitions, with the declarations they need; also `@word`,
+    `@read` and `@read_i64` to inline in other functions.
+    """
     compact = _COMPACT_TAG if at.long_tag else _COMPACT_SIZE
     largest = ARGUMENTS[1]
     return Template("calls/entry_support").text(
-        as_dict(at), complex_imaginary=at.complex_value + 8, long_compact=compact, most_argument=largest, twice_most_argument=2 * largest
+        as_dict(at),
+        complex_imaginary=at.complex_value + 8,
+        long_compact=compact,
+        most_argument=largest,
+        twice_most_argument=2 * largest,
     )

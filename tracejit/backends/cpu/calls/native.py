@@ -33,13 +33,19 @@ class CPUCalls:
     def slots(self, program: Program, numbers: frozenset[int]) -> tuple[ProgramSlot, ...]:
         return slots_of(program, numbers)
 
-    def dispatcher(self, function: CompiledFunction, miss: Callable[..., Any], name: str) -> Dispatcher | PythonDispatcher:
+    def dispatcher(
+        self, function: CompiledFunction, miss: Callable[..., Any], name: str
+    ) -> Dispatcher | PythonDispatcher:
         made = make_dispatcher(miss, name)
         attach(function, made)
         return made
 
     def enter(
-        self, dispatcher: Callable[[], Any], spec: EntrySpec, slots: Callable[[Sequence[Any]], tuple[Slot, ...]], entered: Entered
+        self,
+        dispatcher: Callable[[], Any],
+        spec: EntrySpec,
+        slots: Callable[[Sequence[Any]], tuple[Slot, ...]],
+        entered: Entered,
     ) -> NativeEntry:
         if entered.dependencies.any():
             spec = evolve(spec, watch=Watch(0, lambda: False))  # a real one when it is installed
@@ -71,7 +77,8 @@ class _Mark:
 
 
 class NativeEntry:
-    """A version's native entry: replaced by another over the same code when captured arrays or the memory of names have moved.
+    """A version's native entry: replaced by another over the same code when captured arrays or the memory
+    of names have moved.
 
     It is installed when the program is in the second tier; until then all calls are Python's.
     """
@@ -92,7 +99,8 @@ class NativeEntry:
         self._slots = slots
         self._failed = failed
         self._held: Any = None
-        self._installed: Callable[[], Any] = lambda: None  # whether the dispatcher still has the entry: it drops those not used for long
+        # whether the dispatcher still has the entry: it drops those not used for long
+        self._installed: Callable[[], Any] = lambda: None
 
     def install(self, dependencies: Dependencies, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         self.remove()

@@ -1,11 +1,14 @@
-"""Words of memory that show whether what a program depends on is as it was: names, closure variables, attributes, captured arrays.
+"""Words of memory that show whether what a program depends on is as it was:
+names, closure variables, attributes, captured arrays.
 
-A name is found by the words that CPython's own specialised instructions trust: a dict's keys object is the same, of the same size, and the
-entry in it has the same key and value. So no look-up is done, a name costs about one nanosecond, and any way of rebinding it is seen, at
-once. Every word that is read lies in an object that is held, or in one that the words before it proved to be alive. When a dict has grown,
-the check fails for names that are the same; the caller then looks with Python, and makes a new table.
+A name is found by the words that CPython's own specialised instructions trust: a dict's keys object is the same, of the
+same size, and the entry in it has the same key and value. So no look-up is done, a name costs about one nanosecond, and
+any way of rebinding it is seen, at once. Every word that is read lies in an object that is held, or in one that the
+words before it proved to be alive. When a dict has grown, the check fails for names that are the same; the caller then
+looks with Python, and makes a new table.
 
-Source: CPython's Include/internal/pycore_dict.h (3.11 to 3.14). Where the probes of this interpreter fail, calls are dispatched in Python.
+Source: CPython's Include/internal/pycore_dict.h (3.11 to 3.14). Where the probes of this interpreter fail, calls are
+dispatched in Python.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ Block: TypeAlias = tuple[int, int]
 _ALL = 2**64 - 1
 # Bytes into a dict: number of items, keys object, values (of an object's dict that shares its keys with others).
 _DICT_USED, _DICT_KEYS, _DICT_VALUES = 16, 32, 40
-# Bytes into a keys object: log2 of its size, log2 of the bytes of its index, kind; how many entries; the index, which the entries follow.
+# Bytes into a keys object: log2 of its size, log2 of the bytes of its index, kind; how many entries; the index, which
+# the entries follow.
 _KEYS_SIZE, _KEYS_ENTRIES, _KEYS_INDEX = 8, 24, 32
 _KEYS_FORM = 0xFFFFFF
 _GENERAL = 0
@@ -85,10 +89,16 @@ class _Table:
 
     def words(self) -> tuple[Any, Any]:
         """(the table as `tj_watched` reads it, what it points to)"""
-        copies = [np.frombuffer(ctypes.string_at(address, 8 * count), np.uint64).copy() for address, count in self.blocks]
+        copies = [
+            np.frombuffer(ctypes.string_at(address, 8 * count), np.uint64).copy() for address, count in self.blocks
+        ]
         call = partial(_all_hold, tuple(self.slow)) if self.slow else None
         table = [len(self.checks), *(word for check in self.checks for word in check), len(copies)]
-        table += [word for (address, count), copy in zip(self.blocks, copies, strict=True) for word in (address, count, copy.ctypes.data)]
+        table += [
+            word
+            for (address, count), copy in zip(self.blocks, copies, strict=True)
+            for word in (address, count, copy.ctypes.data)
+        ]
         return np.array([*table, 0 if call is None else id(call)], np.uint64), (copies, call)
 
 
@@ -108,7 +118,8 @@ def make_watch(dependencies: Dependencies) -> tuple[Watch, Any]:
     try:
         found = _table(dependencies)
         table, copies = found.words()
-        _need(all(read.holds() for read in dependencies.reads if isinstance(read.place, ContentsPlace)))  # while it was copied
+        # while it was copied
+        _need(all(read.holds() for read in dependencies.reads if isinstance(read.place, ContentsPlace)))
     except _Unwatchable:
         return Watch(0, holds), dependencies
     # An object's dict can be replaced by another, and would then be freed.
@@ -250,7 +261,9 @@ def _contents_checks(container: Any) -> tuple[list[Check], list[Block]]:
             _need(_orders_are_understood())
             checks.append((start + _ORDERED_STATE, _ALL, _word(start + _ORDERED_STATE)))
         if base is defaultdict:
-            _need(container.default_factory is None or _word(start + dict.__basicsize__) == id(container.default_factory))
+            _need(
+                container.default_factory is None or _word(start + dict.__basicsize__) == id(container.default_factory)
+            )
             checks.append((start + dict.__basicsize__, _ALL, _word(start + dict.__basicsize__)))
         return checks, blocks
     raise _Unwatchable
@@ -292,7 +305,8 @@ def _own_dict_checks(owner: Any) -> list[Check]:
 
 
 def dict_checks(namespace: dict[Any, Any], names: list[tuple[Any, Any]]) -> list[Check]:
-    """The checks that each of `names` (key, value) is in a dict as it is now; where the value is `MISSING`, that the key is not.
+    """The checks that each of `names` (key, value) is in a dict as it is now;
+    where the value is `MISSING`, that the key is not.
 
     A key that is not there cannot come without a further entry, or into a slot of its own.
     """
@@ -400,12 +414,16 @@ class _Slotted:
 
 @cache
 def _dicts_are_understood() -> bool:
-    """Whether checks see every change, tried on live dicts: of a module, of an object, with keys that are no strings."""
+    """Whether checks see every change, tried on live dicts: of a module, of an object,
+    with keys that are no strings.
+    """
     try:
         return (
             all(_sees_changes(namespace) for namespace in _samples())
             and all(_sees_new_names(namespace) for namespace in _samples())
-            and all(map(_sees_contents, ({"a": 1, "b": 2}, {1: 1, "b": 2}, _Sample().__dict__, defaultdict(int, {"a": 1}))))
+            and all(
+                map(_sees_contents, ({"a": 1, "b": 2}, {1: 1, "b": 2}, _Sample().__dict__, defaultdict(int, {"a": 1})))
+            )
             and _sees_contents([1, 2])
             and _cell_is_understood()
             and _slot_is_understood()
@@ -467,9 +485,9 @@ def _exchange(container: Any) -> None:
 
 
 def _grow(container: Any) -> None:
-    container.add(object()) if isinstance(container, set) else container.update(new=1) if isinstance(container, dict) else container.append(
-        1
-    )
+    container.add(object()) if isinstance(container, set) else container.update(new=1) if isinstance(
+        container, dict
+    ) else container.append(1)
 
 
 def _shrink(container: Any) -> None:

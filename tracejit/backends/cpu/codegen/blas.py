@@ -1,6 +1,7 @@
 """The BLAS that NumPy brings along, as an alternative to generated code for products of two matrices.
 
-`jit(alternatives=("blas",))` chooses it.  It runs on its own threads, after the operands have been stored: nothing is fused into it.
+`jit(alternatives=("blas",))` chooses it.  It runs on its own threads, after the operands have been stored: nothing is
+fused into it.
 
 Source: the C interface of BLAS (cblas_dgemm); the names under which NumPy's wheels export it.
 """
@@ -57,7 +58,9 @@ BLAS = Environment("blas", _find)
 
 @cache
 def _gemm(letter: str) -> tuple[str, str]:
-    """(symbol, dtype of its integers) of the product of a precision.  Raises BackendUnavailable if NumPy exports none."""
+    """(symbol, dtype of its integers) of the product of a precision.  Raises BackendUnavailable if NumPy exports
+    none.
+    """
     for template, integer in _NAMES:
         symbol = template.format(letter)
         try:
@@ -69,7 +72,9 @@ def _gemm(letter: str) -> tuple[str, str]:
 
 
 def fits(primitive: DotGeneral, x: ShapedArray, y: ShapedArray) -> bool:
-    """Whether it is a product of two float32 or float64 matrices that have elements, with extents that BLAS can count."""
+    """Whether it is a product of two float32 or float64 matrices that have elements,
+    with extents that BLAS can count.
+    """
     if not (x.ndim == y.ndim == 2 and len(primitive.contract[0]) == 1 and x.dtype in _LETTERS):
         return False
     extents = (*x.shape, *y.shape)
@@ -78,7 +83,9 @@ def fits(primitive: DotGeneral, x: ShapedArray, y: ShapedArray) -> bool:
 
 
 def product(primitive: DotGeneral, b: FormBuilder, x: Operand, y: Operand) -> LibraryCall:
-    """`dot_general` of two matrices as one call; an operand whose contracted axis lies first (second for y) is passed as its transpose."""
+    """`dot_general` of two matrices as one call; an operand whose contracted axis lies first (second for y) is passed
+    as its transpose.
+    """
     symbol, integer = _gemm(_LETTERS[x.aval.dtype])
     ((inner_x,), (inner_y,)) = primitive.contract
     count = lambda n: Const(n, integer)  # noqa: E731

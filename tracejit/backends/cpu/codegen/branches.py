@@ -15,6 +15,7 @@ __all__ = ["any_lane", "emit_if"]
 
 SELECT_COST = 24.0  # a varying branch that costs more than this (in vector adds) is skipped when no lane takes it
 
+
 def _cost(statements: Block) -> float:
     total = 0.0
     for s in walk(tuple(statements)):
@@ -56,7 +57,10 @@ def _uniform_if(e: FunctionEmitter, s: If, condition: Word) -> None:
         sides.append((words, e.label, tail))
     merged: list[Word] = []
     (a, _, tail_a), (b, _, tail_b) = sides
-    shapes = [(tuple(sorted({*x.axes, *y.axes})), bool(x.lanes or y.lanes or x.stride or y.stride)) for x, y in zip(a, b, strict=True)]
+    shapes = [
+        (tuple(sorted({*x.axes, *y.axes})), bool(x.lanes or y.lanes or x.stride or y.stride))
+        for x, y in zip(a, b, strict=True)
+    ]
     for words, tail in ((a, tail_a), (b, tail_b)):
         saved, e.lines = e.lines, tail
         e.regions[-1].cache = {}
@@ -113,7 +117,9 @@ def _guarded(e: FunctionEmitter, block: Block, yields: Sequence[Operand], mask: 
 
 
 def _outlined(e: FunctionEmitter, block: Block, yields: Sequence[Operand], mask: Word) -> list[Word]:
-    """The rare side of an elementary function: a function of its own, called when a lane needs it, written once a module and width."""
+    """The rare side of an elementary function: a function of its own, called when a lane needs it,
+    written once a module and width.
+    """
     name, needs = _rare_function(e, block, yields)
     arguments = [e.word(v) for v in needs]
     axes = union([*arguments, mask])
@@ -152,7 +158,9 @@ def _rare_function(e: FunctionEmitter, block: Block, yields: Sequence[Operand]) 
     if found is not None:
         return found
     inside = {r for s in walk(tuple(block)) for r in results_of(s)}
-    used = dict.fromkeys(a for s in walk(tuple(block)) for a in operands_of(s) if isinstance(a, Value) and a not in inside)
+    used = dict.fromkeys(
+        a for s in walk(tuple(block)) for a in operands_of(s) if isinstance(a, Value) and a not in inside
+    )
     used.update(dict.fromkeys(y for y in yields if isinstance(y, Value) and y not in inside))
     needs = list(used)
     inner = FunctionEmitter(e.module, e.module.fresh("rare"))

@@ -1,4 +1,6 @@
-"""What all loops are made of: bounds, phis, loops that count, and the strips after which a loop looks whether it is to stop."""
+"""What all loops are made of: bounds, phis, loops that count, and the strips after
+which a loop looks whether it is to stop.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from tracejit.ir.kernel import For, Value
 from tracejit.support.errors import InternalError
 
 __all__ = ["Strips", "bounds_of", "counted_loop", "phi_words", "settled", "trip_count", "widen", "write_phis"]
+
 
 def bounds_of(e: FunctionEmitter, s: For) -> tuple[Word, Word]:
     """The bounds of a loop, the same for all lanes."""
@@ -31,7 +34,10 @@ def widen(e: FunctionEmitter, w: Word, axes: Key, lanes: bool) -> Word:
     if w.axes == axes and (w.lanes or not lanes) and not w.stride:
         return w
     lanes = lanes or w.lanes or w.stride != 0
-    regs = {k: e.vector(w, project(k, axes, w.axes)) if lanes else w.regs[project(k, axes, w.axes)] for k in copies(axes, e.counts)}
+    regs = {
+        k: e.vector(w, project(k, axes, w.axes)) if lanes else w.regs[project(k, axes, w.axes)]
+        for k in copies(axes, e.counts)
+    }
     return Word(w.dtype, axes, regs, lanes, depth=e.depth())
 
 
@@ -46,7 +52,10 @@ def settled(
             for p, (axes, lanes) in zip(params, shapes, strict=True):
                 e.env[p] = Word(p.dtype, axes, {k: "%trial" for k in copies(axes, e.counts)}, lanes, depth=e.depth())
             outs = list(body())
-        joined = [(tuple(sorted({*a, *w.axes})), lanes or w.lanes or w.stride != 0) for (a, lanes), w in zip(shapes, outs, strict=True)]
+        joined = [
+            (tuple(sorted({*a, *w.axes})), lanes or w.lanes or w.stride != 0)
+            for (a, lanes), w in zip(shapes, outs, strict=True)
+        ]
         if joined == shapes:
             return shapes
         shapes = joined
@@ -151,19 +160,24 @@ class _Phis:
         self._carried = phi_words(self._e, params, entering)
         return self._carried
 
-    def write(self, before: str, first: str, entering: Sequence[Word], latch: str, following: str, outs: Sequence[Word]) -> None:
+    def write(
+        self, before: str, first: str, entering: Sequence[Word], latch: str, following: str, outs: Sequence[Word]
+    ) -> None:
         if self._index:
             self.lines.append(f"  {self._index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]")
         write_phis(self._e, self.lines, entering, self._carried, outs, before, latch)
 
 
 class Strips:
-    """The loop around a `while` whose strips of some iterations end in a look for Ctrl-C.  Begins before the head of the inner loop.
+    """The loop around a `while` whose strips of some iterations end in a look for Ctrl-C.  Begins before the head
+    of the inner loop.
 
     before, entering: the label and the words that enter the inner loop.
     """
 
-    def __init__(self, e: FunctionEmitter, length: str, params: Sequence[Value], inits: Sequence[Word], head: str) -> None:
+    def __init__(
+        self, e: FunctionEmitter, length: str, params: Sequence[Value], inits: Sequence[Word], head: str
+    ) -> None:
         self._e, self._length, self._head, self._inits, self._outside = e, length, head, inits, e.label
         self.before, self.entering = e.label, list(inits)
         if not length:
@@ -180,7 +194,9 @@ class Strips:
         e.put(f"br label %{head}")
 
     def close(self, phis: Lines, outs: Sequence[Word], more: str = "", done: str = "") -> str:
-        """End the inner loop, which goes on where `more` holds (always without it) and else to `done`; the label that goes to its head."""
+        """End the inner loop, which goes on where `more` holds (always without it) and else to `done`;
+        the label that goes to its head.
+        """
         e = self._e
         if not self._length:
             latch = e.label
@@ -216,7 +232,13 @@ def phi_words(e: FunctionEmitter, params: Sequence[Value], inits: Sequence[Word]
 
 
 def write_phis(
-    e: FunctionEmitter, phis: Lines, inits: Sequence[Word], carried: Sequence[Word], outs: Sequence[Word], before: str, latch: str
+    e: FunctionEmitter,
+    phis: Lines,
+    inits: Sequence[Word],
+    carried: Sequence[Word],
+    outs: Sequence[Word],
+    before: str,
+    latch: str,
 ) -> None:
     """The phis of a loop: what enters it, and what an iteration hands to the next."""
     for w, c, o in zip(inits, carried, outs, strict=True):

@@ -1,12 +1,15 @@
-"""Kernel IR to LLVM IR text, in its final form: vectors, masks, unrolled copies and tails are written here, not found by LLVM.
+"""Kernel IR to LLVM IR text, in its final form: vectors, masks, unrolled copies and tails are written here,
+not found by LLVM.
 
-A `vector` loop is SPMD: values are uniform, affine in the lane, or vectors; a varying `if` is masked, a varying `while` runs until no
-lane is left; memory access is contiguous, broadcast or gathered by how the index varies.  A carry-free `unroll` loop is jammed: its
-body is written once per statement for all copies.  A `parallel` loop becomes a function of its own that the thread pool calls.
+A `vector` loop is SPMD: values are uniform, affine in the lane, or vectors; a varying `if` is masked, a varying `while`
+runs until no lane is left; memory access is contiguous, broadcast or gathered by how the index varies.  A carry-free
+`unroll` loop is jammed: its body is written once per statement for all copies.  A `parallel` loop becomes a function of
+its own that the thread pool calls.
 
-Note [regions]: every loop body and branch is a region with its own cache of broadcast registers, written where the value was defined,
-so that nothing is used where it does not dominate.  Indices and addresses are computed once, in the outermost region that knows their
-operands (`index_op`, `place`): LLVM's loop strength reduction, which is slow, has nothing left to do and is switched off.
+Note [regions]: every loop body and branch is a region with its own cache of broadcast registers, written where the
+value was defined, so that nothing is used where it does not dominate.  Indices and addresses are computed once, in the
+outermost region that knows their operands (`index_op`, `place`): LLVM's loop strength reduction, which is slow, has
+nothing left to do and is switched off.
 """
 
 from __future__ import annotations
@@ -128,7 +131,8 @@ TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans"
 class FunctionEmitter(Emit):
     """Writes one LLVM function.
 
-    What changes while it does is `entry`, `exit`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial` puts all of it back.
+    What changes while it does is `entry`, `exit`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial`
+    puts all of it back.
     """
 
     def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
@@ -160,7 +164,7 @@ class FunctionEmitter(Emit):
         self.lengths: Lengths | None = None  # of the loops here, which look for Ctrl-C; None: they do not
         self.polled = False  # whether one does
 
-    # -- text -------------------------------------------------------------------------------------------------------------
+    # -- text ----------------------------------------------------------------------------------------------------------
     def _line(self, text: str) -> str:
         self.count += 1
         register = f"%r{self.count}"
@@ -232,7 +236,7 @@ class FunctionEmitter(Emit):
                 table.update(before)
             self.regions[:] = regions
 
-    # -- operands -----------------------------------------------------------------------------------------------------------
+    # -- operands ------------------------------------------------------------------------------------------------------
     def word(self, x: Operand) -> Word:
         if type(x) is Const:
             if isinstance(x.value, Dim):
@@ -353,13 +357,18 @@ class FunctionEmitter(Emit):
         steps = ", ".join(f"{scalar} {k * w.stride}" for k in range(n))
         return self.line(f"add {t} {spread}, <{steps}>")
 
-    # -- scalar operations ----------------------------------------------------------------------------------------------------
+    # -- scalar operations ---------------------------------------------------------------------------------------------
     def apply(self, name: str, dtype: str, args: Sequence[Word]) -> Word:
         """One scalar operation on words."""
         if OPS[name].math and not (self.own and self.spells(name, args[-1].dtype)):
             return self._math(name, args)
         axes = union(args)
-        if dtype == "i64" and name in ("add", "sub", "mul") and not any(a.lanes for a in args) and any(a.stride for a in args):
+        if (
+            dtype == "i64"
+            and name in ("add", "sub", "mul")
+            and not any(a.lanes for a in args)
+            and any(a.stride for a in args)
+        ):
             affine = self._affine(name, args, axes)
             if affine is not None:
                 return affine
@@ -376,7 +385,10 @@ class FunctionEmitter(Emit):
         types, known = [a.dtype for a in args], [a.known for a in args]
         regs: dict[Key, str] = {}
         for key in copies(axes, self.counts):
-            operands = [self.vector(a, project(key, axes, a.axes)) if lanes else a.regs[project(key, axes, a.axes)] for a in args]
+            operands = [
+                self.vector(a, project(key, axes, a.axes)) if lanes else a.regs[project(key, axes, a.axes)]
+                for a in args
+            ]
             regs[key] = scalar_op(self, name, dtype, operands, types, n, known, self.exact)
         return Word(dtype, axes, regs, lanes, depth=self.depth())
 
@@ -428,7 +440,9 @@ class FunctionEmitter(Emit):
         if name == "add":
             x, y = sorted((x, y))
         return self.in_region(
-            depth, (name, x, y), lambda: scalar_op(self, name, "i64", [x, y], ["i64", "i64"], 1, [_literal(x), _literal(y)])
+            depth,
+            (name, x, y),
+            lambda: scalar_op(self, name, "i64", [x, y], ["i64", "i64"], 1, [_literal(x), _literal(y)]),
         )
 
     def plus(self, base: str, shift: int, depth: int) -> str:
@@ -466,7 +480,7 @@ class FunctionEmitter(Emit):
         finally:
             self.env = saved
 
-    # -- statements -------------------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
     def block(self, statements: Block) -> None:
         for s in statements:
             emit = EMIT.get(type(s))
@@ -484,9 +498,11 @@ class FunctionEmitter(Emit):
     def load_statement(self, s: Load) -> None:
         self.env[s.out] = self.load(s.buffer, s.index)
 
-    # -- memory -------------------------------------------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------------
     def alloc(self, b: Buffer) -> None:
-        """A local buffer: on the stack if it is small, else from the recycling allocator, at the head of the function."""
+        """A local buffer: on the stack if it is small, else from the recycling allocator,
+        at the head of the function.
+        """
         size: Extent = BITS[b.dtype] // 8 if b.dtype != "bool" else 1
         for n in b.shape:
             size = size * n
@@ -530,8 +546,8 @@ class FunctionEmitter(Emit):
     def place(self, b: Buffer, index: Sequence[Operand]) -> Place:
         """Where an element lies.
 
-        The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants come last, where
-        they are part of the instruction that reads or writes.
+        The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants
+        come last, where they are part of the instruction that reads or writes.
         """
         words = [self.word(i) for i in index]
         size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
@@ -616,7 +632,9 @@ class FunctionEmitter(Emit):
         """The address so many units after another one."""
         if offset == "0":
             return base
-        return self.in_region(depth, ("at", unit, base, offset), lambda: self.line(f"getelementptr {unit}, ptr {base}, i64 {offset}"))
+        return self.in_region(
+            depth, ("at", unit, base, offset), lambda: self.line(f"getelementptr {unit}, ptr {base}, i64 {offset}")
+        )
 
     def load(self, b: Buffer, index: Sequence[Operand]) -> Word:
         place = self.place(b, index)
@@ -649,7 +667,9 @@ class FunctionEmitter(Emit):
         return self.vector(mask, key) if varying else mask.regs[key]
 
     def _where(self, flag: str | None, pointer: str) -> str:
-        """The pointer, or one to memory that nobody reads where the flag is off: what it points to may be no element."""
+        """The pointer, or one to memory that nobody reads where the flag is off:
+        what it points to may be no element.
+        """
         if flag is None:
             return pointer
         if self.nowhere == "":
@@ -682,7 +702,9 @@ class FunctionEmitter(Emit):
         symbol = f"@llvm.masked.gather.v{n}{_suffix(memory)}.v{n}p0"
         self.declare(symbol, f"declare {t} {symbol}(<{n} x ptr>, i32, <{n} x i1>, {t})")
         lanes = mask or "splat (i1 true)"
-        return self.line(f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes}, {t} zeroinitializer)")
+        return self.line(
+            f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes}, {t} zeroinitializer)"
+        )
 
     def store(self, b: Buffer, index: Sequence[Operand], value: Operand) -> None:
         place = self.place(b, index)
@@ -714,7 +736,10 @@ class FunctionEmitter(Emit):
                 symbol = f"@llvm.masked.scatter.v{n}{_suffix(memory)}.v{n}p0"
                 self.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, <{n} x ptr>, i32, <{n} x i1>)")
                 lanes = mask or "splat (i1 true)"
-                self.put(f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointer}, i32 {size}, <{n} x i1> {lanes})")
+                self.put(
+                    f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointer}, i32 {size}, <{n} x i1> "
+                    f"{lanes})"
+                )
 
     def _store_vector(self, first: str, memory: str, step: int, size: int, register: str, mask: str | None) -> None:
         n = self.width
@@ -732,14 +757,21 @@ class FunctionEmitter(Emit):
     def atomic(self, s: Atomic) -> None:
         raise UnsupportedError("atomics are not used on the cpu backend: scatters run in order")
 
-    # -- finishing -------------------------------------------------------------------------------------------------------------------
+    # -- finishing -----------------------------------------------------------------------------------------------------
     def finish(self, signature: str, result: str = "ret void", refusal: str = "ret void") -> None:
         """Write the function into the module; it ends with `refusal` where `required` memory could not be had."""
         start: Lines = ["  br label %start"]
         if self.required:
             start = [f"  %lack{n} = icmp eq ptr {pointer}, null" for n, pointer in enumerate(self.required)]
-            start += [f"  %lacks{n} = or i1 {f'%lacks{n - 1}' if n else 'false'}, %lack{n}" for n in range(len(self.required))]
-            start += [f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start", "refused:", list(self.exit), f"  {refusal}"]
+            start += [
+                f"  %lacks{n} = or i1 {f'%lacks{n - 1}' if n else 'false'}, %lack{n}" for n in range(len(self.required))
+            ]
+            start += [
+                f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start",
+                "refused:",
+                list(self.exit),
+                f"  {refusal}",
+            ]
         body = _flatten([self.entry, start, "start:", self.lines, self.exit, f"  {result}"])
         self.module.functions.append(f"define {signature} {attributes()} {{\nentry:\n" + "\n".join(body) + "\n}")
 
@@ -748,7 +780,8 @@ class FunctionEmitter(Emit):
 class Place:
     """Where an element lies: a pointer for each copy of `axes`, or a vector of pointers.
 
-    step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first lane.
+    step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first
+    lane.
     """
 
     axes: Key

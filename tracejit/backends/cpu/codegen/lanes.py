@@ -17,6 +17,7 @@ __all__ = ["emit_prefix", "emit_vector"]
 
 PEEL_OPERATIONS = 120  # a vector loop with a longer body gets one masked form instead of main, remainder and tail
 
+
 def emit_vector(e: FunctionEmitter, s: For) -> None:
     """Main loop of `factor` vectors, remainder of single vectors, masked tail; or one masked loop for long bodies."""
     lower, upper = bounds_of(e, s)
@@ -44,11 +45,15 @@ def emit_vector(e: FunctionEmitter, s: For) -> None:
                 span = e.line(f"sub i64 {end}, {start}")
                 whole = e.line(f"sdiv i64 {span}, {block}")
                 stop = e.line(f"add i64 {start}, {e.line(f'mul i64 {whole}, {block}')}")
-            carries = _lane_loop(e, s, width, count, start, stop, carries, scan, masked=False, skip=trips is None, first=carries is inits)
+            carries = _lane_loop(
+                e, s, width, count, start, stop, carries, scan, masked=False, skip=trips is None, first=carries is inits
+            )
             start = stop if trips is not None else _not_below(e, stop, start)
     rest = trips is None or int(start) < upper.known
     if rest:
-        carries = _lane_loop(e, s, width, 1, start, end, carries, scan, masked=True, skip=trips is None, first=carries is inits)
+        carries = _lane_loop(
+            e, s, width, 1, start, end, carries, scan, masked=True, skip=trips is None, first=carries is inits
+        )
     if carries and carries[0].lanes:
         carries = _fold_lanes(e, s.combine, carries, width)
     for r, w in zip(s.results, carries, strict=True):
@@ -73,7 +78,9 @@ def _lane_loop(
     skip: bool,
     first: bool,
 ) -> list[Word]:
-    """One loop over vectors: `count` of them in flight, the last one masked if asked.  Reduction carries are vectors of partial results."""
+    """One loop over vectors: `count` of them in flight, the last one masked if asked.  Reduction carries are vectors of
+    partial results.
+    """
     e.axes += 1
     axis = e.axes
     e.counts[axis] = count
@@ -102,7 +109,9 @@ def _lane_loop(
             narrow = e.line(f"trunc i64 {inside} to i32")
             spread = e.vector(Word("i32", (), {(): narrow}, depth=e.depth()), ())
             lanes = ", ".join(f"i32 {k}" for k in range(width))
-            e.mask = Word("bool", (), {(): e.line(f"icmp ugt <{width} x i32> {spread}, <{lanes}>")}, True, depth=e.depth())
+            e.mask = Word(
+                "bool", (), {(): e.line(f"icmp ugt <{width} x i32> {spread}, <{lanes}>")}, True, depth=e.depth()
+            )
         try:
             e.block(s.body)
             outs = [e.word(y) for y in s.yields]
@@ -129,7 +138,9 @@ def _lane_loop(
     return results
 
 
-def _join_copies(e: FunctionEmitter, combine: Lambda | None, words: Sequence[Word], axis: int, count: int) -> list[Word]:
+def _join_copies(
+    e: FunctionEmitter, combine: Lambda | None, words: Sequence[Word], axis: int, count: int
+) -> list[Word]:
     """The partial results of `count` vectors in flight joined pairwise."""
     if not words:
         return []
@@ -137,7 +148,9 @@ def _join_copies(e: FunctionEmitter, combine: Lambda | None, words: Sequence[Wor
     parts = [[Word(w.dtype, (), {(): w.regs[(k,)]}, True, depth=e.depth()) for w in words] for k in range(count)]
     while len(parts) > 1:
         half = (len(parts) + 1) // 2
-        parts = [e.inline(combine, [*parts[k], *parts[k + half]]) if k + half < len(parts) else parts[k] for k in range(half)]
+        parts = [
+            e.inline(combine, [*parts[k], *parts[k + half]]) if k + half < len(parts) else parts[k] for k in range(half)
+        ]
     return parts[0]
 
 
@@ -171,11 +184,18 @@ def _last_lane(e: FunctionEmitter, w: Word) -> Word:
     if not w.lanes:
         return w
     t = llvm_type(w.dtype, e.width)
-    return Word(w.dtype, w.axes, {k: e.line(f"extractelement {t} {r}, i64 {e.width - 1}") for k, r in w.regs.items()}, depth=e.depth())
+    return Word(
+        w.dtype,
+        w.axes,
+        {k: e.line(f"extractelement {t} {r}, i64 {e.width - 1}") for k, r in w.regs.items()},
+        depth=e.depth(),
+    )
 
 
 def emit_prefix(e: FunctionEmitter, s: Prefix) -> None:
-    """The running fold: by shifts over the lanes where the scan loop itself is the vector loop, else one combination."""
+    """The running fold: by shifts over the lanes where the scan loop itself is the vector loop,
+    else one combination.
+    """
     scan = e.scan
     params, elements = [e.word(p) for p in s.params], [e.word(x) for x in s.elements]
     vectorised = scan is not None and scan.params == s.params

@@ -1,4 +1,6 @@
-"""Calls of library functions from generated code: declared, resolved when the program is loaded, called without Python."""
+"""Calls of library functions from generated code: declared, resolved when the program is loaded,
+called without Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Loops in order, and written out: what the axis of a `for` says, with `lanes.py` for vectors and `threads.py` for the pool."""
+"""Loops in order, and written out: what the axis of a `for` says,
+with `lanes.py` for vectors and `threads.py` for the pool.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from tracejit.support.errors import InternalError
 __all__ = ["emit_for"]
 
 UNROLL_LIMIT = 8  # iterations a serial loop with a constant trip count may have to be written out
+
 
 def emit_for(e: FunctionEmitter, s: For) -> None:
     """A loop as its axis says: in order, unrolled and jammed, over vectors, or over the thread pool."""
@@ -54,7 +57,9 @@ def _serial(e: FunctionEmitter, s: For) -> None:
 
     inits = [e.word(i) for i in s.inits]
     skip = trips is None or trips == 0
-    results = counted_loop(e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=skip, strip=polls.strip_of(e, s))
+    results = counted_loop(
+        e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=skip, strip=polls.strip_of(e, s)
+    )
     for r, w in zip(s.results, results, strict=True):
         e.env[r] = w
 

@@ -1,11 +1,13 @@
 """Where compiled loops look whether the user has pressed Ctrl-C.
 
-A loop that may run long is cut into strips of some `_WORK` operations; between two strips `tj_poll` is called, which reads a clock and,
-every 50 ms in the main thread, has Python's signal handlers run. The strip itself is the loop as it was. Left alone are loops that are
-known to be short, and single passes over the extent of an array: those last as long as it takes to read it, and the loops around them look.
+A loop that may run long is cut into strips of some `_WORK` operations; between two strips `tj_poll` is called, which
+reads a clock and, every 50 ms in the main thread, has Python's signal handlers run. The strip itself is the loop as it
+was. Left alone are loops that are known to be short, and single passes over the extent of an array: those last as long
+as it takes to read it, and the loops around them look.
 
-Whoever finds that an exception is set stores 1 to the job's stop word and leaves its function; what it has computed is incomplete. The
-program asks for the word after each kernel, kernels after each parallel loop, and `tj_poll` in other threads.
+Whoever finds that an exception is set stores 1 to the job's stop word and leaves its function; what it has computed is
+incomplete. The program asks for the word after each kernel, kernels after each parallel loop, and `tj_poll` in other
+threads.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 
 __all__ = [
-    "NO_MEMORY", "Lengths", "leave_if_stopped", "leave_without_memory", "look", "rarely", "strip_of", "strip_of_chunk", "strip_of_while",
+    "NO_MEMORY", "Lengths", "leave_if_stopped", "leave_without_memory", "look", "rarely", "strip_of", "strip_of_chunk",
+    "strip_of_while",
 ]  # fmt: skip
 
 NO_MEMORY = 2
@@ -165,7 +168,9 @@ def strip_of_while(e: FunctionEmitter, s: While) -> str:
 
 
 def _every(e: FunctionEmitter, body: Extent, step: int = 1) -> str:
-    """`step` times the iterations that are `_WORK` operations; computed at the head of the function where extents decide."""
+    """`step` times the iterations that are `_WORK` operations; computed at the head of the function
+    where extents decide.
+    """
     if not isinstance(body, Dim):
         return str(step * max(1, _WORK // max(1, body)))
     cost = e.polynomial(body)
@@ -211,7 +216,12 @@ def leave_if_stopped(e: FunctionEmitter, *last: str) -> None:
 
 def leave_without_memory(e: FunctionEmitter, pointer: str, *last: str) -> None:
     """Leave the function if an allocation has failed; the program raises MemoryError."""
-    _leave_if(e, e.line(f"icmp eq ptr {pointer}, null"), *last, f"store atomic i32 {NO_MEMORY}, ptr {e.stop_word()} release, align 4")
+    _leave_if(
+        e,
+        e.line(f"icmp eq ptr {pointer}, null"),
+        *last,
+        f"store atomic i32 {NO_MEMORY}, ptr {e.stop_word()} release, align 4",
+    )
 
 
 def _leave_if(e: FunctionEmitter, condition: str, *last: str) -> None:

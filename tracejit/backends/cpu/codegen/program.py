@@ -20,7 +20,20 @@ from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.entry import ProgramSlot
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, ProgramBuffer, Steps, Swap, WhileLoop, walk_steps
+from tracejit.ir.program import (
+    Branch,
+    Call,
+    Check,
+    Copy,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Steps,
+    Swap,
+    WhileLoop,
+    walk_steps,
+)
 from tracejit.ir.scalar import BITS
 from tracejit.ir.types import Dim
 from tracejit.support.config import config
@@ -32,14 +45,17 @@ EMIT.update({For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix}
 
 
 def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[ProgramSlot, ...]:
-    """The argument block of a program: inputs with their strides, extents, outputs.  Inputs in `scalars` lie in the block itself."""
+    """The argument block of a program: inputs with their strides, extents,
+    outputs.  Inputs in `scalars` lie in the block itself.
+    """
     out: list[ProgramSlot] = []
     for n, b in enumerate(program.inputs):
         out.append(ProgramSlot("scalar" if n in scalars else "data", n))
         if b.layout != "C":
             out += [ProgramSlot("stride", n, axis) for axis in range(len(b.shape))]
     out += [ProgramSlot("dim", name=d) for d in program.dims]
-    out += [ProgramSlot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]  # others lie in arguments
+    # others lie in arguments
+    out += [ProgramSlot("out", n) for n, b in enumerate(program.outputs) if b.role == "output"]
     if program.checked:
         out.append(ProgramSlot("failure"))
     return tuple(out)
@@ -83,7 +99,9 @@ class _ProgramEmitter:
                 case "scalar":
                     self.place(self.program.inputs[slot.number], pointer)
                 case "stride":
-                    self.strides.setdefault(self.program.inputs[slot.number], []).append(self._entry(f"load i64, ptr {pointer}"))
+                    self.strides.setdefault(self.program.inputs[slot.number], []).append(
+                        self._entry(f"load i64, ptr {pointer}")
+                    )
                 case "dim":
                     e.dims[slot.name] = self._entry(f"load i64, ptr {pointer}")
                 case "failure":
@@ -166,7 +184,9 @@ class _ProgramEmitter:
                 case Launch():
                     self.launch(s)
                 case Call():
-                    library.call(self.e, s, [self.pointer(a) if isinstance(a, ProgramBuffer) else "" for a in s.arguments])
+                    library.call(
+                        self.e, s, [self.pointer(a) if isinstance(a, ProgramBuffer) else "" for a in s.arguments]
+                    )
                 case Copy():
                     self.copy(s)
                 case Swap():
@@ -205,7 +225,8 @@ class _ProgramEmitter:
             lacking, status = (f"%{self.e.fresh_label(name)}" for name in ("lacking", "status"))
             self.leave_if(
                 self.e.line(f"icmp ne i32 {stopped}, 0"), status,
-                f"{lacking} = icmp eq i32 {stopped}, {NO_MEMORY}", f"{status} = select i1 {lacking}, i32 {OUT_OF_MEMORY}, i32 -1",
+                f"{lacking} = icmp eq i32 {stopped}, {NO_MEMORY}",
+                f"{status} = select i1 {lacking}, i32 {OUT_OF_MEMORY}, i32 -1",
             )  # fmt: skip
 
     def stop_word(self) -> str:
@@ -227,7 +248,9 @@ class _ProgramEmitter:
         e.start(done)
 
     def interrupted(self) -> None:
-        """Leave the program if the user pressed Ctrl-C; asked between iterations, which costs a load and rarely more."""
+        """Leave the program if the user pressed Ctrl-C; asked between iterations,
+        which costs a load and rarely more.
+        """
         e = self.e
         e.declare("@tj_check_interrupt", "declare i32 @tj_check_interrupt()")
         code = e.line("call i32 @tj_check_interrupt()")
@@ -292,7 +315,9 @@ class _ProgramEmitter:
 
 
 def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
-    """One kernel as an internal function: its name, and whether it may be left early (then it takes the address of a stop word)."""
+    """One kernel as an internal function: its name, and whether it may be left early (then it takes the address of a
+    stop word).
+    """
     name = module.fresh(kernel.name)
     e = FunctionEmitter(module, name)
     e.lengths = Lengths(kernel.body)

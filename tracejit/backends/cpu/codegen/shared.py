@@ -1,6 +1,8 @@
-"""Kernels of one program that differ in constant offsets only: they become one function, with these offsets as arguments.
+"""Kernels of one program that differ in constant offsets only: they become one function,
+with these offsets as arguments.
 
-A loop or a stencil that Python unrolls makes many such kernels (`w[0, 0]`, `w[0, 1]`, ...), and generating code is most of a first call.
+A loop or a stencil that Python unrolls makes many such kernels (`w[0, 0]`, `w[0, 1]`, ...), and generating code is most
+of a first call.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ Shared = tuple[Kernel, tuple[int, ...]]
 
 
 def shared_kernels(program: Program) -> dict[int, Shared]:
-    """For each kernel that another one can serve as well, by identity: the kernel they share, and the offsets that make it this one."""
+    """For each kernel that another one can serve as well, by identity:
+    the kernel they share, and the offsets that make it this one.
+    """
     kernels = {id(s.kernel): s.kernel for s in walk_steps(program.steps) if isinstance(s, Launch)}
     found: dict[int, Shared] = {}
     for alike in _grouped(kernels.values(), _outline):

@@ -12,8 +12,11 @@ from tracejit.support.errors import InternalError
 
 __all__ = ["emit_parallel", "scans"]
 
+
 def emit_parallel(e: FunctionEmitter, s: For) -> None:
-    """A function that runs `factor` iterations a chunk, called by the pool; reduction carries of chunks are combined in order."""
+    """A function that runs `factor` iterations a chunk, called by the pool;
+    reduction carries of chunks are combined in order.
+    """
     lower, upper = bounds_of(e, s)
     if s.params and s.combine is None:
         raise InternalError("a recurrence cannot be a parallel loop")
@@ -62,7 +65,9 @@ def _get_word(e: FunctionEmitter, dtype: str, slot: str) -> str:
     return e.line(f"load {llvm_type(dtype, 1)}, ptr {slot}")
 
 
-def _launch(e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upper: Word, grain: int, size: int) -> None:
+def _launch(
+    e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upper: Word, grain: int, size: int
+) -> None:
     span = e.line(f"sub i64 {upper.regs[()]}, {lower.regs[()]}")
     positive = e.line(f"select i1 {e.line(f'icmp sgt i64 {span}, 0')}, i64 {span}, i64 0")
     chunks = e.line(f"udiv i64 {e.line(f'add i64 {positive}, {grain - 1}')}, {grain}")
@@ -90,7 +95,9 @@ def _launch(e: FunctionEmitter, s: For, inner: FunctionEmitter, lower: Word, upp
     e.put(f"br label %{done}")
     e.start(many)
     e.declare("@tj_parallel_for_interruptible", "declare i32 @tj_parallel_for_interruptible(ptr, ptr, i64, ptr)")
-    e.line(f"call i32 @tj_parallel_for_interruptible(ptr @{inner.name}, ptr {frame}, i64 {chunks}, ptr {e.stop_word()})")
+    e.line(
+        f"call i32 @tj_parallel_for_interruptible(ptr @{inner.name}, ptr {frame}, i64 {chunks}, ptr {e.stop_word()})"
+    )
     e.put(f"br label %{done}")
     e.start(done)
     polls.leave_if_stopped(e, *([f"call void @tj_free(ptr {partials}, i64 {nbytes})"] if partials else []))

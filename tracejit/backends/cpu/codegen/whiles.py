@@ -14,6 +14,7 @@ from tracejit.ir.kernel import Value, While
 
 __all__ = ["emit_while"]
 
+
 def emit_while(e: FunctionEmitter, s: While) -> None:
     """A while loop; where the test varies over lanes it runs until no lane is left."""
     inits = [e.word(i) for i in s.inits]
@@ -71,8 +72,12 @@ def _plain_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Se
         e.env[r] = Word(c.dtype, c.axes, c.regs, c.lanes, depth=e.depth())
 
 
-def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word) -> None:
-    """Runs until the mask is empty; `unroll` iterations between two looks at it.  Lanes that are off keep their carries."""
+def _masked_while(
+    e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: Sequence[tuple[Key, bool]], test: Word
+) -> None:
+    """Runs until the mask is empty; `unroll` iterations between two looks at it.  Lanes
+    that are off keep their carries.
+    """
     axes = test.axes
     ones = constant(True, "bool", e.width)
     if e.mask is not None:
@@ -101,7 +106,8 @@ def _masked_while(e: FunctionEmitter, s: While, inits: Sequence[Word], shapes: S
         e.block(s.body)
         outs = [e.word(y) for y in s.yields]
         current = [
-            widen(e, e.apply("select", o.dtype, [active, o, c]), a, lanes) for o, c, (a, lanes) in zip(outs, current, shapes, strict=True)
+            widen(e, e.apply("select", o.dtype, [active, o, c]), a, lanes)
+            for o, c, (a, lanes) in zip(outs, current, shapes, strict=True)
         ]
     e.mask = outer
     outs = [*current, active]

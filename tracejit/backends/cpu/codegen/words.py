@@ -1,7 +1,8 @@
 """Registers of the kernel emitter: how one kernel value is held while lanes and unrolled copies are open.
 
-A `Word` knows over which unrolled axes its value varies (one register per copy), whether it is a vector over the lanes, or, for
-indices, a scalar base plus a lane stride.  So a row of a matrix product, a broadcast scalar and a vector of results are one mechanism.
+A `Word` knows over which unrolled axes its value varies (one register per copy), whether it is a vector over the lanes,
+or, for indices, a scalar base plus a lane stride.  So a row of a matrix product, a broadcast scalar and a vector of
+results are one mechanism.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Word:
 
 @define(eq=False)
 class Region:
-    """A loop body or branch being written.  `pre` is the text just before it; `cache` holds splats of values defined in it."""
+    """A loop body or branch being written.  `pre` is the text just before it;
+    `cache` holds splats of values defined in it.
+    """
 
     pre: Lines
     cache: dict[Hashable, str] = field(factory=dict)

@@ -1,10 +1,12 @@
-"""Conversions of f16 for processors that have none (x86-64 without F16C): the functions of a compiler's library that LLVM then calls.
+"""Conversions of f16 for processors that have none (x86-64 without F16C):
+the functions of a compiler's library that LLVM then calls.
 
     half   @__truncsfhf2(float)     rounded to the nearest, ties to even
     half   @__truncdfhf2(double)    rounded once; no x86-64 without AVX-512 FP16 has an instruction for it
     float  @__extendhfsf2(half)     exact
 
-LLVM makes every operation on f16 of these and operations on f32, lane by lane.  They hold no operation on f16 themselves.
+LLVM makes every operation on f16 of these and operations on f32, lane by lane.  They hold no operation on f16
+themselves.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """LLVM inside this process: IR text in, addresses out. Nothing here knows tracejit's own IR.
 
-One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) serves the whole process. A module is
-parsed in a context of its own, compiled to a relocatable object by the target machine, and linked by JITLink into a library of its own, so
-modules may repeat each other's names. Objects are position independent (small code model): constants are addressed relative to the code,
-far symbols go through a table that the linker builds, and the same bytes load in another process (`load_object`).
+One target machine (host processor and features, or those of TRACEJIT_CPU; code generation level 3) serves the whole
+process. A module is parsed in a context of its own, compiled to a relocatable object by the target machine, and linked
+by JITLink into a library of its own, so modules may repeat each other's names. Objects are position independent (small
+code model): constants are addressed relative to the code, far symbols go through a table that the linker builds, and
+the same bytes load in another process (`load_object`).
 
-Code lives as long as its `Library`; whoever keeps an address keeps the library too. What was dropped is unloaded when the next module is
-loaded; nothing is unloaded while the interpreter exits: threads may stand in it. The run time's own modules stay for good
-(`Library.keep`). Constants are marked executable, so that the linker lays them into the pages of the code: a small function takes one page
-instead of two, and neighbouring pages are one mapping of the process, whose number Linux limits. Where that limit comes near, `load`
-raises; LLVM would end the process.
+Code lives as long as its `Library`; whoever keeps an address keeps the library too. What was dropped is unloaded when
+the next module is loaded; nothing is unloaded while the interpreter exits: threads may stand in it. The run time's own
+modules stay for good (`Library.keep`). Constants are marked executable, so that the linker lays them into the pages of
+the code: a small function takes one page instead of two, and neighbouring pages are one mapping of the process, whose
+number Linux limits. Where that limit comes near, `load` raises; LLVM would end the process.
 
-Measured (2 cores, Zen 4): importing llvmlite 30-60 ms, once; a kernel of 20 vector operations 2.6 ms (parse 0.2, code generation 1.8,
-link 0.5); the 1,000th module costs what the first did. One MCJIT engine per module took 8 ms and 0.8 MB; RuntimeDyld under ORC costs the
-same as JITLink but needs the large code model (two more instructions per constant).
+Measured (2 cores, Zen 4): importing llvmlite 30-60 ms, once; a kernel of 20 vector operations 2.6 ms (parse 0.2, code
+generation 1.8, link 0.5); the 1,000th module costs what the first did. One MCJIT engine per module took 8 ms and 0.8
+MB; RuntimeDyld under ORC costs the same as JITLink but needs the large code model (two more instructions per constant).
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ from tracejit.support.errors import BackendUnavailable, CompileError, InternalEr
 from tracejit.support.forks import at_fork
 
 __all__ = [
-    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint", "has_fma",
-    "level_features", "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
+    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint",
+    "has_fma", "level_features", "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
 ]  # fmt: skip
 
-# LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules load under it too.
+# LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules
+# load under it too.
 lock = threading.RLock()
 _symbols: dict[str, int] = {}
 _library_names = (f"tracejit.{number}" for number in count())
 _watched: dict[int, _Watch] = {}  # of the libraries that may be unloaded
 _dropped: deque[_Watch] = deque()  # of those that are gone
 
-# Which of LLVM's passes llvmlite can add one by one. Its only GVN is NewGVN, which compiles some loops wrongly (LLVM 22: `23 - (23 - i)`
-# became a phi of two constants). There is no single licm: "O1" contains it, and GVN.
+# Which of LLVM's passes llvmlite can add one by one. Its only GVN is NewGVN, which compiles some loops wrongly (LLVM
+# 22: `23 - (23 - i)` became a phi of two constants). There is no single licm: "O1" contains it, and GVN.
 _PASSES: Mapping[str, str] = {
     "adce": "add_aggressive_dce_pass",
     "always-inline": "add_always_inliner_pass",
@@ -77,7 +79,22 @@ _PASSES: Mapping[str, str] = {
 _PIPELINES: Mapping[str, int] = {"O1": 1, "O2": 2, "O3": 3}
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
-    "x86-64-v2": ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "cx16", "sahf", "popcnt"),
+    "x86-64-v2": (
+        "64bit",
+        "cmov",
+        "cx8",
+        "fxsr",
+        "mmx",
+        "sse",
+        "sse2",
+        "sse3",
+        "ssse3",
+        "sse4.1",
+        "sse4.2",
+        "cx16",
+        "sahf",
+        "popcnt",
+    ),
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
 }
@@ -126,7 +143,8 @@ class _Engine:
         """The JIT that loads the next library."""
         if not self.sessions or self.sessions[-1].full:
             host = self._create_machine(self.binding, level=3)
-            # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through RuntimeDyld.
+            # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through
+            # RuntimeDyld.
             jit = self.binding.create_lljit_compiler(host, use_jit_link=os.name != "nt", suppress_errors=True)
             self.sessions.append(_Session(jit))
         return self.sessions[-1]
@@ -139,7 +157,9 @@ class _Engine:
 
 
 class _Session:
-    """One ORC JIT. LLVM keeps about 8 KB of every library that it has unloaded: a JIT loads a number of them, and goes with the last."""
+    """One ORC JIT. LLVM keeps about 8 KB of every library that it has unloaded:
+    a JIT loads a number of them, and goes with the last.
+    """
 
     __slots__ = ("jit", "live", "loaded")
     most = 256
@@ -155,7 +175,8 @@ class _Session:
 
 
 def _processor(binding: ModuleType, level: str) -> tuple[str, dict[str, bool]]:
-    """LLVM's name of the processor that code is made for, and its features: the host's, or those of a level of x86-64 that it has.
+    """LLVM's name of the processor that code is made for, and its features:
+    the host's, or those of a level of x86-64 that it has.
 
     Raises: BackendUnavailable for a level that does not exist, or that this processor does not reach.
     """
@@ -167,7 +188,9 @@ def _processor(binding: ModuleType, level: str) -> tuple[str, dict[str, bool]]:
     wanted = level_features(level)
     missing = sorted(name for name in wanted if not host.get(name))
     if missing:
-        raise BackendUnavailable(f"TRACEJIT_CPU={level}: this processor has no {', '.join(missing)}; take a lower level, or native")
+        raise BackendUnavailable(
+            f"TRACEJIT_CPU={level}: this processor has no {', '.join(missing)}; take a lower level, or native"
+        )
     return level, {name: name in wanted for name in host}
 
 
@@ -198,7 +221,9 @@ def _engine() -> _Engine:
 
 
 class _Watch(weakref.ref["Library"]):
-    """Tells when a library is gone. No Python code may run at that moment: in a collection of garbage a Ctrl-C would be lost with it."""
+    """Tells when a library is gone. No Python code may run at that moment:
+    in a collection of garbage a Ctrl-C would be lost with it.
+    """
 
     __slots__ = ("loaded",)
     loaded: _Loaded
@@ -212,7 +237,9 @@ class Library:
 
     __slots__ = ("__weakref__", "_addresses", "_assembly", "_loaded", "_passes", "_text", "_watch", "name", "object")
 
-    def __init__(self, name: str, text: str, passes: str | None, object_code: bytes, addresses: dict[str, int], loaded: _Loaded) -> None:
+    def __init__(
+        self, name: str, text: str, passes: str | None, object_code: bytes, addresses: dict[str, int], loaded: _Loaded
+    ) -> None:
         self.name = name
         self.object = object_code
         self._text = text
@@ -244,7 +271,9 @@ class Library:
             try:
                 tracker: Any = session.jit.lookup(self.name, symbol)
             except RuntimeError as error:
-                raise CompileError(f"The compiled module defines no symbol {symbol!r}.", source=self._text, log=str(error)) from None
+                raise CompileError(
+                    f"The compiled module defines no symbol {symbol!r}.", source=self._text, log=str(error)
+                ) from None
             self._addresses[symbol] = int(tracker[symbol])
             if id(self._watch) in _watched:
                 trackers.append(tracker)
@@ -258,7 +287,9 @@ class Library:
         Raises: CompileError for a library that was loaded as an object.
         """
         if not self._text:
-            raise CompileError("This code was loaded as an object file: neither IR nor assembly is kept. Clear the cache to see it.")
+            raise CompileError(
+                "This code was loaded as an object file: neither IR nor assembly is kept. Clear the cache to see it."
+            )
         if self._assembly is None:
             engine = _engine()
             with lock:
@@ -271,7 +302,8 @@ class Library:
 
 @contextmanager
 def _loops_as_written(engine: _Engine) -> Generator[None]:
-    """Code generation without LLVM's strength reduction of loops, which took up to half the time: the emitter has hoisted addresses.
+    """Code generation without LLVM's strength reduction of loops, which took up to half the time:
+    the emitter has hoisted addresses.
 
     The switch is LLVM's own, of the whole process: others who compile get it back as it was.
     """
@@ -282,18 +314,23 @@ def _loops_as_written(engine: _Engine) -> Generator[None]:
         engine.binding.set_option("tracejit", "-disable-lsr=false")
 
 
-def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | None = None, quick: bool = False) -> Library:
+def load(
+    text: str, *, passes: str | None = None, symbols: Mapping[str, int] | None = None, quick: bool = False
+) -> Library:
     """Compile LLVM IR text and load it.
 
-    passes: None runs no optimiser (the emitter writes the final form); otherwise names from `pass_names()`, comma separated, run in order.
-    symbols: addresses for this module's external declarations, before those of `define_symbol` and of the process itself (libc, libm).
+    passes: None runs no optimiser (the emitter writes the final form); otherwise names from `pass_names()`, comma
+    separated, run in order. symbols: addresses for this module's external declarations, before those of `define_symbol`
+    and of the process itself (libc, libm).
 
-    quick: straightforward code generation, five times as fast, for code that runs rarely or does little between calls. (Levels 1 to 3 cost
+    quick: straightforward code generation, five times as fast, for code that runs rarely or does little between calls.
+    (Levels 1 to 3 cost
         LLVM the same, about 0.4 ms a function and 0.1 ms a basic block.)
 
     Every function that holds vectors should end its `define` line with `attributes()`.
 
-    Raises: CompileError, with text and LLVM's message, if the text does not parse or verify, a pass is unknown, or a symbol is missing;
+    Raises: CompileError, with text and LLVM's message, if the text does not parse or verify, a pass is unknown, or a
+    symbol is missing;
         without them where the process comes near the number of memory mappings that the system allows.
     """
     if _other.get() is not None:
@@ -316,16 +353,21 @@ def load(text: str, *, passes: str | None = None, symbols: Mapping[str, int] | N
             addresses, loaded = _link(engine, name, object_code, imports, defined)
         except RuntimeError as error:
             missing = [symbol for symbol in declared if symbol not in known and not _in_process(engine, symbol)]
-            reason = f"These symbols are not defined: {', '.join(missing)}." if missing else "The linker gives this reason."
+            reason = (
+                f"These symbols are not defined: {', '.join(missing)}." if missing else "The linker gives this reason."
+            )
             raise CompileError(f"Compiled code does not link. {reason}", source=text, log=str(error)) from None
         return Library(name, text, passes, object_code, addresses, loaded)
 
 
-def load_object(object_code: bytes, *, symbols: Mapping[str, int] | None = None, declared: Sequence[str] | None = None) -> Library:
-    """Load what `Library.object` held, perhaps in another process. Addresses come from `symbols` and `define_symbol`, as in `load`.
+def load_object(
+    object_code: bytes, *, symbols: Mapping[str, int] | None = None, declared: Sequence[str] | None = None
+) -> Library:
+    """Load what `Library.object` held, perhaps in another process. Addresses come from `symbols` and `define_symbol`,
+    as in `load`.
 
-    The bytes must come from an equal `fingerprint()`. A module must not define names that are given as symbols, unless `declared` says
-    which names it takes from outside.
+    The bytes must come from an equal `fingerprint()`. A module must not define names that are given as symbols, unless
+    `declared` says which names it takes from outside.
 
     Raises: CompileError if the bytes are no object file of this system, or a symbol is missing.
     """
@@ -335,7 +377,13 @@ def load_object(object_code: bytes, *, symbols: Mapping[str, int] | None = None,
         _unload_dropped()
         name = next(_library_names)
         wanted = set(declared) if declared is not None else None
-        _load_runtime([symbol for symbol in _RUNTIME if (symbol in wanted if wanted is not None else symbol.encode() in object_code)])
+        _load_runtime(
+            [
+                symbol
+                for symbol in _RUNTIME
+                if (symbol in wanted if wanted is not None else symbol.encode() in object_code)
+            ]
+        )
         known = {**_symbols, **(symbols or {})}
         imports = {s: a for s, a in known.items() if (s in wanted if wanted is not None else s.encode() in object_code)}
         try:
@@ -346,16 +394,20 @@ def load_object(object_code: bytes, *, symbols: Mapping[str, int] | None = None,
 
 
 def define_symbol(name: str, address: int) -> None:
-    """Make `address` known as external symbol `name` to every module loaded from now on. Names with the prefix `tj_` are the runtime's.
+    """Make `address` known as external symbol `name` to every module loaded from now on. Names with the prefix `tj_`
+    are the runtime's.
 
-    Raises: ValueError for address 0 or if the name is already bound to another address: loaded code would disagree about it.
+    Raises: ValueError for address 0 or if the name is already bound to another address: loaded code would disagree
+    about it.
     """
     with lock:
         before = _symbols.setdefault(name, address)
         if address == 0 or before != address:
             if before == 0:
                 del _symbols[name]
-            raise ValueError(f"The symbol {name!r} cannot mean {address:#x}" + (f"; it is {before:#x} already." if before else "."))
+            raise ValueError(
+                f"The symbol {name!r} cannot mean {address:#x}" + (f"; it is {before:#x} already." if before else ".")
+            )
 
 
 def symbols() -> Mapping[str, int]:
@@ -365,13 +417,17 @@ def symbols() -> Mapping[str, int]:
 
 
 class Elsewhere:
-    """A processor that code is made for, to be looked at or carried there: this machine need not be one, and nothing is loaded."""
+    """A processor that code is made for, to be looked at or carried there:
+    this machine need not be one, and nothing is loaded.
+    """
 
     def __init__(self, name: str) -> None:
         self.binding = _engine().binding
         self.binding.initialize_all_targets()
         self.binding.initialize_all_asmprinters()
-        triple, self.cpu, on = _ELSEWHERE[name] if name in _ELSEWHERE else ("x86_64-unknown-linux-gnu", name, level_features(name))
+        triple, self.cpu, on = (
+            _ELSEWHERE[name] if name in _ELSEWHERE else ("x86_64-unknown-linux-gnu", name, level_features(name))
+        )
         self.features = dict.fromkeys(sorted(on), True)
         flags = ",".join("+" + feature for feature in self.features)
         target = self.binding.Target.from_triple(triple)
@@ -390,7 +446,9 @@ class Elsewhere:
 
 @contextmanager
 def elsewhere(name: str) -> Generator[Elsewhere]:
-    """Within it this thread emits code as for another processor: a level of `LEVELS`, or "aarch64".  It can be printed, not loaded."""
+    """Within it this thread emits code as for another processor:
+    a level of `LEVELS`, or "aarch64".  It can be printed, not loaded.
+    """
     with lock:
         other = Elsewhere(name)
     token = _other.set(other)
@@ -415,7 +473,9 @@ def features() -> frozenset[str]:
 
 
 def fingerprint() -> str:
-    """All that object code depends on beside its IR (LLVM's version, triple, processor, features): part of a disk cache's key."""
+    """All that object code depends on beside its IR (LLVM's version, triple, processor, features):
+    part of a disk cache's key.
+    """
     engine = _code_is_for()
     version = ".".join(map(str, engine.binding.llvm_version_info))
     with lock:  # llvmlite takes one of its own, which a fork must not meet
@@ -444,14 +504,17 @@ def has_fma() -> bool:
 def attributes() -> str:
     """The function attributes that vector code needs: `define void @f(ptr %x) <attributes()> {`.
 
-    For some AVX-512 processors LLVM prefers 256-bit registers and would split wider values; the width attributes ask for the full width.
+    For some AVX-512 processors LLVM prefers 256-bit registers and would split wider values; the width attributes ask
+    for the full width.
     """
     bits = vector_bits()
     return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
 
 
 def pass_names() -> tuple[str, ...]:
-    """What `load(passes=...)` accepts: single passes, and O1, O2, O3 for LLVM's whole pipelines (without vectorisers)."""
+    """What `load(passes=...)` accepts: single passes, and O1, O2,
+    O3 for LLVM's whole pipelines (without vectorisers).
+    """
     return (*sorted(_PASSES), *_PIPELINES)
 
 
@@ -548,7 +611,9 @@ _WRITABLE, _IN_MEMORY, _EXECUTABLE = 1, 2, 4
 
 
 def _in_one_segment(object_code: bytes) -> bytes:
-    """The object with its constants marked executable: the linker makes one segment of sections that have the same rights."""
+    """The object with its constants marked executable: the linker makes one segment of sections
+    that have the same rights.
+    """
     if os.name == "nt" or object_code[: len(_ELF)] != _ELF:
         return object_code
     code = bytearray(object_code)
@@ -565,7 +630,7 @@ def _in_one_segment(object_code: bytes) -> bytes:
     return bytes(code)
 
 
-# -- unloading --------------------------------------------------------------------------------------------------------------------------
+# -- unloading ---------------------------------------------------------------------------------------------------------
 def _unload_dropped() -> None:
     """Unload what was dropped. The lock is held."""
     while _dropped:
@@ -589,12 +654,14 @@ def loaded_count() -> int:
         return sum(session.live for session in _start().sessions)
 
 
-# -- the limit of the system ------------------------------------------------------------------------------------------------------------
+# -- the limit of the system
+# ------------------------------------------------------------------------------------------------------------
 _unchecked = 500  # libraries that may be loaded before the mappings are counted (again)
 
 
 def _make_room() -> None:
-    """Count the process's mappings now and then, the more often the nearer their limit is; at the limit collect garbage.
+    """Count the process's mappings now and then, the more often the nearer their limit is;
+    at the limit collect garbage.
 
     Raises: CompileError if nine tenths are in use after that: memory and threads need some, too.
     """
@@ -612,9 +679,12 @@ def _make_room() -> None:
     _unchecked = max(1, min(500, left // 8))
     if left <= 0:
         raise CompileError(
-            f"No more code is loaded: the process has {_mappings()} of the {limit} memory mappings that the system allows "
-            f"(vm.max_map_count), and {loaded_count()} compiled functions are in use. Compile fewer: pass what differs as an argument "
-            "instead of jitting a function for each case, drop functions that are not needed any more, or raise the limit "
+            f"No more code is loaded: the process has {_mappings()} of the {limit} memory mappings that the system "
+            "allows "
+            f"(vm.max_map_count), and {loaded_count()} compiled functions are in use. Compile fewer: pass what "
+            "differs as an argument "
+            "instead of jitting a function for each case, drop functions that are not needed any more, or raise the "
+            "limit "
             "(sysctl vm.max_map_count)."
         )
 

@@ -2,27 +2,31 @@
 
 Native symbols, which every module may declare:
 
-    declare ptr @tj_alloc(i64 %bytes)                          ; null if there is no memory; 64-byte aligned, 4096 from 64 KiB on
-    declare void @tj_free(ptr %block, i64 %bytes)              ; null is fine; the size is not needed, only convenient to pass
-    declare ptr @tj_new_array(ptr %descr, i32 %nd, ptr %dims)  ; a new reference to a C-contiguous ndarray that owns its data, which is
-                                                               ; not initialised; null with an exception set. Needs the GIL, borrows %descr
+    declare ptr @tj_alloc(i64 %bytes)                          ; null if there is no memory; 64-byte aligned, 4096 from
+    64 KiB on declare void @tj_free(ptr %block, i64 %bytes)              ; null is fine; the size is not needed, only
+    convenient to pass declare ptr @tj_new_array(ptr %descr, i32 %nd, ptr %dims)  ; a new reference to a C-contiguous
+    ndarray that owns its data, which is
+                                                               ; not initialised; null with an exception set. Needs the
+                                                               GIL, borrows %descr
 
-A page that the system has just given costs a fault and a clearing, as much as the computation that fills it: `x + 1` into 64 MB takes
-5.1 ms in memory used before, 9 in fresh huge pages and 37 in fresh small ones (2 cores, Zen 4, a virtual machine; NumPy's allocator 10).
-Blocks of 64 KiB and more are therefore kept when they are freed, up to a limit, and given out again; smaller ones go to malloc and to
-NumPy's own small cache.
+A page that the system has just given costs a fault and a clearing, as much as the computation that fills it: `x + 1`
+into 64 MB takes 5.1 ms in memory used before, 9 in fresh huge pages and 37 in fresh small ones (2 cores, Zen 4, a
+virtual machine; NumPy's allocator 10). Blocks of 64 KiB and more are therefore kept when they are freed, up to a limit,
+and given out again; smaller ones go to malloc and to NumPy's own small cache.
 
 # Note [who owns the data]
-The array owns it (`flags.owndata`), through a memory handler of ours (NEP 49) in the array's `mem_handler` field: NumPy frees, or resizes,
-through the handler that the array names, whoever lets go of it, in whatever thread. To make and drop an array so costs 148 ns (4 MB) or
-112 ns (40 bytes; NumPy alone 110). NumPy's way to attach a handler, a context variable set around the allocation, adds 450 ns. Arrays that
-others make never see this handler. The field is part of NumPy's public struct; its place is checked when the module is loaded, and where it
-differs arrays come from NumPy's allocator. A base object instead would leave `owndata` false and `resize` refused.
+The array owns it (`flags.owndata`), through a memory handler of ours (NEP 49) in the array's `mem_handler` field: NumPy
+frees, or resizes, through the handler that the array names, whoever lets go of it, in whatever thread. To make and drop
+an array so costs 148 ns (4 MB) or 112 ns (40 bytes; NumPy alone 110). NumPy's way to attach a handler, a context
+variable set around the allocation, adds 450 ns. Arrays that others make never see this handler. The field is part of
+NumPy's public struct; its place is checked when the module is loaded, and where it differs arrays come from NumPy's
+allocator. A base object instead would leave `owndata` false and `resize` refused.
 
 # Note [blocks]
-A header of 64 bytes lies before the data: what malloc returned, the capacity, links and the time of release. Capacities are rounded up to 8
-classes an octave. A request takes the youngest block of its class or of the next two. Free blocks are also in one list by age: the oldest
-are given back when the limit is passed, or after 30 s without use (noticed at the next release).
+A header of 64 bytes lies before the data: what malloc returned, the capacity, links and the time of release. Capacities
+are rounded up to 8 classes an octave. A request takes the youngest block of its class or of the next two. Free blocks
+are also in one list by age: the oldest are given back when the limit is passed, or after 30 s without use (noticed at
+the next release).
 """
 
 from __future__ import annotations
@@ -92,7 +96,9 @@ class _Native:
         prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int32, ctypes.c_void_p)
         self.new_array: Callable[..., Any] = prototype(self.addresses["tj_new_array"])
         self.capsule_name = ctypes.c_char_p(b"mem_handler")  # a capsule does not copy its name
-        ctypes.c_void_p.from_address(library.address("capsule")).value = _capsule(library.address("handler"), self.capsule_name)
+        ctypes.c_void_p.from_address(library.address("capsule")).value = _capsule(
+            library.address("handler"), self.capsule_name
+        )
 
 
 def _function(library: llvm.Library, name: str, result: type | None, *arguments: type) -> Callable[..., Any]:
@@ -101,24 +107,33 @@ def _function(library: llvm.Library, name: str, result: type | None, *arguments:
 
 def _capsule(handler: int, name: ctypes.c_char_p) -> int:
     """A PyCapsule around the handler that is never released: arrays may outlive every module."""
-    new = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+    new = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
     return int(new(handler, name, None))
 
 
 def _numpy_api(slot: int) -> int:
     """An entry of NumPy's C API table (numbers as in numpy/__multiarray_api.h; they never change)."""
     capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
     return int(ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))[slot])
 
 
 def _python_symbols() -> dict[str, int]:
-    python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in ("Py_IncRef", "PyErr_NoMemory")}
+    python = {
+        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        for name in ("Py_IncRef", "PyErr_NoMemory")
+    }
     return {**python, "PyArray_Type": _numpy_api(2), "PyArray_NewFromDescr": _numpy_api(94)}
 
 
 def _layout_is_known(head: int) -> bool:
-    """Whether NumPy's public structs are where `tj_new_array` reads and writes: item sizes, flags, and the memory handler of an array."""
+    """Whether NumPy's public structs are where `tj_new_array` reads and writes:
+    item sizes, flags, and the memory handler of an array.
+    """
     get_handler = ctypes.PYFUNCTYPE(ctypes.c_void_p)(_numpy_api(305))
     sizes = [ctypes.c_int64.from_address(id(np.dtype(name)) + head + 24).value for name in ("i1", "f4", "c16")]
     array = np.empty(3)
@@ -159,7 +174,9 @@ def _default_limit() -> int:
 
 
 def ensure_loaded() -> None:
-    """Compile the module (once, about 10 ms) and define its symbols. `llvm.load` does it for a module that declares one of them."""
+    """Compile the module (once, about 10 ms) and define its symbols. `llvm.load` does it for a module
+    that declares one of them.
+    """
     _native()
 
 
@@ -167,7 +184,9 @@ def alloc(size: int) -> int:
     """The address of `size` bytes of scratch, aligned to 64, from 64 KiB on to 4096.   Raises: OutOfMemory."""
     address: int | None = _native().alloc(size)
     if address is None:
-        raise OutOfMemory(f"The system has no memory for a block. Free bytes held for reuse: {held_bytes()}.", requested=size)
+        raise OutOfMemory(
+            f"The system has no memory for a block. Free bytes held for reuse: {held_bytes()}.", requested=size
+        )
     return address
 
 
@@ -188,7 +207,9 @@ def held_bytes() -> int:
 
 
 def limit_bytes() -> int:
-    """The most bytes kept: `set_limit`, TRACEJIT_RECYCLE_BYTES, or 1 GiB but no more than a quarter of the machine's memory."""
+    """The most bytes kept: `set_limit`, TRACEJIT_RECYCLE_BYTES,
+    or 1 GiB but no more than a quarter of the machine's memory.
+    """
     return _native().limit.value
 
 

@@ -1,8 +1,9 @@
-"""The run time's own modules as object files of the user's cache folder: their text is constant, so most processes need not compile them.
+"""The run time's own modules as object files of the user's cache folder:
+their text is constant, so most processes need not compile them.
 
-An entry is named after the hash of the text and of everything the code depends on, starts with a checksum, and is written to a temporary
-name first.  An entry that is damaged, of another owner or not readable is a miss; a folder that cannot be written is no error.
-`TRACEJIT_CACHE_DIR` names the folder; empty switches the cache off.
+An entry is named after the hash of the text and of everything the code depends on, starts with a checksum, and is
+written to a temporary name first.  An entry that is damaged, of another owner or not readable is a miss; a folder that
+cannot be written is no error. `TRACEJIT_CACHE_DIR` names the folder; empty switches the cache off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tracejit.support.errors import CompileError
 
 __all__ = ["cache_folder", "load_cached"]
 
-_DECLARED = re.compile(r"^(?:declare [^@\n]*|(?=@[\w.$]+ = external ))@([\w.$]+)", re.MULTILINE)  # names a module takes from outside
+# names a module takes from outside
+_DECLARED = re.compile(r"^(?:declare [^@\n]*|(?=@[\w.$]+ = external ))@([\w.$]+)", re.MULTILINE)
 _CHECKSUM = 32  # bytes in front of the object
 
 
@@ -36,7 +38,9 @@ def cache_folder() -> Path | None:
 
 
 def load_cached(text: str, *, symbols: Mapping[str, int] | None = None, passes: str | None = None) -> llvm.Library:
-    """`llvm.load(text, quick=True)`, from the cache where it has it, and never unloaded.   Raises CompileError as `load` does."""
+    """`llvm.load(text, quick=True)`, from the cache where it has it,
+    and never unloaded.   Raises CompileError as `load` does.
+    """
     library = _load(text, symbols, passes)
     library.keep()
     return library

@@ -1,6 +1,7 @@
 """LLVM IR that is written by hand: the files `*.ll` of this folder's parent, each beside the module that uses it.
 
-`${name}` is a hole for what Python knows: an offset, a limit, a type. A file is read when its text is asked for, not at import.
+`${name}` is a hole for what Python knows: an offset, a limit, a type. A file is read when its text is asked for, not at
+import.
 """
 
 from __future__ import annotations
