@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from tracejit.support.errors import Restart
-from tracejit.support.nodes import as_dict, define, evolve, field, fields_of, frozen, has_fields
+from tracejit.support.nodes import Undecided, as_dict, define, evolve, field, fields_of, frozen, has_fields
 
 
 @frozen
@@ -163,9 +162,9 @@ def test_attrs_reads_these_classes_and_is_read():
 
 
 def test_errors_of_a_comparison_other_than_an_undecided_one_come_through():
-    class Undecided:
+    class Open:
         def __eq__(self, other: object) -> bool:
-            raise Restart("unknown")
+            raise Undecided("unknown")
 
         def same(self, other: object) -> bool:
             return True
@@ -174,7 +173,7 @@ def test_errors_of_a_comparison_other_than_an_undecided_one_come_through():
         def __eq__(self, other: object) -> bool:
             raise ZeroDivisionError
 
-    assert Point(Undecided(), 0) == Point(Undecided(), 0)  # pyright: ignore[reportArgumentType]
+    assert Point(Open(), 0) == Point(Open(), 0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ZeroDivisionError):
         assert Point(Broken(), 0) == Point(Broken(), 0)  # pyright: ignore[reportArgumentType]
 

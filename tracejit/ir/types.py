@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import Restart
-from tracejit.support.nodes import field, frozen
+from tracejit.support.nodes import Undecided, field, frozen
 from tracejit.support.source import is_internal
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-class DimDependent(Restart):
+class DimDependent(Restart, Undecided):
     """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed.
 
     periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.

@@ -18,13 +18,18 @@ from reprlib import recursive_repr
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, TypeVar, dataclass_transform, overload
 
-from tracejit.support.errors import Restart
-
-__all__ = ["as_dict", "define", "evolve", "field", "fields_of", "frozen", "has_fields"]
+__all__ = ["Undecided", "as_dict", "define", "evolve", "field", "fields_of", "frozen", "has_fields"]
 
 _NOTHING: Any = type("_Nothing", (), {"__repr__": lambda _: "NOTHING"})()
 
 T = TypeVar("T")
+
+
+class Undecided(BaseException):
+    """A value cannot say yet whether it equals another one.
+
+    Instances that hold such values are equal if these are the same as written: the values have a method `same`.
+    """
 
 
 class Field:
@@ -237,7 +242,7 @@ def _equal(self: Any, other: object) -> Any:
         return NotImplemented
     try:
         return self.__values__(self) == self.__values__(other)
-    except Restart:  # symbolic extents whose order is open: as values of an IR they are equal if they are written alike
+    except Undecided:
         return _alike(self.__values__(self), self.__values__(other))
 
 
