@@ -16,7 +16,7 @@ from tracejit.backends import entry as e
 from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import Dim, Extent, affine, least_extent, solved
+from tracejit.ir.types import Dim, Extent, affine, least_extent, operations, solved
 from tracejit.support.equality import compares_wholly
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve, frozen
@@ -123,24 +123,14 @@ def _parts(signature: CallSignature) -> dict[str, Dim]:
 
 def _extent(n: Extent, parts: Mapping[str, Dim]) -> Any:
     """An extent in the entry's terms: a number, a name, or nested operations."""
-    if not isinstance(n, Dim):
-        return int(n)
 
-    def atom(a: Any) -> Any:
-        if not isinstance(a, str):
-            return a[0], _extent(a[1], parts), _extent(a[2], parts)
-        if a not in parts:
+    def leaf(a: int | str) -> Any:
+        if isinstance(a, int) or a not in parts:
             return a
         _, factor, offset = affine(parts[a])
         return "floordiv", ("sub", _name(parts[a]), offset), factor
 
-    total: Any = None
-    for monomial, coefficient in n.terms:
-        term: Any = coefficient
-        for a in monomial:
-            term = atom(a) if term == 1 else ("mul", term, atom(a))
-        total = term if total is None else ("add", total, term)
-    return total
+    return operations(n, leaf, lambda *operation: operation)
 
 
 def _guard(leaf: Any, written: bool) -> Any:

@@ -11,7 +11,7 @@ from attrs import define, field
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.ir.kernel import Buffer, Operand, Value
 from tracejit.ir.scalar import is_float, numpy_dtype
-from tracejit.ir.types import Dim, Extent
+from tracejit.ir.types import Dim, Extent, operations
 from tracejit.support.errors import InternalError, UnsupportedError
 
 __all__ = ["Emitter", "ProgramText", "dim_name"]
@@ -121,15 +121,13 @@ class Emitter:
 
     def extent(self, n: Extent) -> str:
         """An integer or a polynomial of dims, as an i64 expression."""
-        if not isinstance(n, Dim):
-            return self.literal(int(n), "i64")
-        terms: list[str] = []
-        for monomial, coefficient in n.terms:
-            factors = [_atom_text(self, a) for a in monomial]
-            if coefficient != 1 or not factors:
-                factors.insert(0, self.literal(coefficient, "i64"))
-            terms.append(" * ".join(factors))
-        return f"({' + '.join(terms)})"
+
+        def apply(name: str, a: str, b: str) -> str:
+            sign = {"add": "+", "mul": "*"}.get(name)  # sums of products: what is multiplied is never a sum
+            return f"{a} {sign} {b}" if sign else self.spell((f"extent.{name}",), f"({a})", f"({b})")
+
+        text = operations(n, lambda a: dim_name(a) if isinstance(a, str) else self.literal(a, "i64"), apply)
+        return f"({text})" if isinstance(n, Dim) else text
 
     def address(self, buffer: Buffer, index: tuple[Operand, ...]) -> str:
         """An lvalue: element `index` of `buffer`."""
@@ -181,10 +179,3 @@ class Emitter:
 def dim_name(symbol: str) -> str:
     """A symbol as a C identifier; distinct symbols stay distinct."""
     return "n_" + "".join(c if c.isalnum() and c.isascii() else f"_{ord(c):x}_" for c in symbol)
-
-
-def _atom_text(emitter: Emitter, atom: str | tuple[str, Extent, Extent]) -> str:
-    if isinstance(atom, str):
-        return dim_name(atom)
-    kind, a, b = atom
-    return emitter.spell((f"extent.{kind}",), emitter.extent(a), emitter.extent(b))

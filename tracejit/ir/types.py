@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +29,7 @@ __all__ = [
     "fits_in_64_bits",
     "is_empty",
     "is_one",
+    "operations",
     "prod",
     "same_extent",
     "same_shape",
@@ -35,6 +37,9 @@ __all__ = [
     "spreads",
     "surely_at_most",
 ]
+
+
+T = TypeVar("T")
 
 
 class DimDependent(Restart, Undecided):
@@ -575,18 +580,39 @@ def _whole(a: Dim, b: Extent) -> tuple[Extent, Extent]:
     return _collect([(m, c // b) for m, c in a.terms]), _collect([(m, c % b) for m, c in a.terms])
 
 
+def operations(x: Extent, leaf: Callable[[int | str], T], apply: Callable[[str, T, T], T]) -> T:
+    """An extent as operations: what `leaf` makes of its numbers and symbols, put together by `apply`.
+
+    The operations are "add", "mul", "max", and "floordiv" and "mod" by what is positive.
+    """
+    if not isinstance(x, Dim):
+        return leaf(int(x))
+    total: T | None = None
+    for monomial, coefficient in x.terms:
+        term = None if coefficient == 1 and monomial else leaf(coefficient)
+        for a in monomial:
+            if isinstance(a, str):
+                factor = leaf(a)
+            else:
+                factor = apply(a[0], operations(a[1], leaf, apply), operations(a[2], leaf, apply))
+            term = factor if term is None else apply("mul", term, factor)
+        assert term is not None
+        total = term if total is None else apply("add", total, term)
+    return leaf(0) if total is None else total
+
+
 def evaluate(x: Extent, values: Mapping[str, int]) -> int:
     """The value of an extent for given symbols."""
-    if not isinstance(x, Dim):
-        return int(x)
+    return operations(x, lambda a: a if isinstance(a, int) else values[a], lambda name, p, q: _OPERATIONS[name](p, q))
 
-    def atom(a: Any) -> int:
-        if isinstance(a, str):
-            return values[a]
-        p, q = evaluate(a[1], values), evaluate(a[2], values)
-        return max(p, q) if a[0] == "max" else (p // q if a[0] == "floordiv" else p % q)
 
-    return sum(c * math.prod(atom(a) for a in m) for m, c in x.terms)
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "floordiv": operator.floordiv,
+    "max": max,
+    "mod": operator.mod,
+    "mul": operator.mul,
+}
 
 
 def prod(shape: Iterable[Extent]) -> Extent:

@@ -41,7 +41,7 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.math import EXPANSIONS, expand
 from tracejit.ir.scalar import BITS, OPS, poison_byte
-from tracejit.ir.types import Dim, Extent
+from tracejit.ir.types import Dim, Extent, operations
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
 from tracejit.support.nodes import frozen
@@ -300,38 +300,26 @@ class FunctionEmitter(Emit):
         """An extent polynomial, computed at the head of the function."""
         found = self.polynomials.get(d)
         if found is None:
-            found = self.polynomials[d] = self._extent(d)
+            leaf = lambda a: self.dim(a) if isinstance(a, str) else str(a)  # noqa: E731
+            found = self.polynomials[d] = operations(d, leaf, self._on_extents)
         return found
 
-    def _extent(self, x: Extent) -> str:
-        if not isinstance(x, Dim):
-            return str(int(x))
-
+    def _on_extents(self, name: str, p: str, q: str) -> str:
         def line(text: str) -> str:
             self.count += 1
             self.entry.append(f"  %r{self.count} = {text}")
             return f"%r{self.count}"
 
-        def atom(a: str | tuple[str, Extent, Extent]) -> str:
-            if isinstance(a, str):
-                return self.dim(a)
-            kind, p, q = a[0], self._extent(a[1]), self._extent(a[2])
-            if kind == "max":
-                return line(f"select i1 {line(f'icmp sgt i64 {p}, {q}')}, i64 {p}, i64 {q}")
-            # Rounded to minus infinity: the divisor, an extent, is positive; the dividend need not be.
-            rest = line(f"srem i64 {p}, {q}")
-            less = line(f"icmp slt i64 {rest}, 0")
-            if kind == "mod":
-                return line(f"add i64 {rest}, {line(f'select i1 {less}, i64 {q}, i64 0')}")
-            return line(f"add i64 {line(f'sdiv i64 {p}, {q}')}, {line(f'sext i1 {less} to i64')}")
-
-        total = ""
-        for monomial, coefficient in x.terms:
-            term = str(coefficient)
-            for a in monomial:
-                term = atom(a) if term == "1" else line(f"mul i64 {term}, {atom(a)}")
-            total = term if not total else line(f"add i64 {total}, {term}")
-        return total
+        if name in ("add", "mul"):
+            return line(f"{name} i64 {p}, {q}")
+        if name == "max":
+            return line(f"select i1 {line(f'icmp sgt i64 {p}, {q}')}, i64 {p}, i64 {q}")
+        # Rounded to minus infinity: the divisor, an extent, is positive; the dividend need not be.
+        rest = line(f"srem i64 {p}, {q}")
+        less = line(f"icmp slt i64 {rest}, 0")
+        if name == "mod":
+            return line(f"add i64 {rest}, {line(f'select i1 {less}, i64 {q}, i64 0')}")
+        return line(f"add i64 {line(f'sdiv i64 {p}, {q}')}, {line(f'sext i1 {less} to i64')}")
 
     def vector(self, w: Word, key: Key, lanes: int | None = None) -> str:
         """The register of one copy as a vector over the lanes."""
