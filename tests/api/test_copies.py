@@ -471,6 +471,20 @@ def test_numbers_of_max_and_copies_of_reshape(form: str):
         np.testing.assert_array_equal(traced, plain)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i4", "u8"])
+@pytest.mark.parametrize(
+    "form", ["max(n, -1000)", "max(-(2**40), n)", "max(n, -(2**70), 3)", "min(n, 2**64)", "min(2**70, n, 5)"]
+)
+def test_numbers_in_the_code_that_cannot_win_do_not_widen(form: str, dtype: str):
+    function = eval(f"lambda n: {form}")
+    for value in (0, 7, 100):
+        n = np.dtype(dtype).type(value)
+        found, expected = tj.jit(function)(n), function(n)
+        assert found == expected
+        if "3" not in form and "5" not in form:  # or it is one of Python's numbers that wins
+            assert type(found) is type(expected)
+
+
 @pytest.mark.parametrize(
     "form", ["np.array(x, 'f4', copy=False)", "np.asarray(x, 'i2', copy=False)", "np.array([x], copy=False)"]
 )

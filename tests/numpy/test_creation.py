@@ -207,6 +207,17 @@ def test_errors_name_the_fault(expression: str, error: Any, message: str):
         tj.jit(lambda x: f(names, x))(np.arange(4.0))
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**63 - 1, -(2**63)])
+def test_full_of_a_number_has_the_dtype_that_holds_it(number: int):
+    def function(x: Any) -> Any:
+        return np.full(3, number), x + np.full(3, number)
+
+    x = np.array([0, 1, 2], np.uint64)
+    for found, expected in zip(tj.jit(function)(x), function(x), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("shape", [(2**32, 2**32), (2**62, 0, 4), 2**63])
 def test_arrays_that_are_too_big_are_errors(shape: Any):
     with pytest.raises(ValueError, match=r"too big|allowed"):

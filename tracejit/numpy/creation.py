@@ -69,11 +69,12 @@ def _filled(shape: Shape, value: ArrayLike, dtype: DTypeLike) -> Result:
     x = as_array(value)
     if dtype is None:
         kind = weak_kind(x)
-        dtype = (
-            aval(x).dtype
-            if kind is None or kind == np.bool_
-            else (default_float() if kind.kind == "f" else default_int())
-        )
+        if kind is None or kind == np.bool_:
+            dtype = aval(x).dtype
+        elif kind.kind == "f":
+            dtype = default_float()
+        else:
+            dtype = np.uint64 if type(value) is int and 2**63 <= value < 2**64 else default_int()
     return _fresh(spread(to_dtype(x, dtype), shape))
 
 

@@ -287,7 +287,9 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items: list[Any] = [first, *rest] if rest else list(first)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
             return original(items)
-        items = _that_fit(items)
+        items = _that_fit(items, better)
+        if len(items) == 1:
+            return items[0]
         found = functools.reduce(functools.partial(_better, better, _dtype_of(items)), items)
         ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
         if not isinstance(found, Tracer):
@@ -306,8 +308,8 @@ def _dtype_of(items: Sequence[Any]) -> np.dtype[Any] | None:
     return np.result_type(*dtypes) if dtypes else None
 
 
-def _that_fit(items: list[Any]) -> list[Any]:
-    """The items, of a wider dtype if one of them is a Python number that NumPy's do not hold: it may be the greatest.
+def _that_fit(items: list[Any], better: Any) -> list[Any]:
+    """The items that may be the best, of a wider dtype if one of them is a Python number that NumPy's do not hold.
 
     Raises: NumberOutOfBounds if no dtype holds all of them.
     """
@@ -315,6 +317,9 @@ def _that_fit(items: list[Any]) -> list[Any]:
     if dtype is None or dtype.kind == "b":
         return items
     limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    if dtype.kind in "iu":  # not of floats, where an infinity may be worse still
+        beaten = (lambda x: x < limits.min) if better is np.greater else (lambda x: x > limits.max)
+        items = [x for x in items if type(x) is not int or not beaten(x)]
     numbers = [x for x in items if type(x) is int or (type(x) is float and dtype.kind == "f" and math.isfinite(x))]
     if all(limits.min <= x <= limits.max for x in numbers):
         return items
