@@ -20,7 +20,7 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, map_tree
 from tracejit.tracer.interpreter import EAGER_ARRAYS, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, PROPERTIES, UFUNCS, Tracer
+from tracejit.tracer.tracer import BINARY, COMPARISONS, FUNCTIONS, METHODS, PROPERTIES, UFUNCS, UNARY, Tracer
 
 __all__ = ["Array", "as_numpy", "own"]
 
@@ -308,25 +308,10 @@ def _unary(name: str) -> Callable[[Array], Any]:
     return lambda self: own(ARITHMETIC[name](self))
 
 
-for _name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-    "divmod",
-):
+for _name in (*BINARY, "divmod"):
     setattr(Array, f"__{_name}__", _binary(_name))
     setattr(Array, f"__r{_name}__", _binary(_name, reflected=True))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+for _name in COMPARISONS:
     setattr(Array, f"__{_name}__", _binary(_name))
-for _name in ("neg", "pos", "abs", "invert"):
+for _name in UNARY:
     setattr(Array, f"__{_name}__", _unary(_name))

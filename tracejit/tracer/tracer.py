@@ -35,8 +35,8 @@ from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.ownership import is_installed
 
 __all__ = [
-    "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OUT_CASTING", "SPREADING", "UFUNCS",
-    "Tracer", "dtype_of_sum", "handed_out", "is_number",
+    "BINARY", "COMPARISONS", "FUNCTIONS", "IN_DTYPE_OF_OUT", "LEAST_INTO_INTEGERS", "METHODS", "OUT_CASTING",
+    "SPREADING", "UFUNCS", "UNARY", "Tracer", "dtype_of_sum", "handed_out", "is_number",
 ]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -946,28 +946,19 @@ def _unary(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-):
+# Names of special methods, without the underscores: operators of two operands, which may be reflected, and of one.
+BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"
+COMPARISONS = "eq", "ne", "lt", "le", "gt", "ge"
+UNARY = "neg", "pos", "abs", "invert"
+
+for _name in BINARY:
     setattr(Tracer, f"__{_name}__", _operator(_name))
     setattr(Tracer, f"__r{_name}__", _reflected(_name))
     setattr(Tracer, f"__i{_name}__", _in_place(_name))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "divmod"):
+for _name in (*COMPARISONS, "divmod"):
     setattr(Tracer, f"__{_name}__", _operator(_name))
 if np.ndarray.__flags__ & _MATCHES_SEQUENCES:  # from NumPy 2.5 on
     cast("Any", Sequence).register(Tracer)
 Tracer.__rdivmod__ = _reflected("divmod")  # type: ignore[attr-defined]
-for _name in ("neg", "pos", "abs", "invert"):
+for _name in UNARY:
     setattr(Tracer, f"__{_name}__", _unary(_name))
