@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError
 
 
 def previous(x):
@@ -395,3 +395,142 @@ def test_random_bodies(part: int):
                 np.testing.assert_allclose(g, v, rtol=1e-12, err_msg=text)
             np.testing.assert_allclose(mine, x, rtol=1e-12, err_msg=text)
     assert answered > 20
+
+
+# -- temporaries whose name held something before the loop -------------------------------------------------------------
+def temporary(a):
+    t = a[0] * 2
+    a[1] += t
+    for _ in tj.range(3):
+        t = a[1].copy()
+        a[2] += t
+    return a
+
+
+def temporary_number(a):
+    s = a.sum()
+    for k in tj.range(3):
+        s = a[1].mean()
+        if a.shape[1] > 4:
+            q = s * k
+        else:
+            q = s
+        a[0] += q
+    return a
+
+
+def temporary_of_an_outer_loop(a):
+    for k in tj.range(3):
+        r = a[k].copy()
+        a[0] += r
+        for q in tj.range(2):
+            r = a[q].copy()
+            a[2] += r * 0.1
+    return a
+
+
+def temporaries_bound_again_afterwards(a):
+    t = u = a[0] * 2
+    for _ in tj.range(3):
+        t = a[1] * 0.3
+        a[1] += t
+    for k in tj.range(2):
+        (t, *u) = a[k] * 2, k, 3
+        a[1] += t + u[0]
+    t, u = a[2], a[0]
+    return a * t + u
+
+
+def temporary_in_a_loop_of_python(a):
+    t = a[0] * 2
+    for _ in tj.range(3):
+        n = 0
+        while n < 2:
+            t = a[n]
+            a[1] += t * 0.1
+            n += 1
+    return a
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        temporary, temporary_number, temporary_of_an_outer_loop, temporaries_bound_again_afterwards,
+        temporary_in_a_loop_of_python,
+    ],
+)  # fmt: skip
+def test_a_temporary_may_have_the_name_of_what_was_before_the_loop(function: Any):
+    jitted = tj.jit(function)
+    for shape in ((3, 5), (4, 4), (6, 2), (3, 5)):
+        a = np.random.default_rng(shape[0]).normal(size=shape)
+        np.testing.assert_allclose(jitted(a.copy()), function(a.copy()), rtol=1e-12)
+
+
+def read_after_a_branch(a, flag=False):
+    t = a[0] * 2
+    for _ in tj.range(3):
+        if flag:
+            t = a[1].copy()
+        a[2] += t
+        t = a[1] * 3
+    return a
+
+
+def read_by_a_closure(a):
+    t = a[0] * 2
+    read = lambda: t  # noqa: E731
+    for _ in tj.range(3):
+        a[1] += read()
+        t = a[1] * 3
+    return a
+
+
+def read_after_a_loop_that_may_be_empty(a):
+    t = a[0] * 2
+    for _ in tj.range(3):
+        for j in range(len(a) - 3):
+            t = a[j] * 2
+        a[2] += t
+    return a
+
+
+def read_through_locals(a):
+    t = a[0] * 2
+    for _ in tj.range(3):
+        a[2] += locals()["t"]
+        t = a[1] * 3
+    return a
+
+
+def read_where_it_may_have_failed(a):
+    t = a[0] * 2
+    for _ in tj.range(3):
+        try:
+            a[2] += t
+        finally:
+            t = a[1] * 3
+    return a
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        read_after_a_branch, read_by_a_closure, read_after_a_loop_that_may_be_empty, read_through_locals,
+        read_where_it_may_have_failed,
+    ],
+)  # fmt: skip
+def test_a_name_that_is_read_before_it_is_bound_anew_is_refused(function: Any):
+    with pytest.raises(TracerError, match="binds 't' anew"):
+        tj.jit(function)(np.ones((4, 3)))
+
+
+def test_a_temporary_is_not_read_after_its_loop():
+    def function(a):
+        t = a[0] * 2
+        for _ in tj.range(3):
+            t = a[1] * 3
+            a[1] += t
+        return a + t
+
+    with pytest.raises(LeakedTracerError, match="used after the loop"):
+        tj.jit(function)(np.ones((3, 3)))

@@ -26,7 +26,7 @@ from tracejit.primitives.elementwise import Add, Lt
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
-from tracejit.tracer.bytecode import carried_names, iterates_directly, target_of, yields_within
+from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
@@ -676,7 +676,9 @@ def _check_names(frame: FrameType, before: dict[str, Any], inner: StageInterpret
         new = names[name]
         if new is old or (isinstance(old, Tracer) and not old.interpreter.alive):
             continue  # the latter is what an earlier loop left, which cannot be read any more
-        if (isinstance(new, Tracer) and new.interpreter is inner) or name in carried_names(frame.f_code, frame.f_lasti):
+        code, place = frame.f_code, frame.f_lasti
+        made_here = isinstance(new, Tracer) and new.interpreter is inner
+        if (made_here and name not in bound_first(code, place)) or name in carried_names(code, place):
             raise TracerError(
                 f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
                 f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",

@@ -10,14 +10,21 @@ import opcode
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType
+from typing import Any
 
 __all__ = [
-    "asks_for_booleans", "carried_names", "instructions", "iterates_directly", "loads_attribute", "name_of", "raises",
-    "target_of", "yields_within",
+    "asks_for_booleans", "bound_first", "carried_names", "instructions", "iterates_directly", "loads_attribute",
+    "name_of", "raises", "target_of", "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
+_LEAVES = frozenset({
+    "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "RAISE_VARARGS", "RERAISE",
+    "RETURN_CONST", "RETURN_VALUE",
+})  # fmt: skip
+"""Instructions that the next one does not follow."""
+_SEES_LOCALS = frozenset({"_getframe", "currentframe", "dir", "eval", "exec", "locals", "vars"})
 
 
 def instructions(code: CodeType) -> Iterator[tuple[str, int, int]]:
@@ -98,6 +105,62 @@ def carried_names(code: CodeType, place: int) -> set[str]:
             for use, name in zip(uses, names, strict=False):
                 first.setdefault(name, use == "LOAD")
     return {name for name, load in first.items() if load}
+
+
+def bound_first(code: CodeType, place: int) -> set[str]:
+    """The local variables that the body of the `for` at this offset binds, and on no way reads before it does.
+
+    None in code that handles exceptions, whose ways are not followed, or that may ask for all its variables.
+
+    >>> import dis
+    >>> def f(n, k, flag):
+    ...     for i in range(n):
+    ...         if flag:
+    ...             k = i
+    ...         j = k
+    >>> place = next(i.offset for i in dis.get_instructions(f) if i.opname == "FOR_ITER")
+    >>> sorted(bound_first(f.__code__, place))
+    ['i', 'j']
+    """
+    import dis  # only for loops that bind a name anew
+
+    if code.co_exceptiontable or not _SEES_LOCALS.isdisjoint(code.co_names):
+        return set()
+    listed = list(dis.get_instructions(code))
+    heads = [n for n, i in enumerate(listed) if i.opname == "FOR_ITER" and i.offset <= place < i.argval]
+    if not heads:
+        return set()
+    first, end = listed[heads[-1]].offset, listed[heads[-1]].argval
+    numbers = {i.offset: n for n, i in enumerate(listed)}
+    bound: set[str] = set()
+    read: set[str] = set()
+    # What is surely bound where a way arrives; a way is followed again where it arrives with less.
+    known: dict[int, frozenset[str]] = {}
+    ways = [(heads[-1] + 1, frozenset[str]())]
+    while ways:
+        n, have = ways.pop()
+        while n < len(listed) and first < listed[n].offset < end:
+            before = known.get(n)
+            if before is not None and before <= have:
+                break
+            have = known[n] = have if before is None else have & before
+            i = listed[n]
+            uses = [part for part in i.opname.split("_") if part in ("LOAD", "STORE", "DELETE")]
+            names = i.argval if isinstance(i.argval, tuple) else (i.argval,)  # two in one instruction since Python 3.13
+            if len(i.opname.split("_")) > 1 and i.opname.split("_")[1] in ("FAST", "DEREF", "NAME"):
+                for use, name in zip(uses, names, strict=False):
+                    if use == "STORE":
+                        bound.add(name)
+                        have |= {name}
+                    elif name not in have:
+                        read.add(name)
+            if i.opcode in dis.hasjrel or i.opcode in dis.hasjabs:
+                target: Any = i.argval
+                ways.append((numbers[target], have))
+            if i.opname in _LEAVES:
+                break
+            n += 1
+    return {n for n in bound - read if n in code.co_varnames and n not in code.co_cellvars}
 
 
 def target_of(code: CodeType, place: int) -> str | None:
