@@ -22,6 +22,7 @@ from tracejit.ir.kernel import (
     Op,
     Operand,
     Prefix,
+    Statement,
     Store,
     Value,
     While,
@@ -69,6 +70,7 @@ class _Nest:
     loop: For
     children: list[_Nest] = field(factory=list)
     guarded: bool = False  # inside a branch or while loop
+    inside: Sequence[Statement] = ()  # every statement of the body, nested ones as well
 
     @property
     def trips(self) -> float:
@@ -87,22 +89,21 @@ def _nests(body: Sequence[Any], guarded: bool = False) -> list[_Nest]:
     out: list[_Nest] = []
     for s in body:
         if isinstance(s, For):
-            out.append(_Nest(s, _nests(s.body, guarded), guarded))
+            out.append(_Nest(s, _nests(s.body, guarded), guarded, tuple(walk(s.body))))
         else:
             for block in blocks(s):
                 out += _nests(block, True)
     return out
 
 
-def _strides(loop: For, body: Sequence[Any]) -> dict[Value, Any]:
-    """For the values of a nest: how they vary with `loop.index`:
+def _strides(nest: _Nest) -> dict[Value, Any]:
+    """For the values of a nest: how they vary with the index of its loop:
     an integer (affine), or None (any other way).  Absent: not at all.
     """
-    vary: dict[Value, Any] = {loop.index: 1}
-    statements = list(walk(tuple(body)))
-    carries = any(isinstance(s, (For, While)) for s in statements)
+    vary: dict[Value, Any] = {nest.loop.index: 1}
+    carries = any([isinstance(s, (For, While)) for s in nest.inside])
     for _ in range(2 if carries else 1):  # carries need a second look
-        for s in statements:
+        for s in nest.inside:
             if isinstance(s, Op):
                 if any(isinstance(a, Value) and a in vary for a in s.args):
                     vary[s.out] = _affine(s, vary)
@@ -201,34 +202,36 @@ def _scalar_cost(body: Sequence[Any]) -> float:
     return total
 
 
-def _may_be_vector(loop: For) -> bool:
+def _may_be_vector(nest: _Nest) -> bool:
+    loop = nest.loop
     if not independent(loop, loop.index):
         return False
     return (
         (not loop.params or loop.combine is not None)
-        and not any(isinstance(s, Store) and not s.index for s in walk(loop.body))
+        and not any([isinstance(s, Store) and not s.index for s in nest.inside])
         and not conflicts(loop).updates
     )
 
 
-def _width(body: Sequence[Any], vector_bits: int) -> int:
+def _width(nest: _Nest, vector_bits: int) -> int:
     """Lanes of a vector loop: by the widest floating type, else by the widest element of memory."""
-    floats = [BITS[s.out.dtype] for s in walk(tuple(body)) if isinstance(s, (Op, Load)) and is_float(s.out.dtype)]
-    memory = [BITS[s.buffer.dtype] for s in walk(tuple(body)) if isinstance(s, (Load, Store))]
+    kinds = {s.out.dtype for s in nest.inside if isinstance(s, (Op, Load))}
+    floats = [BITS[dtype] for dtype in kinds if is_float(dtype)]
+    memory = [BITS[s.buffer.dtype] for s in nest.inside if isinstance(s, (Load, Store))]
     return max(2, vector_bits // max(max(floats or memory or [64]), 8))
 
 
-def _factor(body: Sequence[Any]) -> int:
+def _factor(nest: _Nest) -> int:
     """Vectors in flight: more for short bodies, whose latency would show."""
-    cost = sum(OPS[s.op].cost if isinstance(s, Op) else 1.0 for s in walk(tuple(body)))
-    if any(isinstance(s, While) for s in walk(tuple(body))):
+    cost = sum([OPS[s.op].cost if isinstance(s, Op) else 1.0 for s in nest.inside])
+    if any([isinstance(s, While) for s in nest.inside]):
         return 1
     return 4 if cost <= 24 else (2 if cost <= 80 else 1)
 
 
 def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
     """The loops of a nest that become vector loops (one on every path), and the cost of the nest."""
-    width = min(_width(nest.loop.body, vector_bits), 64)
+    width = min(_width(nest, vector_bits), 64)
     inner_loops: list[_Nest] = []
     inner_cost = _scalar_cost([s for s in nest.loop.body if not isinstance(s, For)])
     for child in nest.children:
@@ -236,25 +239,24 @@ def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
         inner_loops += loops
         inner_cost += cost
     best = (inner_loops, nest.trips * (inner_cost + 2))
-    if _may_be_vector(nest.loop) and not nest.guarded and nest.trips > 1:
-        vary = _strides(nest.loop, nest.loop.body)
+    if not nest.guarded and nest.trips > 1 and _may_be_vector(nest):
+        vary = _strides(nest)
         cost = -(-nest.trips // width) * (_rate(nest, nest.loop, vary, width) + 2) + 6
-        if not _uniform_stores(nest.loop, vary) and cost < best[1] and _bounds_uniform(nest.loop, vary):
+        if cost < best[1] and not _uniform_stores(nest, vary) and _bounds_uniform(nest, vary):
             best = ([nest], cost)
     return best
 
 
-def _uniform_stores(loop: For, vary: dict[Value, Any]) -> bool:
+def _uniform_stores(nest: _Nest, vary: dict[Value, Any]) -> bool:
     """Whether some store inside would be to one place for all lanes."""
     return any(
-        isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in walk(loop.body)
+        isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in nest.inside
     )
 
 
-def _bounds_uniform(loop: For, vary: dict[Value, Any]) -> bool:
+def _bounds_uniform(nest: _Nest, vary: dict[Value, Any]) -> bool:
     return not any(
-        isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper))
-        for s in walk(loop.body)
+        isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper)) for s in nest.inside
     )
 
 
@@ -359,7 +361,7 @@ def _column_bytes(nest: _Nest) -> float:
     """How much memory a column reduction reads, if it is one that rows should be read for; else 0."""
     if not can_privatize(nest.loop) or len(nest.children) != 1:
         return 0.0
-    vary = _strides(nest.loop, nest.loop.body)
+    vary = _strides(nest)
     reduction = nest.children[0]
     total = 0.0
     for s in reduction.loop.body:
@@ -377,9 +379,10 @@ def _schedule_nest(
     out: list[Directive] = []
     top, name = nest.loop, names[nest.loop.index]
     if _column_bytes(nest) >= LARGE and any(v.loop is top for v in loops):
-        width = _width(top.body, vector_bits)
+        width = _width(nest, vector_bits)
         return [Privatize(name, COLUMNS), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, 4)]
-    out += [Cut(names[s.index]) for s in walk((top,)) if isinstance(s, For) and can_cut(s)]
+    loops_inside = [top, *[s for s in nest.inside if isinstance(s, For)]]
+    out += [Cut(names[s.index]) for s in loops_inside if can_cut(s)]
     loops = [v for v in loops if v.loop is top or _cut_apart(v.loop, names) is None]
     out += _small_unrolls(nest, loops, names)
     scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
@@ -392,8 +395,8 @@ def _schedule_nest(
     if not dynamic:
         grain = _balanced(grain, nest.trips)
     for v in loops:
-        width = _width(v.loop.body, vector_bits)
-        factor = _factor(v.loop.body)
+        width = _width(v, vector_bits)
+        factor = _factor(v)
         block = width * factor
         if v.loop is top and parallel:
             size = max(block, -(-grain // block) * block)
@@ -412,14 +415,8 @@ def _schedule_nest(
         else:
             out.append(Vector(inner, width, factor))
     taken = {v.loop.index for v in loops}
-    for s in walk((top,)):
-        if (
-            isinstance(s, For)
-            and s.index not in taken
-            and _sums(s)
-            and _may_exceed(_Nest(s), 2 * FOLD)
-            and not (s is top and parallel)
-        ):
+    for s in loops_inside:
+        if s.index not in taken and _sums(s) and _may_exceed(_Nest(s), 2 * FOLD) and not (s is top and parallel):
             out.append(Split(names[s.index], FOLD))
     if parallel:
         out.append(Parallel(name, grain))

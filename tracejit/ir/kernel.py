@@ -238,13 +238,15 @@ def operands_of(s: Statement) -> tuple[Operand, ...]:
 
 def walk(body: Block) -> Iterator[Statement]:
     """Every statement of a block, nested ones after their parent, without recursion."""
-    stack: list[Statement] = list(reversed(body))
+    stack = [iter(body)]
     while stack:
-        s = stack.pop()
-        yield s
-        if (nested_in := _BLOCKS.get(type(s))) is not None:
-            for block in reversed(nested_in(s)):
-                stack.extend(reversed(block))
+        for s in stack[-1]:
+            yield s
+            if (nested_in := _BLOCKS.get(type(s))) is not None:
+                stack += [iter(block) for block in reversed(nested_in(s))]
+                break
+        else:
+            stack.pop()
 
 
 @frozen(eq=False)

@@ -120,6 +120,7 @@ class Fuser:
         self.after: dict[int, int] = {}  # group -> the groups that run after it, as bits
         self.read_by: dict[int, list[int]] = {}
         self.read_how: dict[tuple[int, int], tuple[Access, ...]] = {}
+        self.read_in_place: dict[tuple[int, int], bool] = {}
         self.refusals: list[tuple[Var, str]] = []
 
     def is_cheap(self, n: int) -> bool:
@@ -143,6 +144,19 @@ class Fuser:
             found = self.read_how[n, c] = tuple(read)
         return found
 
+    def reads_in_place(self, n: int, c: int) -> bool:
+        """Whether equation c reads n at its own index only."""
+        found = self.read_in_place.get((n, c))
+        if found is None:
+            accesses = self.accesses(n, c)
+            found = self.read_in_place[n, c] = bool(accesses) and all([access.own for access in accesses])
+        return found
+
+    def readers_in_place(self, n: int, node: Node) -> list[int]:
+        """The members of a group that read n, if all of them do so at their own index; else none."""
+        readers = [c for c in self.consumed_by(n) if c in node.order]
+        return readers if all(self.reads_in_place(n, c) for c in readers) else []
+
     # -- loops and places ----------------------------------------------------------------------------------------------
     def loops(self, access: Access, c: int, node: Node) -> tuple[set[int], set[int]]:
         """The loops around consumer c in its group that an access depends on, and those it does not."""
@@ -161,6 +175,9 @@ class Fuser:
 
     def places(self, n: int, node: Node) -> frozenset[Place]:
         """At which indices the members of a group that read n ask for its elements in one iteration."""
+        shared = {node.places[c] for c in self.readers_in_place(n, node)}
+        if len(shared) == 1:
+            return shared.pop()
         found: set[Place] = set()
         for c in self.consumed_by(n):
             if c not in node.order:
@@ -179,6 +196,9 @@ class Fuser:
         its own reductions lie inside.
         """
         domain, space = self.shapes[n].domain, self.shapes[n].space
+        shared = {node.order[c] for c in self.readers_in_place(n, node)}
+        if len(shared) == 1 and len(space) == len(domain):
+            return shared.pop()
         found: list[set[int]] = [set() for _ in domain]
         for c in self.consumed_by(n):
             if c not in node.order:
@@ -282,7 +302,8 @@ class Fuser:
         node.order[n] = self.order_in(n, node)
         node.loops += len(node.order[n])
         own = len(self.shapes[n].space) - len(self.shapes[n].domain)
-        node.places[n] = frozenset((*p, *(((n, d), 1, 0) for d in range(own))) for p in self.places(n, node))
+        places = self.places(n, node)
+        node.places[n] = frozenset((*p, *(((n, d), 1, 0) for d in range(own))) for p in places) if own else places
         if self.tiles[n]:
             node.product = n
         if g not in self.groups_of[n]:
@@ -291,6 +312,8 @@ class Fuser:
             if g in self.groups_of[c]:
                 if self.repeated(n, c, node):
                     node.many.add(n)
+                if self.reads_in_place(n, c):
+                    continue
                 if node.order[c] and any(self.is_beside(access, c, node) for access in self.accesses(n, c)):
                     node.limit = MANY
 
@@ -300,6 +323,8 @@ class Fuser:
             return True
         if c == node.product:
             return False  # once for each element that is packed
+        if self.reads_in_place(n, c):
+            return False
         for access in self.accesses(n, c):
             used, missing = self.loops(access, c, node)
             if (

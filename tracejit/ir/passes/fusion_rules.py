@@ -84,6 +84,17 @@ class Question:
             and (self.c == self.group.product or theirs != self.group.product)
         )
 
+    def is_element_by_element(self) -> bool:
+        """Whether the consumer, in a group without matrix product, asks once for each element, at its own index."""
+        return (
+            self.group.product is None
+            and not self.product
+            and isinstance(self.form, (Map, Piecewise))
+            and self.c not in self.group.many
+            and self.fuser.reads_in_place(self.n, self.c)
+            and (self.cheap or self.places <= 1)
+        )
+
     def computed_again(self) -> bool:
         """Whether that it is read at several places costs more than storing it."""
         return self.places > 1 and (isinstance(self.form, Reduce) or self.cost * (self.places - 1) > AGAIN_COST)
@@ -128,6 +139,7 @@ RULES = (
         lambda q: q.operations > (q.group.limit if q.cheap else q.group.limit - ROOM),
         "the kernel would grow beyond the limit",
     ),
+    Rule("element by element", lambda q: q.is_element_by_element(), None),
     Rule("second product", lambda q: q.product and q.group.product is not None, "a kernel holds one matrix product"),
     Rule("product before a fold", lambda q: q.product and not q.has_only_maps(), TILES),
     Rule(
@@ -207,7 +219,10 @@ def refusal(q: Question) -> str | None:
 
 
 def _deciding(rules: tuple[Rule, ...], q: Question) -> Rule | None:
-    return next((rule for rule in rules if rule.holds(q)), None)
+    for rule in rules:
+        if rule.holds(q):
+            return rule
+    return None
 
 
 def _said(rule: Rule, q: Question) -> str | None:

@@ -133,21 +133,27 @@ def independent(nest: For, index: Value) -> bool:
     touched = accesses((nest,))
     if touched.opaque:
         return False
-    defined = defined_in((nest,))
     found: dict[Buffer, list[Load | Store | Atomic]] = {buffer: [] for buffer in touched.writes}
     for s in walk((nest,)):
         if isinstance(s, (Load, Store, Atomic)) and s.buffer in found:
             found[s.buffer].append(s)
-    return all(_separate(buffer, statements, index, defined) for buffer, statements in found.items())
+    left = {buffer: statements for buffer, statements in found.items() if not _plainly_separate(statements, index)}
+    if not left:
+        return True
+    defined = defined_in((nest,))
+    return all(_separate(buffer, statements, index, defined) for buffer, statements in left.items())
+
+
+def _plainly_separate(found: Sequence[Load | Store | Atomic], index: Value) -> bool:
+    """Whether all of a buffer's accesses are atomic, or have the index itself at one axis."""
+    if all(isinstance(s, Atomic) for s in found):
+        return True
+    return any(all(s.index[axis] is index for s in found) for axis in range(len(found[0].buffer.shape)))
 
 
 def _separate(
     buffer: Buffer, found: Sequence[Load | Store | Atomic], index: Value, defined: dict[Value, Statement]
 ) -> bool:
-    if all(isinstance(s, Atomic) for s in found):
-        return True
-    if any(all(s.index[axis] is index for s in found) for axis in range(len(buffer.shape))):
-        return True
     return any(
         _axis_separates([linear(s.index[axis], defined) for s in found], index, defined)
         for axis in range(len(buffer.shape))
