@@ -56,11 +56,12 @@ class Writeback:
     def aliases(
         self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]
     ) -> tuple[tuple[int, int], ...]:
-        """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one.
+        """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one:
+        every place of such an array but the first stands as `again` once, beside the first.
 
         Raises: WriteError if an array cannot be written, or overlaps in part with one where the order matters.
         """
-        found: list[tuple[int, int]] = []
+        first = list(range(len(arrays)))  # of each argument: the first one that is the same array
         for position in self.written:
             target = arrays[position]
             if not target.flags.writeable:
@@ -89,8 +90,9 @@ class Writeback:
                     "the other; pass a copy of one of them (x.copy())",
                     location=user_location(),
                 )
-            found.append((min(position, other), max(position, other)))
-        return tuple(sorted(set(found)))
+            one, least = {first[position], first[other]}, min(first[position], first[other])
+            first = [least if n in one else n for n in first]
+        return tuple((n, again) for again, n in enumerate(first) if n != again)
 
 
 def writeback_of(staged: Staged) -> Writeback | None:

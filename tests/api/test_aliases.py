@@ -1,0 +1,107 @@
+"""One array given several times, or arrays that share memory, to functions that change them: as plain Python does it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import WriteError
+
+
+def partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """Every way to give n arguments by arrays: of each argument the number of its array."""
+    for which in itertools.product(range(n), repeat=n):
+        if all(k <= max((*which[:i], -1)) + 1 for i, k in enumerate(which)):
+            yield which
+
+
+STATEMENTS = [
+    "{a} *= 2", "{a} += {b}", "{a}[1:] = {b}[:-1]", "{a}[::-1] += 1", "{a}[0] = {b}[-1]", "{a}[{b} > 2] = 0",
+    "{a}[:] = {b} - {c}", "s = s + {a} * {b}", "s = s - {a}[0] * {b}.sum()", "t = {a}.copy(); {a} -= 1; s = s + t * {b}",
+    "v = {a}[1:3]; v += {b}[1:3]", "s = np.where({a} > {b}, s, {c})",
+]  # fmt: skip
+
+
+def random_function(seed: int) -> tuple[Callable[..., Any], int]:
+    """A function of two to four vectors that changes some of them, and how many it takes."""
+    rng = random.Random(seed)
+    n = rng.randint(2, 4)
+    names = "xyzw"[:n]
+    lines = [f"def f({', '.join(names)}):", "    s = np.zeros(4)"]
+    for _ in range(rng.randint(1, 4)):
+        a, b, c = (rng.choice(names) for _ in range(3))
+        lines.append("    " + rng.choice(STATEMENTS).format(a=a, b=b, c=c))
+    lines.append(f"    return s + {' + '.join(rng.sample(names, rng.randint(1, n)))}")
+    scope: dict[str, Any] = {"np": np}
+    exec("\n".join(lines), scope)
+    return scope["f"], n
+
+
+def arrays(which: tuple[int, ...]) -> list[np.ndarray]:
+    kept = [np.arange(4.0) + 3 * k for k in range(len(which))]
+    return [kept[k] for k in which]
+
+
+def check(f: Callable[..., Any], jitted: Callable[..., Any], make: Callable[[], list[np.ndarray]]) -> None:
+    args, wanted = make(), make()
+    np.testing.assert_array_equal(jitted(*args), f(*wanted))
+    for got, want in zip(args, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("changed", ["x", "y", "z"])
+def test_one_array_three_times(changed: str):
+    scope: dict[str, Any] = {}
+    exec(f"def f(x, y, z):\n    {changed} *= 2\n    return x + 10 * y + 100 * z", scope)
+    f = scope["f"]
+    jitted = tj.jit(f)
+    for which in [*partitions(3), *reversed([*partitions(3)])]:
+        check(f, jitted, lambda which=which: arrays(which))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_way_to_give_arrays_twice(seed: int):
+    f, n = random_function(seed)
+    jitted = tj.jit(f)
+    ways = list(partitions(n))
+    random.Random(seed).shuffle(ways)
+    for which in [*ways[:8], *ways[:8]]:
+        check(f, jitted, lambda which=which: arrays(which))
+
+
+def test_equal_views_of_one_array_are_one():
+    def f(x, y, z):
+        z -= 1
+        x += y
+        return x * z
+
+    jitted = tj.jit(f)
+    for _ in range(2):
+        check(f, jitted, lambda: (lambda a: [a[2:6], a[2:6], a[2:6]])(np.arange(9.0)))
+        check(f, jitted, lambda: (lambda a: [a[0], a[0], a[0]])(np.arange(9.0).reshape(3, 3)))
+
+
+def test_in_containers():
+    def f(d, rows):
+        rows[-1][:] = rows[0] + d["a"]
+        return sum(rows) + d["a"] * 100
+
+    jitted = tj.jit(f)
+    for shared in (True, False, True):
+        got, want = np.arange(4.0), np.arange(4.0)
+        kept = [np.ones(4), np.ones(4)]
+        rows = lambda a, k: [a, a, a] if shared else [a, k, a]
+        np.testing.assert_array_equal(jitted({"a": got}, rows(got, kept[0])), f({"a": want}, rows(want, kept[1])))
+        np.testing.assert_array_equal(got, want)
+
+
+def test_three_that_overlap_in_part_are_refused():
+    a = np.arange(9.0)
+    with pytest.raises(WriteError, match="overlap in memory"):
+        tj.jit(lambda x, y, z: (z.__imul__(2), x + y)[1])(a[:4], a[:4], a[2:6])
