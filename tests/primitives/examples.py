@@ -11,7 +11,18 @@ from attrs import evolve, frozen
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives import contraction, control_flow, creation, elementwise, indexing, reduction, shape
+from tracejit.primitives import (
+    arithmetic,
+    comparison,
+    contraction,
+    control_flow,
+    creation,
+    elementwise,
+    indexing,
+    reduction,
+    shape,
+    transcendental,
+)
 from tracejit.tracer.stage import stage
 
 FLOATS = ("f2", "f4", "f8")
@@ -72,7 +83,7 @@ class Example:
 
 
 def _elementwise() -> dict[str, list[Example]]:
-    e = elementwise
+    t = transcendental
     scalar = Array(())
     out: dict[str, list[Example]] = {}
 
@@ -90,55 +101,55 @@ def _elementwise() -> dict[str, list[Example]]:
             Example(p, (a, evolve(b, shape=())), dtypes[-1:], close, **more),
         ]
 
-    for p in (e.Add(), e.Mul()):
+    for p in (elementwise.Add(), elementwise.Mul()):
         binary(p, ALL[::-1][::-1])
-    for p in (e.Sub(),):
+    for p in (elementwise.Sub(),):
         binary(p, (*INTS, *FLOATS))
-    binary(e.Div(), FLOATS, b=Array(low=0.5, high=2.0))
-    for p in (e.FloorDivide(), e.Remainder()):
+    binary(elementwise.Div(), FLOATS, b=Array(low=0.5, high=2.0))
+    for p in (arithmetic.FloorDivide(), arithmetic.Remainder()):
         binary(p, (*INTS, *FLOATS), a=Array(low=-9.0, high=9.0), b=Array(low=0.7, high=2.3))
-    binary(e.Power(), (*INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
-    binary(e.Maximum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
-    binary(e.Minimum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
-    binary(e.Atan2(), FLOATS, "ulp", a=Array(low=0.3, high=2.0), b=Array(low=-2.0, high=-0.3))
-    binary(e.Fmod(), FLOATS, "equal", a=Array(low=2.2, high=2.8), b=Array(low=1.2, high=1.8))
-    for p in (e.Eq(), e.Ne(), e.Lt(), e.Le(), e.Gt(), e.Ge()):
+    binary(arithmetic.Power(), (*INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
+    binary(arithmetic.Maximum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
+    binary(arithmetic.Minimum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
+    binary(t.Atan2(), FLOATS, "ulp", a=Array(low=0.3, high=2.0), b=Array(low=-2.0, high=-0.3))
+    binary(arithmetic.Fmod(), FLOATS, "equal", a=Array(low=2.2, high=2.8), b=Array(low=1.2, high=1.8))
+    for p in (comparison.Eq(), comparison.Ne(), comparison.Lt(), comparison.Le(), comparison.Gt(), comparison.Ge()):
         binary(p, ALL)
-    for p in (e.And(), e.Or(), e.Xor()):
+    for p in (comparison.And(), comparison.Or(), comparison.Xor()):
         binary(p, ("?", *INTS))
-    for p in (e.ShiftLeft(), e.ShiftRight()):
+    for p in (comparison.ShiftLeft(), comparison.ShiftRight()):
         binary(p, INTS)
 
-    unary(e.Neg(), -2, 2, (*INTS, *FLOATS), "equal")
-    unary(e.Abs(), 0.2, 2, (*ALL,), "equal")
-    unary(e.Sign(), 0.2, 2, (*INTS, *FLOATS), "equal")
-    unary(e.Not(), 0, 1, ("?", *INTS), "equal")
-    unary(e.IsFinite(), -2, 2, FLOATS, "equal")
-    for p in (e.Floor(), e.Ceil(), e.Trunc()):
+    unary(elementwise.Neg(), -2, 2, (*INTS, *FLOATS), "equal")
+    unary(arithmetic.Abs(), 0.2, 2, (*ALL,), "equal")
+    unary(arithmetic.Sign(), 0.2, 2, (*INTS, *FLOATS), "equal")
+    unary(comparison.Not(), 0, 1, ("?", *INTS), "equal")
+    unary(comparison.IsFinite(), -2, 2, FLOATS, "equal")
+    for p in (arithmetic.Floor(), arithmetic.Ceil(), arithmetic.Trunc()):
         unary(p, 0.2, 0.8, FLOATS, "equal")
-    unary(e.Rint(), 0.1, 0.4, FLOATS, "equal")
-    unary(e.Sqrt(), 0.3, 3, close="equal")
+    unary(arithmetic.Rint(), 0.1, 0.4, FLOATS, "equal")
+    unary(t.Sqrt(), 0.3, 3, close="equal")
     for p, low, high in (
-        (e.Cbrt(), 0.3, 3), (e.Exp(), -2, 2), (e.Exp2(), -2, 2), (e.Expm1(), -2, 2), (e.Log(), 0.3, 3),
-        (e.Log2(), 0.3, 3), (e.Log10(), 0.3, 3), (e.Log1p(), -0.5, 2), (e.Sin(), -2, 2), (e.Cos(), -2, 2),
-        (e.Tan(), -1, 1), (e.Asin(), -0.8, 0.8), (e.Acos(), -0.8, 0.8), (e.Atan(), -2, 2), (e.Sinh(), -2, 2),
-        (e.Cosh(), -2, 2), (e.Tanh(), -2, 2), (e.Erf(), -2, 2), (e.Asinh(), -2, 2), (e.Acosh(), 1.3, 3),
-        (e.Atanh(), -0.8, 0.8),
+        (t.Cbrt(), 0.3, 3), (t.Exp(), -2, 2), (t.Exp2(), -2, 2), (t.Expm1(), -2, 2), (t.Log(), 0.3, 3),
+        (t.Log2(), 0.3, 3), (t.Log10(), 0.3, 3), (t.Log1p(), -0.5, 2), (t.Sin(), -2, 2), (t.Cos(), -2, 2),
+        (t.Tan(), -1, 1), (t.Asin(), -0.8, 0.8), (t.Acos(), -0.8, 0.8), (t.Atan(), -2, 2), (t.Sinh(), -2, 2),
+        (t.Cosh(), -2, 2), (t.Tanh(), -2, 2), (t.Erf(), -2, 2), (t.Asinh(), -2, 2), (t.Acosh(), 1.3, 3),
+        (t.Atanh(), -0.8, 0.8),
     ):  # fmt: skip
         unary(p, low, high)
 
     flag = Array(dtype="?")
     out["select"] = [
-        Example(e.Select(), (flag, Array(), Array()), ALL),
-        Example(e.Select(), (Array((), "?"), Array(), Array()), ("f8",)),
-        Example(e.Select(), (flag, scalar, Array()), ("f8",)),
-        Example(e.Select(), (flag, Array(), scalar), ("f8",)),
+        Example(elementwise.Select(), (flag, Array(), Array()), ALL),
+        Example(elementwise.Select(), (Array((), "?"), Array(), Array()), ("f8",)),
+        Example(elementwise.Select(), (flag, scalar, Array()), ("f8",)),
+        Example(elementwise.Select(), (flag, Array(), scalar), ("f8",)),
     ]
     # Rounding to a narrower type is linear only up to its precision: a large step, and little asked for.
     coarse = {"f2": (0.25, 2e-2), "f4": (0.25, 1e-6)}
     out["convert"] = [
         Example(
-            e.Convert(np.dtype(to)),
+            elementwise.Convert(np.dtype(to)),
             (Array(),),
             ALL,
             edges=True,

@@ -21,8 +21,9 @@ from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.primitives.comparison import Lt
 from tracejit.primitives.control_flow import Cond, Loop, While, to_flag
-from tracejit.primitives.elementwise import Add, Lt
+from tracejit.primitives.elementwise import Add
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten

@@ -237,7 +237,7 @@ def _wrapped(start: ArrayLike, n: Extent) -> Result:
     if isinstance(start, np.integer):
         return start if start >= 0 else array(int(start) + n)
     x = convert(start, np.int64)
-    from tracejit.primitives.elementwise import Lt
+    from tracejit.primitives.comparison import Lt
 
     return select(bind(Lt(), x, np.int64(0)), add(x, creation.extent_value(n, np.int64)), x)
 

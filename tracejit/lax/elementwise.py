@@ -8,7 +8,42 @@ from typing import Any
 import numpy as np
 
 from tracejit.lax.operands import array, aval, operands, reject, spread
-from tracejit.primitives import elementwise as p
+from tracejit.primitives import elementwise
+from tracejit.primitives.arithmetic import (
+    Abs,
+    Ceil,
+    Floor,
+    FloorDivide,
+    Maximum,
+    Minimum,
+    Power,
+    Remainder,
+    Rint,
+    Sign,
+    Trunc,
+)
+from tracejit.primitives.comparison import And, Eq, Ge, Gt, IsFinite, Le, Lt, Ne, Not, Or, ShiftLeft, ShiftRight, Xor
+from tracejit.primitives.elementwise import Add, Div, Elementwise, Mul, Neg, Sub
+from tracejit.primitives.transcendental import (
+    Acos,
+    Asin,
+    Atan,
+    Atan2,
+    Cbrt,
+    Cos,
+    Cosh,
+    Erf,
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    Tanh,
+)
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
@@ -24,7 +59,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _named(name: str, primitive: p.Elementwise, arity: int) -> Callable[..., Any]:
+def _named(name: str, primitive: Elementwise, arity: int) -> Callable[..., Any]:
     def unary(x: ArrayLike) -> Result:
         return bind(primitive, *operands(name, x))
 
@@ -37,48 +72,48 @@ def _named(name: str, primitive: p.Elementwise, arity: int) -> Callable[..., Any
     return function
 
 
-add = _named("add", p.Add(), 2)
-sub = _named("sub", p.Sub(), 2)
-mul = _named("mul", p.Mul(), 2)
-max = _named("max", p.Maximum(), 2)
-min = _named("min", p.Minimum(), 2)
-neg = _named("neg", p.Neg(), 1)
-abs = _named("abs", p.Abs(), 1)
-sign = _named("sign", p.Sign(), 1)
-floor = _named("floor", p.Floor(), 1)
-ceil = _named("ceil", p.Ceil(), 1)
-sqrt = _named("sqrt", p.Sqrt(), 1)
-cbrt = _named("cbrt", p.Cbrt(), 1)
-exp = _named("exp", p.Exp(), 1)
-exp2 = _named("exp2", p.Exp2(), 1)
-expm1 = _named("expm1", p.Expm1(), 1)
-log = _named("log", p.Log(), 1)
-log1p = _named("log1p", p.Log1p(), 1)
-sin = _named("sin", p.Sin(), 1)
-cos = _named("cos", p.Cos(), 1)
-tan = _named("tan", p.Tan(), 1)
-asin = _named("asin", p.Asin(), 1)
-acos = _named("acos", p.Acos(), 1)
-atan = _named("atan", p.Atan(), 1)
-atan2 = _named("atan2", p.Atan2(), 2)
-sinh = _named("sinh", p.Sinh(), 1)
-cosh = _named("cosh", p.Cosh(), 1)
-tanh = _named("tanh", p.Tanh(), 1)
-erf = _named("erf", p.Erf(), 1)
-eq = _named("eq", p.Eq(), 2)
-ne = _named("ne", p.Ne(), 2)
-lt = _named("lt", p.Lt(), 2)
-le = _named("le", p.Le(), 2)
-gt = _named("gt", p.Gt(), 2)
-ge = _named("ge", p.Ge(), 2)
-is_finite = _named("is_finite", p.IsFinite(), 1)
-bitwise_and = _named("bitwise_and", p.And(), 2)
-bitwise_or = _named("bitwise_or", p.Or(), 2)
-bitwise_xor = _named("bitwise_xor", p.Xor(), 2)
-bitwise_not = _named("bitwise_not", p.Not(), 1)
-shift_left = _named("shift_left", p.ShiftLeft(), 2)
-_shift_right = _named("shift_right", p.ShiftRight(), 2)
-_power = _named("pow", p.Power(), 2)
+add = _named("add", Add(), 2)
+sub = _named("sub", Sub(), 2)
+mul = _named("mul", Mul(), 2)
+max = _named("max", Maximum(), 2)
+min = _named("min", Minimum(), 2)
+neg = _named("neg", Neg(), 1)
+abs = _named("abs", Abs(), 1)
+sign = _named("sign", Sign(), 1)
+floor = _named("floor", Floor(), 1)
+ceil = _named("ceil", Ceil(), 1)
+sqrt = _named("sqrt", Sqrt(), 1)
+cbrt = _named("cbrt", Cbrt(), 1)
+exp = _named("exp", Exp(), 1)
+exp2 = _named("exp2", Exp2(), 1)
+expm1 = _named("expm1", Expm1(), 1)
+log = _named("log", Log(), 1)
+log1p = _named("log1p", Log1p(), 1)
+sin = _named("sin", Sin(), 1)
+cos = _named("cos", Cos(), 1)
+tan = _named("tan", Tan(), 1)
+asin = _named("asin", Asin(), 1)
+acos = _named("acos", Acos(), 1)
+atan = _named("atan", Atan(), 1)
+atan2 = _named("atan2", Atan2(), 2)
+sinh = _named("sinh", Sinh(), 1)
+cosh = _named("cosh", Cosh(), 1)
+tanh = _named("tanh", Tanh(), 1)
+erf = _named("erf", Erf(), 1)
+eq = _named("eq", Eq(), 2)
+ne = _named("ne", Ne(), 2)
+lt = _named("lt", Lt(), 2)
+le = _named("le", Le(), 2)
+gt = _named("gt", Gt(), 2)
+ge = _named("ge", Ge(), 2)
+is_finite = _named("is_finite", IsFinite(), 1)
+bitwise_and = _named("bitwise_and", And(), 2)
+bitwise_or = _named("bitwise_or", Or(), 2)
+bitwise_xor = _named("bitwise_xor", Xor(), 2)
+bitwise_not = _named("bitwise_not", Not(), 1)
+shift_left = _named("shift_left", ShiftLeft(), 2)
+_shift_right = _named("shift_right", ShiftRight(), 2)
+_power = _named("pow", Power(), 2)
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Result:
@@ -90,24 +125,24 @@ def div(x: ArrayLike, y: ArrayLike) -> Result:
     """x / y; integers are divided towards zero, by zero gives 0."""
     a, b = spread(operands("div", x, y))
     if aval(a).dtype.kind == "f":
-        return bind(p.Div(), a, b)
-    quotient, rest = bind(p.FloorDivide(), a, b), bind(p.Remainder(), a, b)
+        return bind(Div(), a, b)
+    quotient, rest = bind(FloorDivide(), a, b), bind(Remainder(), a, b)
     one, zero = _scalar(a, 1), _scalar(a, 0)
     apart = ne(lt(a, zero), lt(b, zero))
-    return add(quotient, p.select(bitwise_and(apart, ne(rest, zero)), one, zero))
+    return add(quotient, elementwise.select(bitwise_and(apart, ne(rest, zero)), one, zero))
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Result:
     """What is left of x after division towards zero, with the sign of x.   Source: C's fmod and %."""
     a, b = spread(operands("rem", x, y))
     if aval(a).dtype.kind in "bu":
-        return bind(p.Remainder(), a, b)
+        return bind(Remainder(), a, b)
     zero = _scalar(a, 0)
     # Among numbers that are not positive the quotient is not negative: floor is truncation.
     # (-|x| exists for the least integer, |x| does not.)
-    low, divisor = p.select(gt(a, zero), neg(a), a), p.select(gt(b, zero), neg(b), b)
-    rest = bind(p.Remainder(), low, divisor)
-    return p.select(lt(a, zero), rest, neg(rest))
+    low, divisor = elementwise.select(gt(a, zero), neg(a), a), elementwise.select(gt(b, zero), neg(b), b)
+    rest = bind(Remainder(), low, divisor)
+    return elementwise.select(lt(a, zero), rest, neg(rest))
 
 
 def _scalar(x: ArrayLike, value: ArrayLike) -> Result:
@@ -148,7 +183,7 @@ def square(x: ArrayLike) -> Result:
 def reciprocal(x: ArrayLike) -> Result:
     """1 / x"""
     (a,) = operands("reciprocal", x)
-    return bind(p.Div(), _scalar(a, 1), a)
+    return bind(Div(), _scalar(a, 1), a)
 
 
 def rsqrt(x: ArrayLike) -> Result:
@@ -166,11 +201,11 @@ def round(x: ArrayLike, rounding_method: int = 0) -> Result:
     """Rounded to an integer: halves away from zero (0), or to even (1)."""
     (a,) = operands("round", x)
     if rounding_method == 1:
-        return bind(p.Rint(), a)
+        return bind(Rint(), a)
     # The half is added in magnitude; from 2**52 (or its like) on every number is an integer already.
-    whole = bind(p.Trunc(), a)
+    whole = bind(Trunc(), a)
     far = ge(abs(sub(a, whole)), _scalar(a, 0.5))
-    return p.select(far, add(whole, sign(a)), whole)
+    return elementwise.select(far, add(whole, sign(a)), whole)
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Result:
@@ -179,7 +214,9 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Result:
     if aval(a).dtype.kind != "u":
         return _shift_right(a, b)
     signed = np.dtype(f"i{aval(a).dtype.itemsize}")
-    return p.convert(_shift_right(p.convert(a, signed), p.convert(b, signed)), aval(a).dtype)
+    return elementwise.convert(
+        _shift_right(elementwise.convert(a, signed), elementwise.convert(b, signed)), aval(a).dtype
+    )
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Result:
@@ -188,17 +225,19 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Result:
     if aval(a).dtype.kind == "u":
         return _shift_right(a, b)
     unsigned = np.dtype(f"u{aval(a).dtype.itemsize}")
-    return p.convert(_shift_right(p.convert(a, unsigned), p.convert(b, unsigned)), aval(a).dtype)
+    return elementwise.convert(
+        _shift_right(elementwise.convert(a, unsigned), elementwise.convert(b, unsigned)), aval(a).dtype
+    )
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Result:
     """operand as another dtype."""
-    return p.convert(array(operand), canonical(new_dtype))
+    return elementwise.convert(array(operand), canonical(new_dtype))
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Result:
     """on_true where pred else on_false."""
-    return p.select(array(pred), *operands("select", on_true, on_false))
+    return elementwise.select(array(pred), *operands("select", on_true, on_false))
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Result:
@@ -209,14 +248,14 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Result:
     if aval(index).dtype == np.bool_:
         if len(options) > 2:
             raise reject("[select_n] a bool chooses between at most two cases")
-        return options[0] if len(options) == 1 else p.select(index, options[1], options[0])
+        return options[0] if len(options) == 1 else elementwise.select(index, options[1], options[0])
     out = options[-1]
     for n in reversed(range(len(options) - 1)):
-        out = p.select(le(index, _scalar(index, n)), options[n], out)
+        out = elementwise.select(le(index, _scalar(index, n)), options[n], out)
     return out
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Result:
     """x limited to [min, max]."""
     low, a, high = operands("clamp", min, x, max)
-    return bind(p.Minimum(), bind(p.Maximum(), a, low), high)
+    return bind(Minimum(), bind(Maximum(), a, low), high)

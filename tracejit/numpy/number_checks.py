@@ -14,8 +14,12 @@ import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
 from tracejit.ir.types import surely_at_most
-from tracejit.primitives import elementwise as p
+from tracejit.primitives import elementwise
+from tracejit.primitives.arithmetic import Abs, Power
+from tracejit.primitives.comparison import And, Eq, Gt, Lt, Not, Or, Xor
+from tracejit.primitives.elementwise import Add, Mul, Sub
 from tracejit.primitives.reduction import reduce_max
+from tracejit.primitives.transcendental import Exp2
 from tracejit.support.typing import ArrayLike
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Reason, failures_here, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter
@@ -37,21 +41,23 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
         return
     seen[id(x.value), dtype] = x.value  # kept, so that its identity is not given out again
     if have.kind == "f":  # without its fraction it is between the limits; NaN is not
-        number = p.convert(x, np.float64)
+        number = elementwise.convert(x, np.float64)
         below = float(low) - 1 if low > -(2**63) else np.nextafter(float(low), -np.inf)
         inside = bind(
-            p.And(), bind(p.Gt(), number, np.float64(below)), bind(p.Lt(), number, np.float64(float(high) + 1))
+            And(),
+            bind(Gt(), number, np.float64(below)),
+            bind(Lt(), number, np.float64(float(high) + 1)),
         )
-        outside = bind(p.Not(), inside)
+        outside = bind(Not(), inside)
     elif have.kind == "u":
-        number = p.convert(x, np.uint64)
-        outside = bind(p.Gt(), number, np.uint64(high))
+        number = elementwise.convert(x, np.uint64)
+        outside = bind(Gt(), number, np.uint64(high))
     else:
-        number = p.convert(x, np.int64)
-        outside = bind(p.Lt(), number, np.int64(low))
+        number = elementwise.convert(x, np.int64)
+        outside = bind(Lt(), number, np.int64(low))
         if dtype != np.uint64:
-            outside = bind(p.Or(), outside, bind(p.Gt(), number, np.int64(high)))
-    _fail(outside, p.convert(number, np.int64), dtype)
+            outside = bind(Or(), outside, bind(Gt(), number, np.int64(high)))
+    _fail(outside, elementwise.convert(number, np.int64), dtype)
 
 
 def check_exponent(x: ArrayLike) -> None:
@@ -71,7 +77,7 @@ def check_exponent(x: ArrayLike) -> None:
     if seen.get((id(x.value), NEGATIVE_POWER)) is x.value:
         return
     seen[id(x.value), NEGATIVE_POWER] = x.value
-    _fail(bind(p.Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
+    _fail(bind(Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
 
 
 def check_none(wrong: ArrayLike, reason: Reason) -> None:
@@ -98,20 +104,28 @@ def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
         return
     if name in ("floordiv", "divmod"):
         a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
-        _fail(bind(p.And(), bind(p.Eq(), a, np.int64(-(2**63))), bind(p.Eq(), b, np.int64(-1))), np.int64(-1), GROWTH)
+        _fail(
+            bind(And(), bind(Eq(), a, np.int64(-(2**63))), bind(Eq(), b, np.int64(-1))),
+            np.int64(-1),
+            GROWTH,
+        )
         return
     if name in ("add", "sub"):
         a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
-        wrapped = bind(p.Add() if name == "add" else p.Sub(), a, b)
+        wrapped = bind(Add() if name == "add" else Sub(), a, b)
         # The sign of a sum is that of an operand, unless these differ; of a difference it is the first's where they do.
-        other = bind(p.Xor(), b, wrapped) if name == "add" else bind(p.Xor(), a, b)
-        _fail(bind(p.Lt(), bind(p.And(), bind(p.Xor(), a, wrapped), other), np.int64(0)), np.int64(-1), GROWTH)
+        other = bind(Xor(), b, wrapped) if name == "add" else bind(Xor(), a, b)
+        _fail(
+            bind(Lt(), bind(And(), bind(Xor(), a, wrapped), other), np.int64(0)),
+            np.int64(-1),
+            GROWTH,
+        )
         return
-    a, b = (p.convert(z, np.float64) if isinstance(z, Tracer) else np.float64(z) for z in (x, y))
+    a, b = (elementwise.convert(z, np.float64) if isinstance(z, Tracer) else np.float64(z) for z in (x, y))
     if name == "lshift":
-        b = bind(p.Exp2(), b)
-    size = bind(p.Abs(), bind(p.Power() if name == "pow" else p.Mul(), a, b))
-    _fail(bind(p.Not(), bind(p.Lt(), size, np.float64(2.0**63))), np.int64(-1), GROWTH)
+        b = bind(Exp2(), b)
+    size = bind(Abs(), bind(Power() if name == "pow" else Mul(), a, b))
+    _fail(bind(Not(), bind(Lt(), size, np.float64(2.0**63))), np.int64(-1), GROWTH)
 
 
 def _reached(name: str, x: Range, y: Range) -> Range:
@@ -140,7 +154,7 @@ OPERATORS.check_number = check_number
 def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
     """The program fails where `outside` holds, and says which number it was."""
     site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
-    mark = bind(p.Or(), bind(p.And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
-    found = p.select(outside, mark, np.int64(0))
+    mark = bind(Or(), bind(And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
+    found = elementwise.select(outside, mark, np.int64(0))
     shape = getattr(found, "shape", ())
     note_failure(reduce_max(found, tuple(range(len(shape)))) if shape else found)

@@ -9,7 +9,8 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
-from tracejit.primitives import elementwise as p
+from tracejit.primitives.arithmetic import Fmod
+from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -24,17 +25,17 @@ __all__ = [
 
 def arcsinh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic sine."""
-    return bind(p.Asinh(), *promote(x, to=u.floating_dtype))
+    return bind(Asinh(), *promote(x, to=u.floating_dtype))
 
 
 def arccosh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic cosine; NaN below 1."""
-    return bind(p.Acosh(), *promote(x, to=u.floating_dtype))
+    return bind(Acosh(), *promote(x, to=u.floating_dtype))
 
 
 def arctanh(x: ArrayLike, /) -> Result:
     """The inverse hyperbolic tangent; NaN beyond -1 and 1."""
-    return bind(p.Atanh(), *promote(x, to=u.floating_dtype))
+    return bind(Atanh(), *promote(x, to=u.floating_dtype))
 
 
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
@@ -45,7 +46,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     a, b = promote(x1, x2, to=lambda d: np.dtype(np.int8) if d.kind == "b" else d)
     kind = aval(a).dtype.kind
     if kind == "f":
-        return bind(p.Fmod(), a, b)
+        return bind(Fmod(), a, b)
     if kind == "u":
         return u.remainder(a, b)
     # Among numbers that are not positive the quotient is not negative: floor is truncation.
@@ -121,7 +122,7 @@ def isneginf(x: ArrayLike, /) -> Result:
 
 
 def _erf(x: ArrayLike, /) -> Result:
-    return bind(p.Erf(), *promote(x, to=u.floating_dtype))
+    return bind(Erf(), *promote(x, to=u.floating_dtype))
 
 
 def _conjugate(x: ArrayLike, /) -> Result:

@@ -12,7 +12,43 @@ from tracejit.ir.ranges import ANYTHING
 from tracejit.ir.types import surely_at_most
 from tracejit.numpy.number_checks import check_exponent
 from tracejit.numpy.promotion import as_array, aval, broadcast, promote, to_dtype, wrapped_to_dtype
-from tracejit.primitives import elementwise as p
+from tracejit.primitives import elementwise
+from tracejit.primitives.arithmetic import (
+    Abs,
+    Ceil,
+    Floor,
+    FloorDivide,
+    Maximum,
+    Minimum,
+    Power,
+    Remainder,
+    Rint,
+    Sign,
+    Trunc,
+)
+from tracejit.primitives.comparison import And, Eq, Ge, Gt, IsFinite, Le, Lt, Ne, Not, Or, ShiftLeft, ShiftRight, Xor
+from tracejit.primitives.elementwise import Add, Div, Elementwise, Mul, Neg, Sub
+from tracejit.primitives.transcendental import (
+    Acos,
+    Asin,
+    Atan,
+    Atan2,
+    Cbrt,
+    Cos,
+    Cosh,
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Log2,
+    Log10,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    Tanh,
+)
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
@@ -94,7 +130,7 @@ def _refuse_conversions(name: str, dtype: DTypeLike, *xs: ArrayLike) -> None:
 
 
 def _ufunc(
-    name: str, primitive: p.Elementwise, arity: int, convert: Callable[[Any], Any] | None = None
+    name: str, primitive: Elementwise, arity: int, convert: Callable[[Any], Any] | None = None
 ) -> Callable[..., Any]:
     if arity == 1:
 
@@ -126,10 +162,15 @@ def _ufunc(
     return function
 
 
-def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
+def _comparison(name: str, primitive: Elementwise) -> Callable[..., Any]:
     """A comparison.  Integers are compared as the numbers they are, whatever their dtypes, as NumPy does."""
     plain, of_numbers = _ufunc(name, primitive, 2), getattr(np, name)
-    mirrored = {"less": p.Gt, "less_equal": p.Ge, "greater": p.Lt, "greater_equal": p.Le}.get(name, type(primitive))()
+    mirrored = {
+        "less": Gt,
+        "less_equal": Ge,
+        "greater": Lt,
+        "greater_equal": Le,
+    }.get(name, type(primitive))()
 
     def compare(x: ArrayLike, y: ArrayLike, /, **kwargs: Any) -> Result:
         if not kwargs:
@@ -152,7 +193,7 @@ def _comparison(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     return compare
 
 
-def _of_integers(primitive: p.Elementwise, x: ArrayLike, y: ArrayLike) -> Result:
+def _of_integers(primitive: Elementwise, x: ArrayLike, y: ArrayLike) -> Result:
     """The comparison of integers x with y, a Python integer or of int64 where x is of uint64,
     which no dtype need hold; None for others.
     """
@@ -167,71 +208,71 @@ def _of_integers(primitive: p.Elementwise, x: ArrayLike, y: ArrayLike) -> Result
         return None
     # Python's number, or the numbers of the wider dtype, are brought between the limits; what was beyond is decided
     # apart.
-    wide = p.convert(y, np.int64) if isinstance(y, Tracer) else np.asarray(y).astype(np.int64)[()]
-    near = bind(p.Maximum(), wide, np.int64(low))
-    near = near if high >= 2**63 else bind(p.Minimum(), near, np.int64(high))
-    a, b, wide = broadcast([x, p.convert(near, have.dtype), wide], [have.shape, other.shape, other.shape])
+    wide = elementwise.convert(y, np.int64) if isinstance(y, Tracer) else np.asarray(y).astype(np.int64)[()]
+    near = bind(Maximum(), wide, np.int64(low))
+    near = near if high >= 2**63 else bind(Minimum(), near, np.int64(high))
+    a, b, wide = broadcast([x, elementwise.convert(near, have.dtype), wide], [have.shape, other.shape, other.shape])
     found = bind(primitive, a, b)
     least, greatest = y.seen().value_range() if isinstance(y, Tracer) else ANYTHING
     beyond: list[tuple[Any, bool]] = []
     if least is None or not surely_at_most(low, least):
-        beyond.append((bind(p.Lt(), wide, np.int64(low)), primitive.impl(0, -1)))
+        beyond.append((bind(Lt(), wide, np.int64(low)), primitive.impl(0, -1)))
     if high < 2**63 - 1 and (greatest is None or not surely_at_most(greatest, high)):
-        beyond.append((bind(p.Gt(), wide, np.int64(high)), primitive.impl(0, 1)))
+        beyond.append((bind(Gt(), wide, np.int64(high)), primitive.impl(0, 1)))
     for decided, answer in beyond:
         if answer != primitive.impl(0, 0):  # else the limit itself gives that answer
-            found = bind(p.Or(), found, decided) if answer else bind(p.And(), found, bind(p.Not(), decided))
+            found = bind(Or(), found, decided) if answer else bind(And(), found, bind(Not(), decided))
     return found
 
 
 def _everywhere(x: ArrayLike, answer: Any) -> Result:
     """The same answer for each element of x."""
-    same = bind(p.Eq(), p.convert(x, aval(x).dtype), p.convert(x, aval(x).dtype))
-    return same if answer else bind(p.Not(), same)
+    same = bind(Eq(), elementwise.convert(x, aval(x).dtype), elementwise.convert(x, aval(x).dtype))
+    return same if answer else bind(Not(), same)
 
 
-add = _ufunc("add", p.Add(), 2)
-subtract = _ufunc("subtract", p.Sub(), 2)
-multiply = _ufunc("multiply", p.Mul(), 2)
-divide = true_divide = _ufunc("divide", p.Div(), 2, _divide_dtype)
-floor_divide = _ufunc("floor_divide", p.FloorDivide(), 2, _number)
-remainder = mod = _ufunc("remainder", p.Remainder(), 2, _number)
-negative = _ufunc("negative", p.Neg(), 1)
-absolute = abs = _ufunc("absolute", p.Abs(), 1)
-sign = _ufunc("sign", p.Sign(), 1)
-maximum = _ufunc("maximum", p.Maximum(), 2)
-minimum = _ufunc("minimum", p.Minimum(), 2)
-arctan2 = _ufunc("arctan2", p.Atan2(), 2, floats)
-bitwise_and = _ufunc("bitwise_and", p.And(), 2)
-bitwise_or = _ufunc("bitwise_or", p.Or(), 2)
-bitwise_xor = _ufunc("bitwise_xor", p.Xor(), 2)
-invert = bitwise_invert = _ufunc("invert", p.Not(), 1)
-left_shift = bitwise_left_shift = _ufunc("left_shift", p.ShiftLeft(), 2, _number)
-right_shift = bitwise_right_shift = _ufunc("right_shift", p.ShiftRight(), 2, _number)
-equal = _comparison("equal", p.Eq())
-not_equal = _comparison("not_equal", p.Ne())
-less = _comparison("less", p.Lt())
-less_equal = _comparison("less_equal", p.Le())
-greater = _comparison("greater", p.Gt())
-greater_equal = _comparison("greater_equal", p.Ge())
-sqrt = _ufunc("sqrt", p.Sqrt(), 1, floating_dtype)
-cbrt = _ufunc("cbrt", p.Cbrt(), 1, floating_dtype)
-exp = _ufunc("exp", p.Exp(), 1, floating_dtype)
-exp2 = _ufunc("exp2", p.Exp2(), 1, floating_dtype)
-expm1 = _ufunc("expm1", p.Expm1(), 1, floating_dtype)
-log = _ufunc("log", p.Log(), 1, floating_dtype)
-log2 = _ufunc("log2", p.Log2(), 1, floating_dtype)
-log10 = _ufunc("log10", p.Log10(), 1, floating_dtype)
-log1p = _ufunc("log1p", p.Log1p(), 1, floating_dtype)
-sin = _ufunc("sin", p.Sin(), 1, floating_dtype)
-cos = _ufunc("cos", p.Cos(), 1, floating_dtype)
-tan = _ufunc("tan", p.Tan(), 1, floating_dtype)
-arcsin = _ufunc("arcsin", p.Asin(), 1, floating_dtype)
-arccos = _ufunc("arccos", p.Acos(), 1, floating_dtype)
-arctan = _ufunc("arctan", p.Atan(), 1, floating_dtype)
-sinh = _ufunc("sinh", p.Sinh(), 1, floating_dtype)
-cosh = _ufunc("cosh", p.Cosh(), 1, floating_dtype)
-tanh = _ufunc("tanh", p.Tanh(), 1, floating_dtype)
+add = _ufunc("add", Add(), 2)
+subtract = _ufunc("subtract", Sub(), 2)
+multiply = _ufunc("multiply", Mul(), 2)
+divide = true_divide = _ufunc("divide", Div(), 2, _divide_dtype)
+floor_divide = _ufunc("floor_divide", FloorDivide(), 2, _number)
+remainder = mod = _ufunc("remainder", Remainder(), 2, _number)
+negative = _ufunc("negative", Neg(), 1)
+absolute = abs = _ufunc("absolute", Abs(), 1)
+sign = _ufunc("sign", Sign(), 1)
+maximum = _ufunc("maximum", Maximum(), 2)
+minimum = _ufunc("minimum", Minimum(), 2)
+arctan2 = _ufunc("arctan2", Atan2(), 2, floats)
+bitwise_and = _ufunc("bitwise_and", And(), 2)
+bitwise_or = _ufunc("bitwise_or", Or(), 2)
+bitwise_xor = _ufunc("bitwise_xor", Xor(), 2)
+invert = bitwise_invert = _ufunc("invert", Not(), 1)
+left_shift = bitwise_left_shift = _ufunc("left_shift", ShiftLeft(), 2, _number)
+right_shift = bitwise_right_shift = _ufunc("right_shift", ShiftRight(), 2, _number)
+equal = _comparison("equal", Eq())
+not_equal = _comparison("not_equal", Ne())
+less = _comparison("less", Lt())
+less_equal = _comparison("less_equal", Le())
+greater = _comparison("greater", Gt())
+greater_equal = _comparison("greater_equal", Ge())
+sqrt = _ufunc("sqrt", Sqrt(), 1, floating_dtype)
+cbrt = _ufunc("cbrt", Cbrt(), 1, floating_dtype)
+exp = _ufunc("exp", Exp(), 1, floating_dtype)
+exp2 = _ufunc("exp2", Exp2(), 1, floating_dtype)
+expm1 = _ufunc("expm1", Expm1(), 1, floating_dtype)
+log = _ufunc("log", Log(), 1, floating_dtype)
+log2 = _ufunc("log2", Log2(), 1, floating_dtype)
+log10 = _ufunc("log10", Log10(), 1, floating_dtype)
+log1p = _ufunc("log1p", Log1p(), 1, floating_dtype)
+sin = _ufunc("sin", Sin(), 1, floating_dtype)
+cos = _ufunc("cos", Cos(), 1, floating_dtype)
+tan = _ufunc("tan", Tan(), 1, floating_dtype)
+arcsin = _ufunc("arcsin", Asin(), 1, floating_dtype)
+arccos = _ufunc("arccos", Acos(), 1, floating_dtype)
+arctan = _ufunc("arctan", Atan(), 1, floating_dtype)
+sinh = _ufunc("sinh", Sinh(), 1, floating_dtype)
+cosh = _ufunc("cosh", Cosh(), 1, floating_dtype)
+tanh = _ufunc("tanh", Tanh(), 1, floating_dtype)
 
 
 def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -253,7 +294,7 @@ def _composed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
+def _rounding(name: str, primitive: Elementwise) -> Callable[..., Any]:
     def function(x: ArrayLike) -> Result:
         x = as_array(x)
         return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else unchanged(x)
@@ -262,10 +303,10 @@ def _rounding(name: str, primitive: p.Elementwise) -> Callable[..., Any]:
     return _composed(name)(function)
 
 
-floor = _rounding("floor", p.Floor())
-ceil = _rounding("ceil", p.Ceil())
-trunc = _rounding("trunc", p.Trunc())
-rint = _ufunc("rint", p.Rint(), 1, floating_dtype)
+floor = _rounding("floor", Floor())
+ceil = _rounding("ceil", Ceil())
+trunc = _rounding("trunc", Trunc())
+rint = _ufunc("rint", Rint(), 1, floating_dtype)
 
 
 @_composed("positive")
@@ -299,7 +340,7 @@ def reciprocal(x: ArrayLike) -> Result:
     (y,) = promote(x, to=_number)
     dtype = aval(y).dtype
     if dtype.kind == "i":
-        return p.convert(divide(1.0, p.convert(y, np.float64)), dtype)
+        return elementwise.convert(divide(1.0, elementwise.convert(y, np.float64)), dtype)
     return divide(dtype.type(1), y) if dtype.kind == "f" else floor_divide(dtype.type(1), y)
 
 
@@ -328,13 +369,13 @@ def _power(x: ArrayLike, y: ArrayLike, roots: bool) -> Result:
     _ask_for_sign(x, y)
     if aval(a).dtype.kind == "i" and not any(isinstance(n, int) and n == 0 for n in aval(a).shape):
         check_exponent(b)
-    return bind(p.Power(), a, b)
+    return bind(Power(), a, b)
 
 
 def _power_of_number(x: ArrayLike, y: Tracer) -> Result:
     """x ** y for a Python number that is not known while tracing, and may be 0.5."""
     a, b = promote(x, y, to=_number)
-    found = bind(p.Power(), a, b)
+    found = bind(Power(), a, b)
     if aval(found).dtype.kind != "f":
         return found
     root = where(equal(a, 0), a, np.nan)
@@ -421,7 +462,7 @@ def isnan(x: ArrayLike) -> Result:
 def isfinite(x: ArrayLike) -> Result:
     """Neither infinite nor NaN."""
     (y,) = promote(x)
-    return bind(p.IsFinite(), y) if aval(y).dtype.kind == "f" else equal(y, y)
+    return bind(IsFinite(), y) if aval(y).dtype.kind == "f" else equal(y, y)
 
 
 @_composed("isinf")
@@ -530,7 +571,7 @@ def where(
         test = np.bool_(test)
     a, b = promote(x, y, convert_with=convert_with)
     test, a, b = broadcast([test, a, b], [aval(test).shape, aval(a).shape, aval(b).shape])
-    return p.select(test, a, b)
+    return elementwise.select(test, a, b)
 
 
 ARITHMETIC.update({
@@ -539,5 +580,5 @@ ARITHMETIC.update({
     "rshift": right_shift, "divmod": divmod, "eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater,
     "ge": greater_equal, "neg": negative, "pos": positive, "abs": absolute, "invert": invert,
 })  # fmt: skip
-OPERATORS.select, OPERATORS.max, OPERATORS.min = p.select, maximum, minimum
-OPERATORS.raw_add, OPERATORS.raw_sub, OPERATORS.raw_div = p.add, p.sub, p.div
+OPERATORS.select, OPERATORS.max, OPERATORS.min = elementwise.select, maximum, minimum
+OPERATORS.raw_add, OPERATORS.raw_sub, OPERATORS.raw_div = elementwise.add, elementwise.sub, elementwise.div

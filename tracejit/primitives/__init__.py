@@ -5,6 +5,8 @@
 
 # imported to be registered
 from tracejit.primitives import (
+    arithmetic as arithmetic,
+    comparison as comparison,
     contraction as contraction,
     control_flow as control_flow,
     creation as creation,
@@ -12,4 +14,5 @@ from tracejit.primitives import (
     indexing as indexing,
     reduction as reduction,
     shape as shape,
+    transcendental as transcendental,
 )

@@ -13,8 +13,9 @@ from tracejit.ir.kernel import Const, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import Extent, Shape, ShapedArray, same_extent
+from tracejit.primitives.comparison import Eq
 from tracejit.primitives.creation import full, iota
-from tracejit.primitives.elementwise import Eq, convert, select
+from tracejit.primitives.elementwise import convert, select
 from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen

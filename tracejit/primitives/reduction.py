@@ -13,7 +13,8 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.ir.types import Extent, Shape, ShapedArray, is_empty
-from tracejit.primitives.elementwise import Eq, convert, mul, select
+from tracejit.primitives.comparison import Eq
+from tracejit.primitives.elementwise import convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
