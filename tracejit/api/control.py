@@ -154,17 +154,26 @@ def _strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def _settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
-    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype;
+    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype that holds them;
     whether one changed.
     """
     changed = False
     for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
-        if w and (aval_of_argument(x).dtype != o.dtype or not o.weak):
+        if w and _takes(o, aval_of_argument(x)) and (aval_of_argument(x).dtype != o.dtype or not o.weak):
             x = _strong(x, o.dtype)
             if o.weak:
                 x = x.as_python_number() if isinstance(x, Tracer) else x.item()
             inits[k], weak[k], changed = x, o.weak, True
     return changed
+
+
+def _takes(into: ShapedArray, number: ShapedArray) -> bool:
+    """Whether a Python number of a kind, known or not, may become of a dtype: as in NumPy, a float does not become an
+    integer, nor an integer a bool.
+    """
+    kinds = "b", "iu", "f"
+    wide, narrow = (next(n for n, kind in enumerate(kinds) if a.dtype.kind in kind) for a in (into, number))
+    return narrow <= wide
 
 
 def _number(x: Any, weak: bool) -> Any:
@@ -422,13 +431,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     layouts = _layouts(leaves)
     avals = _carried(leaves)
     functions: list[Callable[..., Any]] = [lambda *a, f=f: f(*unflatten(tree, a)) for f in (false_fun, true_fun)]
-    cells: list[Tracer] = []
-    while True:
-        bodies = [_Body(f, avals, cells, layouts=layouts) for f in functions]
-        union = list({id(c): c for b in bodies for c in b.cells}.values())
-        if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):  # in one order: they share outputs
-            break
-        cells = union
+    bodies = _branches(functions, avals, layouts)
     no, yes = (b.tree for b in bodies)
     assert no is not None and yes is not None
     if no != yes:  # perhaps dicts whose keys were inserted in another order
@@ -437,8 +440,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
                 f"cond: the branches return different structures ({yes} and {no})", location=user_location()
             )
         functions[0] = functools.partial(_reordered, functions[0], yes)
-        bodies[0] = _Body(functions[0], avals, cells, layouts=layouts)
-    bodies = _reconcile(bodies, functions, avals, cells, layouts)
+        bodies = _branches(functions, avals, layouts)
+    bodies = _reconcile(bodies, functions, avals, layouts)
     constants = [c for b in bodies for c in b.staged.constants]
     jaxprs: list[Jaxpr] = []
     for which, b in enumerate(bodies):
@@ -457,6 +460,19 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     )
 
 
+def _branches(
+    functions: Sequence[Callable[..., Any]], avals: Sequence[ShapedArray], layouts: Sequence[Layout]
+) -> list[_Body]:
+    """The staged branches, which share their outputs: what either of them changes outside, both have, in one order."""
+    cells: list[Tracer] = []
+    while True:
+        bodies = [_Body(f, avals, cells, layouts=layouts) for f in functions]
+        union = list({id(c): c for b in bodies for c in b.cells}.values())
+        if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):
+            return bodies
+        cells = union
+
+
 def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:
     return unflatten(wanted, _leaves_like(function(*args), wanted, "cond"))
 
@@ -465,7 +481,6 @@ def _reconcile(
     bodies: list[_Body],
     functions: list[Any],
     avals: Sequence[ShapedArray],
-    cells: Sequence[Tracer],
     layouts: Sequence[Layout],
 ) -> list[_Body]:
     """Python numbers returned by one branch take the dtype of the other's array;
@@ -478,7 +493,8 @@ def _reconcile(
             return (
                 a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
             )
-        return b.strong() if a.weak else a.strong()
+        array, number = (b, a) if a.weak else (a, b)
+        return array.strong() if _takes(array, number) else None
 
     want = [common(a, b) for a, b in zip(no, yes, strict=True)]
     if all(w is None or a.dtype == b.dtype == w.dtype for w, a, b in zip(want, no, yes, strict=True)):
@@ -494,7 +510,7 @@ def _reconcile(
 
         return run
 
-    return [_Body(converted(f), avals, cells, layouts=layouts) for f in functions]
+    return _branches([converted(f) for f in functions], avals, layouts)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:

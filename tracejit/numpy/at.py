@@ -162,7 +162,8 @@ def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, An
                 "an array that is not traced is changed in place by a traced value", location=user_location()
             )
         have = aval(as_array(values))
-        if x.dtype.kind in "biu" and result_type((x.dtype, False), (have.dtype, have.weak))[0].kind == "f":
+        kind = result_type((x.dtype, False), (have.dtype, have.weak))[0].kind
+        if x.dtype.kind in "biu" and (kind == "f" or (x.dtype.kind == "b" and kind != "b")):
             raise DtypeError(
                 f"a ufunc's at() adds {have} to an array of {x.dtype} one by one and rounds each sum; convert the "
                 "values, or the array",

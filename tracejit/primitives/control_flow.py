@@ -55,6 +55,14 @@ def _linearizing(tangents: Sequence[ArrayLike]) -> bool:
     return any(isinstance(t, Tracer) and t.interpreter.partial for t in tangents)
 
 
+def _described(aval: ShapedArray) -> str:
+    """A Python number by the name of its type, an array by dtype and shape."""
+    return f"a Python {_PYTHON_TYPES[aval.dtype.kind]}" if aval.weak and not aval.shape else str(aval)
+
+
+_PYTHON_TYPES = {"b": "bool", "i": "int", "f": "float"}
+
+
 def _zeros(aval: ShapedArray) -> Result:
     return full(aval.shape, aval.dtype.type(0))
 
@@ -119,7 +127,8 @@ class While(Primitive):
             )
             if inner != w.shape or c.dtype != w.dtype:
                 raise ShapeError(
-                    f"[while] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)"
+                    f"[while] carry {k} is {_described(c)} before and {_described(w)} after an iteration; "
+                    "make them equal (astype, reshape)"
                 )
         return tuple(ShapedArray((*self.domain, *w.shape), w.dtype) for w in wanted)
 
@@ -327,7 +336,8 @@ class Loop(Primitive):
         for k, (c, w) in enumerate(zip(carries, outs, strict=False)):
             if c.shape != w.shape or c.dtype != w.dtype:
                 raise ShapeError(
-                    f"[loop] carry {k} is {c} before and {w} after an iteration; make them equal (astype, reshape)"
+                    f"[loop] carry {k} is {_described(c)} before and {_described(w)} after an iteration; "
+                    "make them equal (astype, reshape)"
                 )
         for x in xs:
             if not x.shape or x.shape[0] != self.count:
@@ -709,8 +719,8 @@ class Cond(Primitive):
         for k, (a, c) in enumerate(zip(no, yes, strict=True)):
             if a.shape != c.shape or a.dtype != c.dtype:
                 raise ShapeError(
-                    f"[cond] result {k} is {c} in the true branch and {a} in the false branch; make them equal "
-                    "(astype, reshape)"
+                    f"[cond] result {k} is {_described(c)} in the true branch and {_described(a)} in the false branch; "
+                    "make them equal (astype, reshape)"
                 )
         return tuple(ShapedArray((*self.domain, *a.shape), a.dtype) for a in no)
 

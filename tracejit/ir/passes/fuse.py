@@ -148,8 +148,10 @@ class Fuser:
         """Whether equation c reads n at its own index only."""
         found = self.read_in_place.get((n, c))
         if found is None:
-            accesses = self.accesses(n, c)
-            found = self.read_in_place[n, c] = bool(accesses) and all([access.own for access in accesses])
+            # Where an update starts is said without indices: of the update's loops it knows none.
+            accesses, loops = self.accesses(n, c), len(self.shapes[c].space)
+            found = bool(accesses) and all([access.own and len(access.axes) == loops for access in accesses])
+            self.read_in_place[n, c] = found
         return found
 
     def readers_in_place(self, n: int, node: Node) -> list[int]:
