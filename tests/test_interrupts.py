@@ -199,3 +199,64 @@ def test_arguments_that_are_changed_in_place_are_as_they_were():
     for _ in range(2):
         interrupted(lambda: g(u))
         np.testing.assert_array_equal(u, np.linspace(0.0, 1.0, 50))
+
+
+def test_ctrl_c_does_not_leave_llvmlite_in_the_middle(monkeypatch):
+    """llvmlite's strings are freed, and then noted as freed: an exception between would free them again."""
+    global _wanted
+    from tracejit.backends.cpu.runtime import llvm
+
+    names, seen = llvm._names, []
+
+    def interrupted_here(module: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        seen.append(sum(range(1000)))  # time for a handler to run
+        return names(module)
+
+    f = tj.jit(lambda x: x * 3 + 1)
+    _wanted = True
+    monkeypatch.setattr(llvm, "_names", interrupted_here)
+    with pytest.raises(KeyboardInterrupt):
+        f(np.ones(3))
+    monkeypatch.undo()
+    _wanted = False
+    assert seen
+    assert signal.getsignal(signal.SIGINT) is _interrupt
+    assert f(np.ones(3)).tolist() == [4.0] * 3
+
+
+def test_handlers_wait_and_run_in_order():
+    from tracejit.support.signals import undisturbed
+
+    came: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: came.append(number))
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        with undisturbed():
+            with undisturbed():
+                os.kill(os.getpid(), signal.SIGUSR1)
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGUSR1)
+            assert came == []
+        assert came == [signal.SIGUSR1, signal.SIGINT, signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_what_a_block_raises_comes_through():
+    from tracejit.support.signals import undisturbed
+
+    with pytest.raises(ZeroDivisionError), undisturbed():
+        print(1 // 0)
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(len(list(_in_block()))))
+    thread.start()
+    thread.join()
+    assert done == [1]
+
+
+def _in_block():
+    from tracejit.support.signals import undisturbed
+
+    with undisturbed():
+        yield 1

@@ -37,6 +37,7 @@ from typing import Any, TypeAlias
 from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, CompileError, InternalError
 from tracejit.support.forks import at_fork
+from tracejit.support.signals import undisturbed
 
 __all__ = [
     "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint",
@@ -215,8 +216,15 @@ def _start() -> _Engine:
     return engine
 
 
+@contextmanager
+def _alone() -> Generator[None]:
+    """A block that uses LLVM's objects: of one thread at a time, and never left in the middle of llvmlite by Ctrl-C."""
+    with lock, undisturbed():
+        yield
+
+
 def _engine() -> _Engine:
-    with lock:
+    with _alone():
         return _start()
 
 
@@ -266,7 +274,7 @@ class Library:
         return found if found is not None else self._look_up(symbol)
 
     def _look_up(self, symbol: str) -> int:
-        with lock:
+        with _alone():
             session, trackers = self._loaded
             try:
                 tracker: Any = session.jit.lookup(self.name, symbol)
@@ -292,7 +300,7 @@ class Library:
             )
         if self._assembly is None:
             engine = _engine()
-            with lock:
+            with _alone():
                 with _parsed(engine, self._text) as module:
                     _optimise(engine, module, self._passes)
                     with _loops_as_written(engine):
@@ -337,7 +345,7 @@ def load(
         raise InternalError("code for another processor is emitted here, not loaded")
     engine = _engine()
     _make_room()
-    with lock:
+    with _alone():
         _unload_dropped()
         name = next(_library_names)
         with _parsed(engine, text) as module:
@@ -373,7 +381,7 @@ def load_object(
     """
     engine = _engine()
     _make_room()
-    with lock:
+    with _alone():
         _unload_dropped()
         name = next(_library_names)
         wanted = set(declared) if declared is not None else None
@@ -435,12 +443,12 @@ class Elsewhere:
 
     def assembly(self, text: str) -> str:
         """The machine code of IR text, as text.   Raises: CompileError if the text does not parse or verify."""
-        with lock, _parsed(self, text) as module:
+        with _alone(), _parsed(self, text) as module:
             return str(self.machine.emit_assembly(module))
 
     def object(self, text: str) -> bytes:
         """The machine code of IR text as a relocatable object.   Raises: CompileError as `assembly` does."""
-        with lock, _parsed(self, text) as module:
+        with _alone(), _parsed(self, text) as module:
             return bytes(self.machine.emit_object(module))
 
 
@@ -449,7 +457,7 @@ def elsewhere(name: str) -> Generator[Elsewhere]:
     """Within it this thread emits code as for another processor:
     a level of `LEVELS`, or "aarch64".  It can be printed, not loaded.
     """
-    with lock:
+    with _alone():
         other = Elsewhere(name)
     token = _other.set(other)
     try:
@@ -649,7 +657,7 @@ def _unload_dropped() -> None:
 
 def loaded_count() -> int:
     """How many libraries are loaded; those that were dropped are unloaded first."""
-    with lock:
+    with _alone():
         _unload_dropped()
         return sum(session.live for session in _start().sessions)
 
@@ -673,7 +681,7 @@ def _make_room() -> None:
     left = limit - limit // 10 - _mappings()
     if left <= 0:
         gc.collect()
-        with lock:
+        with _alone():
             _unload_dropped()
         left = limit - limit // 10 - _mappings()
     _unchecked = max(1, min(500, left // 8))
