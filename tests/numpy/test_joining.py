@@ -228,3 +228,14 @@ def test_resize_takes_extents(form: str):
     for n in (5, 8, 3, 0, 1):
         x = np.arange(float(n))
         np.testing.assert_array_equal(jitted(x), f(x))
+
+
+@pytest.mark.parametrize("where", [slice(None, None, 2), np.arange(3, 500, 7), np.arange(1000) % 2 == 0])
+def test_deleting_many_places_is_no_code_for_each(where):
+    x = np.arange(1000.0)
+    f = tj.jit(lambda x: np.delete(x, where))
+    np.testing.assert_array_equal(f(x), np.delete(x, where))
+    assert len(f.lower(x).jaxpr.equations) < 10
+    y = np.asfortranarray(np.arange(6000.0).reshape(1000, 6))
+    got = tj.jit(lambda y: np.delete(y, where, axis=0).ravel(order="K"))(y)
+    np.testing.assert_array_equal(got, np.delete(y, where, axis=0).ravel(order="K"))

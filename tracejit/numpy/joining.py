@@ -418,11 +418,16 @@ def _layout_of_rest(
     return laid_out(made.shape, made.itemsize, [k, *[d for d in outer_first(strides) if d != k]])
 
 
+_MOST_RUNS = 16  # pieces of code
+
+
 def _runs(x: ArrayLike, k: int, places: np.ndarray[Any, Any]) -> Result:
-    """The elements at increasing places, taken run by run."""
+    """The elements at increasing places, taken run by run, or one by one where these are many."""
     if not places.size:
         return part(x, k, 0, 0)
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    if breaks.size >= _MOST_RUNS:
+        return OPERATORS.getitem(x, (slice(None),) * k + (places,))
     return _join([part(x, k, int(run[0]), len(run)) for run in np.split(places, breaks)], k)
 
 
