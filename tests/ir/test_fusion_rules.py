@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.ir.builder import make_lambda
-from tracejit.ir.forms import Map
+from tracejit.ir.forms import Map, Piece, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import index_const
 from tracejit.ir.passes import fusion_rules
@@ -100,7 +100,21 @@ def test_an_element_that_all_iterations_read_is_computed_once():
     assert [(v, why) for v, why in fusion.refusals if v is y] == [(y, fusion_rules.AGAIN)]
 
 
+def test_what_a_branch_reads_is_not_computed_there_for_each_iteration():
+    """NumPy's pads and joins read element by element; a form that somebody registers may read fewer axes."""
+    x, y, z = (Var(ShapedArray(shape, np.float64)) for shape in ((8,), (8,), (8, 64)))
+    costly = make_lambda(["i64"], lambda r, i: r.op("exp", r.op("sin", r.read(0, (i,), "f64"))))
+    rows = make_lambda(["i64", "i64"], lambda r, i, j: r.read(0, (i,), "f64"))
+    pieces = (Piece((0, 0), (8, 30), rows), Piece((0, 0), (8, 64), rows))
+    equations = [
+        FormEquation(Map((8,), costly), (x,), (y,), "costly", None),
+        FormEquation(Piecewise((8, 64), pieces), (y,), (z,), "rows", None),
+    ]
+    fusion = fuse(equations, [z])
+    assert [(v, why) for v, why in fusion.refusals if v is y] == [(y, fusion_rules.AGAIN)]
+
+
 def test_the_names_of_rules_are_different_and_each_has_a_program():
     names = [rule.name for rule in (*RULES, *ACCESS_RULES, *LAST_RULES)]
     assert len(set(names)) == len(names)
-    assert set(names) - set(PROGRAMS) == {"off", "no loop of the consumer's"}
+    assert set(names) - set(PROGRAMS) == {"off", "no loop of the consumer's", "in a branch"}

@@ -60,6 +60,7 @@ class Node:
     operations: int
     order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
     many: set[int] = field(factory=set)  # members evaluated more than once an element
+    guarded: set[int] = field(factory=set)  # members evaluated inside of branches
     # at which indices each member is evaluated in one iteration
     places: dict[int, frozenset[Place]] = field(factory=dict)
     product: int | None = None  # the matrix product that its loops are for
@@ -161,12 +162,16 @@ class Fuser:
 
     # -- loops and places ----------------------------------------------------------------------------------------------
     def loops(self, access: Access, c: int, node: Node) -> tuple[set[int], set[int]]:
-        """The loops around consumer c in its group that an access depends on, and those it does not."""
+        """The loops around consumer c in its group that an access depends on, and those that it leaves out.
+
+        One along which several axes run (the rows and columns of what is flattened) is both if only some of them count.
+        """
         order, space = node.order[c], self.shapes[c].space
-        used = {p for axis in access.axes if axis is not None for d in axis if d < len(order) for p in order[d]}
-        return used, {
-            p for d, ps in enumerate(order) if not (isinstance(space[d], int) and space[d] == 1) for p in ps
-        } - used
+        counting = {d for axis in access.axes if axis is not None for d in axis if d < len(order)}
+        left_out = [
+            ps for d, ps in enumerate(order) if d not in counting and not (isinstance(space[d], int) and space[d] == 1)
+        ]
+        return {p for d in counting for p in order[d]}, {p for ps in left_out for p in ps}
 
     def is_beside(self, access: Access, c: int, node: Node) -> bool:
         """Whether an access is evaluated once only because loops are written out side by side inside
@@ -269,6 +274,7 @@ class Fuser:
             a.members = list(dict.fromkeys((*a.members, *b.members)))
             a.outputs += b.outputs
             a.many |= b.many
+            a.guarded |= b.guarded
             a.order |= b.order
             a.loops += b.loops
             a.places |= b.places
@@ -312,12 +318,18 @@ class Fuser:
             self.groups_of[n].append(g)
         for c in self.consumed_by(n):
             if g in self.groups_of[c]:
+                if self.in_branch(c, node):
+                    node.guarded.add(n)
                 if self.repeated(n, c, node):
                     node.many.add(n)
                 if self.reads_in_place(n, c):
                     continue
                 if node.order[c] and any(self.is_beside(access, c, node) for access in self.accesses(n, c)):
                     node.limit = MANY
+
+    def in_branch(self, c: int, node: Node) -> bool:
+        """Whether consumer c asks for its operands inside of a branch, so in every iteration of the loops around it."""
+        return self.shapes[c].branches or c in node.guarded
 
     def repeated(self, n: int, c: int, node: Node) -> bool:
         """Whether consumer c evaluates n more than once for an element of n."""
@@ -331,8 +343,9 @@ class Fuser:
             used, missing = self.loops(access, c, node)
             if (
                 None in access.axes
-                or (missing and used and max(used) > min(missing))
+                or (missing and used and max(used) >= min(missing))
                 or (missing and not used and self.shapes[n].domain)
+                or (missing and self.in_branch(c, node))
             ):
                 return True
         return False

@@ -66,7 +66,7 @@ class Question:
         """Whether the loops that an access depends on lie inside of others, which would evaluate n again."""
         used, missing = self.fuser.loops(access, self.c, self.group)
         beside = self.fuser.is_beside(access, self.c, self.group) and self.operations > MANY - ROOM
-        return bool(used) and (max(used) > min(missing) or beside)
+        return bool(used) and (max(used) >= min(missing) or beside)
 
     def only_elements_follow(self) -> bool:
         """Whether everything in the group follows n, a matrix product, element by element."""
@@ -168,6 +168,7 @@ RULES = (
 ACCESS_RULES = (
     AccessRule("computed index", lambda q, a: None in a.axes, "the consumer reads it at computed indices"),
     AccessRule("in its own loops", lambda q, a: not q.fuser.loops(a, q.c, q.group)[1], None),
+    AccessRule("in a branch", lambda q, a: q.fuser.in_branch(q.c, q.group), AGAIN),
     AccessRule("once for each packed element", lambda q, a: q.c == q.group.product, None),
     AccessRule(
         "contraction", lambda q, a: isinstance(q.consumer, Contract), "a contraction reads each element many times"

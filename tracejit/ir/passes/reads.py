@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
-from tracejit.ir.kernel import Const, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
+from tracejit.ir.kernel import Const, If, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.compose import form_cost
 from tracejit.ir.types import Extent, Shape
 from tracejit.support.nodes import define, frozen
@@ -90,6 +90,7 @@ class FormShape:
     reads: dict[int, list[Access]]
     cost: float
     operations: int
+    branches: bool  # whether operands are read inside of branches, out of which nothing is hoisted
 
 
 def describe(form: Form) -> FormShape:
@@ -119,8 +120,16 @@ def describe(form: Form) -> FormShape:
     if isinstance(form, (Update, Scatter)):
         every = range(len(domain))
         reads.setdefault(0, []).append(Access(tuple(frozenset({n}) for n in every), tuple((n, 1, 0) for n in every)))
-    operations = sum(1 for b in bodies for _ in walk(b.body))
-    return FormShape(space, domain, reads, form_cost(form), operations)
+    statements = [s for b in bodies for s in walk(b.body)]
+    branches = any([isinstance(s, If) for s in statements])
+    match form:
+        case Piecewise():
+            branches = branches or len(form.pieces) > 1
+        case Update():
+            branches = branches or any([k != 1 for k in form.step])
+        case _:
+            pass
+    return FormShape(space, domain, reads, form_cost(form), len(statements), branches)
 
 
 def reads_own_base(form: Form) -> bool:
