@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tracejit import lax, numpy, tree_util
     from tracejit.api.array import Array
     from tracejit.api.autodiff import float0, grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
-    from tracejit.api.control import range
     from tracejit.api.jit import jit
+    from tracejit.api.range import range
     from tracejit.api.tune import tune
     from tracejit.api.vmap import vmap
     from tracejit.backends.intrinsics import register_intrinsic, register_scalar_op
@@ -34,7 +34,7 @@ __all__ = [
 _HOME = {
     "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff",
     "jacfwd": "api.autodiff", "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff",
-    "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.control",
+    "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
     "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff",
     "vjp": "api.autodiff", "vmap": "api.vmap",

@@ -13,15 +13,17 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import (
     arithmetic,
+    branch,
     comparison,
     contraction,
-    control_flow,
+    counted_loop,
     creation,
     elementwise,
     indexing,
     reduction,
     shape,
     transcendental,
+    while_loop,
 )
 from tracejit.tracer.stage import stage
 
@@ -294,7 +296,6 @@ def jaxpr_of(function: Callable[..., Sequence[Any]], *avals: ShapedArray) -> Jax
 
 
 def _control_flow() -> dict[str, list[Example]]:
-    c = control_flow
     number = ShapedArray((), np.int64)
 
     def bodies(inner: tuple[int, ...]) -> Callable[[np.dtype[Any]], dict[str, Primitive]]:
@@ -309,11 +310,11 @@ def _control_flow() -> dict[str, list[Example]]:
             one = jaxpr_of(lambda x, y: [np.sin(x) * y, x + 1.0], a, a)
             other = jaxpr_of(lambda x, y: [x - y * y, y], a, a)
             return {
-                "while": c.While(steps, step, 1, 1),
-                "scan": c.Loop(scanned, 3, 1, 1),
-                "back": c.Loop(scanned, 3, 1, 1, True),
-                "for": c.Loop(plain, 3, 1, 1),
-                "cond": c.Cond((one, other)),
+                "while": while_loop.While(steps, step, 1, 1),
+                "scan": counted_loop.Loop(scanned, 3, 1, 1),
+                "back": counted_loop.Loop(scanned, 3, 1, 1, True),
+                "for": counted_loop.Loop(plain, 3, 1, 1),
+                "cond": branch.Cond((one, other)),
             }
 
         return make

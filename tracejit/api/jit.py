@@ -204,7 +204,7 @@ def _dispatched(f: Any, native: NativeCalls) -> Dispatcher:
 def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
     """A call no compiled entry serves: trace and compile, or run the function under the interpreter at hand."""
     if current_interpreter() is not eager:
-        from tracejit.api.control import apart
+        from tracejit.api.bodies import apart
 
         function = f._state.function
         return apart((prepared(function) if f._state.options.redirect else function)(*args, **kwargs))

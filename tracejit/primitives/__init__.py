@@ -6,13 +6,15 @@
 # imported to be registered
 from tracejit.primitives import (
     arithmetic as arithmetic,
+    branch as branch,
     comparison as comparison,
     contraction as contraction,
-    control_flow as control_flow,
+    counted_loop as counted_loop,
     creation as creation,
     elementwise as elementwise,
     indexing as indexing,
     reduction as reduction,
     shape as shape,
     transcendental as transcendental,
+    while_loop as while_loop,
 )

@@ -451,7 +451,7 @@ def _shifted(x: ArrayLike, axis: int, reverse: bool, first: ArrayLike) -> Result
 
 def _linear_recurrence(x: ArrayLike, u: ArrayLike, axis: int, reverse: bool) -> Result:
     """y_k = y_k-1 * x_k + u_k along `axis`: linear in u."""
-    from tracejit.primitives.control_flow import Loop
+    from tracejit.primitives.counted_loop import Loop
     from tracejit.primitives.elementwise import add
     from tracejit.tracer.stage import stage
 

@@ -1,0 +1,219 @@
+"""Bodies of loops and branches: staged once, on fresh arrays.
+
+Arrays of the surrounding function that a body changes in place become further carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.ranges import Range
+from tracejit.ir.types import Extent, ShapedArray
+from tracejit.support.errors import TracerError
+from tracejit.support.source import user_location
+from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
+from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.python_state import PythonState
+from tracejit.tracer.redirect import prepared
+from tracejit.tracer.stage import Staged, aval_of_argument, stage
+from tracejit.tracer.tracer import Tracer
+
+__all__ = [
+    "Body",
+    "apart",
+    "as_number",
+    "carried",
+    "is_positive",
+    "layouts_of",
+    "leaves_like",
+    "leaves_of",
+    "lying",
+    "own",
+    "redirected",
+    "settle",
+    "settle_layouts",
+    "strong",
+    "takes",
+]
+
+
+def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree, as arrays or numbers, and its structure."""
+    leaves, treedef = flatten(tree)
+    return [_array(x) for x in leaves], treedef
+
+
+def _array(x: Any) -> Any:
+    return x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x)
+
+
+def apart(tree: Any) -> Any:
+    """A tree with arrays of their own in place of its arrays: what a body changes or returns is no array
+    of its surroundings.
+    """
+    leaves, treedef = flatten(tree)
+    return unflatten(treedef, [own(x) for x in leaves])
+
+
+def own(x: Any) -> Any:
+    """An array that shares nothing with x, laid out as a copy of it; a number as it is."""
+    if isinstance(x, np.ndarray):
+        return np.array(x, order="K")
+    if not isinstance(x, Tracer):
+        return x
+    made = current_interpreter().fresh(x)
+    made.layout = OPERATORS.layout_of_copy(x)
+    return made
+
+
+def redirected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A body as it is traced: outside of a trace nobody has redirected it yet,
+    and its changes of outer arrays would happen once.
+    """
+    return prepared(function) if current_interpreter() is eager else function
+
+
+def layouts_of(leaves: Sequence[Any]) -> list[Layout]:
+    """How arrays lie that are handed into or out of a body: as copies of them."""
+    return [OPERATORS.layout_of_copy(x) if isinstance(x, (Tracer, np.ndarray)) else None for x in leaves]
+
+
+def lying(x: Any, layout: Layout) -> Any:
+    """A result, whose layout is known; without a trace one of rank 0 is a NumPy scalar,
+    as compiled functions give it.
+    """
+    if isinstance(x, np.ndarray) and not x.ndim:
+        return x[()]
+    if isinstance(x, Tracer):
+        x.layout = layout
+    return x
+
+
+class Body:
+    """A staged body: jaxpr over (captured values, changed outer arrays, arguments)."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        avals: Sequence[ShapedArray],
+        cells: Sequence[Tracer] = (),
+        ranges: Mapping[int, Range] | None = None,
+        layouts: Sequence[Layout] = (),
+        *,
+        certain: bool = False,
+    ) -> None:
+        self.tree: TreeDef | None = None
+        self.layouts: list[Layout] = []  # of the results
+        self.weak: list[bool] = []  # which of them are Python numbers
+        cells = list(cells)
+        held = PythonState((function,))
+        while True:
+
+            def flat(*tracers: Any) -> Sequence[Any]:
+                result, self.tree = leaves_of(function(*tracers))
+                self.layouts = layouts_of(result)
+                self.weak = [aval_of_argument(x).weak for x in result]
+                return result
+
+            staged: Staged = stage(
+                flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain
+            )
+            # of each: two may cancel out
+            held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
+            if not staged.outer_cells:
+                break
+            cells += [c for c, _ in staged.outer_cells]
+        self.cells = cells
+        self.staged = staged
+        self.count = len(staged.jaxpr.outputs) - len(cells)
+        n, k = len(avals), len(cells)
+        inputs = staged.jaxpr.inputs
+        # Inputs come as arguments, cells, captured; kernels of loops want captured, then cells, then arguments.
+        self.jaxpr = Jaxpr(
+            (*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs
+        )
+
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """Of the results: a Python number is known by its traced value, not by what the program computes."""
+        return tuple(
+            [
+                ShapedArray(a.shape, a.dtype, w)
+                for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)
+            ]
+        )
+
+
+def strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """A carry with a dtype of its own."""
+    aval = aval_of_argument(x)
+    if dtype is None and not aval.weak:
+        return x
+    want = aval.dtype if dtype is None else dtype
+    return OPERATORS.to_dtype(x, want)
+
+
+def settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
+    """Carries that came as Python numbers become what the body makes of them, a number or of a dtype that holds them;
+    whether one changed.
+    """
+    changed = False
+    for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
+        if w and takes(o, aval_of_argument(x)) and (aval_of_argument(x).dtype != o.dtype or not o.weak):
+            x = strong(x, o.dtype)
+            if o.weak:
+                x = x.as_python_number() if isinstance(x, Tracer) else x.item()
+            inits[k], weak[k], changed = x, o.weak, True
+    return changed
+
+
+def takes(into: ShapedArray, number: ShapedArray) -> bool:
+    """Whether a Python number of a kind, known or not, may become of a dtype: as in NumPy, a float does not become an
+    integer, nor an integer a bool.
+    """
+    kinds = "b", "iu", "f"
+    wide, narrow = (next(n for n, kind in enumerate(kinds) if a.dtype.kind in kind) for a in (into, number))
+    return narrow <= wide
+
+
+def as_number(x: Any, weak: bool) -> Any:
+    """A loop's result, as a Python number if its carry is one."""
+    if not weak:
+        return x
+    return x.as_python_number() if isinstance(x, Tracer) else np.asarray(x).item()
+
+
+def carried(inits: Sequence[Any]) -> list[ShapedArray]:
+    """What a body gets: Python numbers stay such as long as it makes nothing else of them."""
+    return [aval_of_argument(x) for x in inits]
+
+
+def leaves_like(tree: Any, wanted: TreeDef, what: str) -> list[Any]:
+    """The leaves of what a body returns, in the order of what it was given."""
+    leaves = flatten_like(tree, wanted)
+    if leaves is None:
+        raise TracerError(
+            f"{what}: the body returns another structure than it was given ({flatten(tree)[1]} instead of {wanted})",
+            location=user_location(),
+        )
+    return [_array(x) for x in leaves]
+
+
+def settle_layouts(layouts: list[Layout], outs: Sequence[Layout]) -> bool:
+    """Carries that a body lays out in another way than it got them have no known layout;
+    whether there is a new one of these.
+    """
+    odd = [k for k, (a, b) in enumerate(zip(layouts, outs, strict=False)) if a is not UNKNOWN and not same_layout(a, b)]
+    for k in odd:
+        layouts[k] = UNKNOWN
+    return bool(odd)
+
+
+def is_positive(count: Extent | None) -> bool:
+    """Whether a loop surely has an iteration."""
+    return isinstance(count, int) and count > 0

@@ -1,0 +1,325 @@
+"""`tj.range`: a loop whose body is traced once."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.bodies import is_positive
+from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from tracejit.ir.ranges import Range
+from tracejit.ir.text import print_jaxpr
+from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.primitives.comparison import Lt
+from tracejit.primitives.counted_loop import Loop
+from tracejit.primitives.elementwise import Add
+from tracejit.primitives.while_loop import While
+from tracejit.support.errors import DtypeError, TracerError
+from tracejit.support.source import user_location
+from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
+from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.python_state import PythonState
+from tracejit.tracer.stage import ChangedLater, StageInterpreter
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["range"]
+
+
+def range(*bounds: Any) -> Any:
+    """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside
+    of a trace it is Python's range.
+
+    The body works on arrays in place; what it binds anew or changes in Python's objects (a counter, two attributes that
+    swap their arrays) would not be carried to the next iteration and is refused.  Bounds may depend on data
+    (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.jit
+    ... def fibonacci(n):
+    ...     pair = np.array([0, 1])
+    ...     for i in tj.range(n):
+    ...         pair[:] = pair[::-1] + np.array([0, 1]) * pair
+    ...     return pair[0]
+    >>> [int(fibonacci(n)) for n in (1, 5, 10)]
+    [1, 5, 55]
+    """
+    if _recorded(current_interpreter()) is None:
+        return builtins.range(*[operator.index(b) for b in bounds])
+    return _Range(bounds)
+
+
+class _Range:
+    """What `range` is in a trace: for the head of a `for` statement only, which runs its body once."""
+
+    __slots__ = ("bounds",)
+
+    def __init__(self, bounds: tuple[Any, ...]) -> None:
+        self.bounds = bounds
+
+    def __iter__(self) -> Iterator[Any]:
+        if not iterates_directly(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+            raise TracerError(
+                "tj.range is iterated over by something else than a for statement (zip, enumerate, list, ...), which "
+                "would take its one "
+                "traced iteration for all of them; write `for i in tj.range(n)` and index with i (x[i] for each x of "
+                "a zip), or use "
+                "Python's range",
+                location=user_location(),
+            )
+        return _iterations(self.bounds)
+
+    def __reversed__(self) -> _Range:
+        start, stop, step = _range_bounds(self.bounds)
+        count = _trip_count(start, stop, step)
+        if count is None:
+            raise TypeError(
+                "a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i"
+            )
+        return _Range((start + (count - 1) * step, start - step, -step))
+
+    def __len__(self) -> int:
+        count = _trip_count(*_range_bounds(self.bounds))
+        if count is None:
+            raise TypeError("the length of a tj.range whose bounds depend on data is not known while tracing")
+        return operator.index(count)
+
+
+def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
+    current = current_interpreter()
+    program = _recorded(current)
+    assert program is not None
+    start, stop, step = _range_bounds(bounds)
+    count = _trip_count(start, stop, step)
+    if isinstance(count, int) and count <= 0:
+        return
+    if count is None:
+        start, stop = _bound(start), _bound(stop)
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    if yields_within(frame.f_code, frame.f_lasti):
+        raise TracerError(
+            "the body of the loop over tj.range is in a generator and yields, so that what iterates over the "
+            "generator would see one "
+            "iteration; loop over tj.range where the values are used, or use Python's range",
+            location=user_location(),
+        )
+    before = dict(frame.f_locals)
+    held = PythonState(before.values())
+    first: StageInterpreter | None = None
+    while True:
+        inner = StageInterpreter(current)
+        inner.name = "range"
+        inner.certain = is_positive(count)
+        # as range's numbers are: it bends to the dtype of arrays
+        index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))
+        inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
+        try:
+            with use_interpreter(inner):
+                yield (
+                    index
+                    if count is None or (step == 1 and isinstance(start, int) and start == 0)
+                    else index * step + start
+                )
+            filled = first is None and (_varies(inner, held.filled()) or _asks_for_names(frame.f_code))
+        except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
+            program.refused = _left_early() if first is None else _filled_a_cache()
+            raise
+        finally:
+            inner.alive = False
+        program.refused = program.refused or inner.refused
+        _check_names(frame, before, inner)
+        held.check("the loop over tj.range", _INSTEAD)
+        if not filled:
+            break
+        first = inner  # what it put somewhere is there in the next iteration: that is traced as well
+    if first is not None and not _same_program(first, inner):
+        raise _filled_a_cache()
+    cells = [c for c, _ in inner.cells.values()]
+    # What was read of a cell before its first change is the carry of the iteration before.
+    seen = [inner.captured_cells.get(id(c)) for c in cells]
+    carries = [known[1] if known is not None else Var(c.aval.strong()) for known, c in zip(seen, cells, strict=True)]
+    if not inner.relied_on.isdisjoint(carries):
+        raise ChangedLater
+    keep = [(v, c) for v, c in zip(inner.captured.values(), inner.constants, strict=True) if v not in carries]
+    captured = [c for _, c in keep]
+    if count is None:
+        condition, body = _counting(inner, (start, stop, step), carries)
+        results = bind(While(condition, body, 1, len(keep)), stop, *captured, start, *cells)[1:]
+    else:
+        jaxpr = Jaxpr(
+            (*[v for v, _ in keep], inner.inputs[0], *carries), inner.equations, [v for _, v in inner.cells.values()]
+        )
+        results = bind(Loop(jaxpr, count, len(keep), len(cells)), *captured, *cells)
+    for cell, new in zip(cells, results, strict=True):
+        cell.assign(new)
+
+
+_INSTEAD = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the values as its state, or Python's range"
+
+
+def _left_early() -> TracerError:
+    return TracerError(
+        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for "
+        "every iteration; "
+        "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
+        location=user_location(),
+    )
+
+
+def _filled_a_cache() -> TracerError:
+    return TracerError(
+        "the first iteration of the loop over tj.range leaves a value that depends on the iteration where the next "
+        "one finds it (a cache, "
+        f"a new key or attribute); {_INSTEAD}",
+        location=user_location(),
+    )
+
+
+def _check_names(frame: FrameType, before: dict[str, Any], inner: StageInterpreter) -> None:
+    """Raises TracerError if the body of a loop has bound a variable anew that the next iteration would read."""
+    names, target = frame.f_locals, target_of(frame.f_code, frame.f_lasti)
+    for name, old in before.items():
+        if name not in names or name == target:
+            continue
+        new = names[name]
+        if new is old or (isinstance(old, Tracer) and not old.interpreter.alive):
+            continue  # the latter is what an earlier loop left, which cannot be read any more
+        code, place = frame.f_code, frame.f_lasti
+        made_here = isinstance(new, Tracer) and new.interpreter is inner
+        if (made_here and name not in bound_first(code, place)) or name in carried_names(code, place):
+            raise TracerError(
+                f"the loop over tj.range binds {name!r} anew in every iteration, which is not carried to the next; "
+                f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
+                location=user_location(),
+            )
+
+
+def _varies(inner: StageInterpreter, values: Iterable[Tracer]) -> bool:
+    """Whether one of the values that the body of a loop has put somewhere is another one in each iteration."""
+    put = list(values)
+    if not all(x.interpreter.alive for x in put):
+        return True  # of a loop within this one
+    own = [x for x in put if x.interpreter is inner]
+    if not own:
+        return False
+    varying: set[Any] = {inner.inputs[0]}
+    varying.update(
+        known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None
+    )
+    for equation in inner.equations:
+        if not varying.isdisjoint(x for x in equation.inputs if isinstance(x, Var)):
+            varying.update(equation.outputs)
+    return any(isinstance(atom := inner.atom(x), Var) and atom in varying for x in own)
+
+
+def _same_program(one: StageInterpreter, two: StageInterpreter) -> bool:
+    """Whether two traces of a body have recorded the same."""
+    if len(one.constants) != len(two.constants) or [id(c) for c, _ in one.cells.values()] != [
+        id(c) for c, _ in two.cells.values()
+    ]:
+        return False
+    for a, b, where, there in zip(one.constants, two.constants, one.captured, two.captured, strict=True):
+        arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
+        if where != there and not (arrays and a.tobytes() == b.tobytes()):
+            return False
+
+    def text(trace: StageInterpreter) -> str:
+        inputs = [*trace.captured.values(), *trace.inputs]
+        return print_jaxpr(
+            Jaxpr(tuple(dict.fromkeys(inputs)), tuple(trace.equations), tuple([v for _, v in trace.cells.values()]))
+        )
+
+    return text(one) == text(two)
+
+
+def _asks_for_names(code: CodeType) -> bool:
+    """Whether code can tell that a variable has no value yet, as in the first iteration of a loop that binds it."""
+    return not _TELLING_NAMES.isdisjoint(code.co_names)
+
+
+_TELLING_NAMES = frozenset({"NameError", "UnboundLocalError", "locals", "vars", "dir"})
+
+
+def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
+    """What records a program at the bottom of the transformations in progress, if anything:
+    a loop is then one operation.
+    """
+    while interpreter is not None:
+        if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
+            return interpreter
+        interpreter = interpreter.parent
+    return None
+
+
+def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """(start, stop, step) of a range's arguments.  Raises DtypeError for what is no integer."""
+    if not 1 <= len(bounds) <= 3:
+        raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
+    for b in bounds:
+        if isinstance(b, Tracer) and (b.shape or b.dtype.kind not in "iu"):
+            raise DtypeError(
+                f"tj.range counts in integers, not in a traced array {b.aval}; use x.astype(int)",
+                location=user_location(),
+            )
+    if len(bounds) == 1:
+        return 0, bounds[0], 1
+    return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1
+
+
+def _trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
+    """How many iterations; None if that is known only when the program runs."""
+    if any(isinstance(b, Tracer) for b in (start, stop, step)):
+        for b in (start, stop, step):
+            if isinstance(b, Tracer) and b.known() is None:
+                b.ask()
+                operator.index(step)
+                if step == 0:
+                    raise ValueError("range() arg 3 must not be zero")
+                return None
+        return len(builtins.range(*[operator.index(b) for b in (start, stop, step)]))
+    if isinstance(stop, Dim) or isinstance(start, Dim):
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+        return distance if stride == 1 else (distance + (stride - 1)) // stride
+    return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))
+
+
+def _numbers(start: Any, stop: Any, step: int) -> Range:
+    """Between which numbers those of a range lie, as far as its bounds tell."""
+    (low, high), (least, most) = (x.value_range() if isinstance(x, Tracer) else (int(x), int(x)) for x in (start, stop))
+    if step > 0:
+        return low, None if most is None else most - 1
+    return None if least is None else least + 1, high
+
+
+def _bound(b: Any) -> Any:
+    """A bound of a range as it is now, which the loop's body may change."""
+    if isinstance(b, Dim):
+        return OPERATORS.extent(b)
+    if not isinstance(b, Tracer):
+        return np.int64(operator.index(b))
+    seen = b.seen()
+    return OPERATORS.to_dtype(Tracer(seen.interpreter, seen.value, seen.aval.strong()), np.dtype(np.int64))
+
+
+def _counting(inner: StageInterpreter, bounds: tuple[Any, Any, int], carries: Sequence[Var]) -> tuple[Jaxpr, Jaxpr]:
+    """(condition, body) of the `while` that a range is whose bounds are known only when the program runs: it counts.
+
+    condition: of (stop, number, carries...); body: of (captured..., number, carries...).
+    """
+    number, (_, _, step) = inner.inputs[0], bounds
+    place, count = user_location(), ShapedArray((), np.int64)
+    stop, goes_on, following = Var(count), Var(ShapedArray((), np.bool_)), Var(count)
+    test = Equation(Lt(), (number, stop) if step > 0 else (stop, number), (goes_on,), place)
+    steps = Equation(Add(), (number, Literal(step, count)), (following,), place)
+    captured = [v for v in inner.captured.values() if v not in carries]
+    after = [v for _, v in inner.cells.values()]
+    condition = Jaxpr((stop, number, *[Var(v.aval) for v in carries]), (test,), (goes_on,))
+    return condition, Jaxpr((*captured, number, *carries), (*inner.equations, steps), (following, *after))

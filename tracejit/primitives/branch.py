@@ -1,0 +1,258 @@
+"""The branch, as a primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.primitives.control_flow import (
+    described,
+    is_linearizing,
+    placed,
+    scalar_operands,
+    spread,
+    staged_body,
+    tangents_out,
+    zero_tangent,
+    zeros_of,
+)
+from tracejit.primitives.elementwise import select
+from tracejit.primitives.shape import broadcast_in_dim
+from tracejit.support.errors import ShapeError, UnsupportedError
+from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.jvp import jvp as jvp_function
+from tracejit.tracer.linearize import evaluate_jaxpr, linearize
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
+
+__all__ = ["Cond"]
+
+
+@frozen(eq=False)
+class Cond(Primitive):
+    """`branches[1](*operands) if flag else branches[0](*operands)`.   flag: bool[], operands -> results
+
+    domain: axes it is mapped over element by element; mapped[k] says whether operand k (the flag is 0) has them.
+    """
+
+    name = "cond"
+    multiple_results = True
+    branches: tuple[Jaxpr, Jaxpr]
+    domain: Shape = ()
+    mapped: tuple[bool, ...] = ()
+
+    def abstract_eval(self, *avals: ShapedArray) -> Result:
+        no, yes = (b.out_avals for b in self.branches)
+        for k, (a, c) in enumerate(zip(no, yes, strict=True)):
+            if a.shape != c.shape or a.dtype != c.dtype:
+                raise ShapeError(
+                    f"[cond] result {k} is {described(c)} in the true branch and {described(a)} in the false branch; "
+                    "make them equal (astype, reshape)"
+                )
+        return tuple(ShapedArray((*self.domain, *a.shape), a.dtype) for a in no)
+
+    def impl(self, *args: ArrayLike) -> Result:
+        if not self.domain:
+            return [np.asarray(o) for o in evaluate_jaxpr(self.branches[bool(args[0])], args[1:])]
+        out = [np.empty((*self.domain, *w.shape), w.dtype) for w in self.branches[0].out_avals]
+        one = Cond(self.branches)
+        for index in np.ndindex(*self.domain):  # type: ignore[arg-type]
+            for o, r in zip(
+                out, one.impl(*[a[index] if m else a for a, m in zip(args, self.mapped, strict=True)]), strict=True
+            ):
+                o[index] = r
+        return out
+
+    def per_element(self) -> bool:
+        return all(not a.shape for a in self.branches[0].out_avals) and all(is_scalar_program(b) for b in self.branches)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        if not self.per_element():
+            if self.domain:
+                raise UnsupportedError("[cond] a mapped branch that is not a scalar program")
+            return LoopForm("cond", self.branches)
+        mapped = self.mapped or (False,) * len(operands)
+        inner = (ShapedArray((), np.bool_), *self.branches[0].in_avals)
+
+        def element(i: Sequence[ArrayLike]) -> Result:
+            flag, *args = scalar_operands(operands, inner, mapped, i)
+            r = b.recorder()
+            return r.branch(
+                flag, lambda: run_scalars(r, self.branches[1], args), lambda: run_scalars(r, self.branches[0], args)
+            )
+
+        return b.map(self.domain, element)
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        flag, *ops = primals
+        dots = list(tangents[1:])
+        if all(t is None for t in dots):
+            outs = bind(self, *primals)
+            return outs, [None] * len(outs)
+        if self.domain:
+            raise UnsupportedError("the derivative of a branch mapped by vmap: take the derivative first, vmap(jvp(f))")
+        on = [t is not None for t in dots]
+        live = [a or c for a, c in zip(*(tangents_out(b, on, [], 0) for b in self.branches), strict=True)]
+        if is_linearizing(tangents):
+            return self._linearized(flag, ops, dots, on, live)
+        n = len(ops)
+
+        def branch(body: Jaxpr) -> Jaxpr:
+            def run(*args: ArrayLike) -> Sequence[Result]:
+                new, dnew = jvp_function(lambda *a: evaluate_jaxpr(body, a), args[:n], placed(args[n:], on))
+                return [
+                    *new,
+                    *[zero_tangent(p) if d is None else d for p, d, f in zip(new, dnew, live, strict=True) if f],
+                ]
+
+            return staged_body(
+                run, [*body.in_avals, *[a.strong() for a, f in zip(body.in_avals, on, strict=True) if f]], "cond"
+            )
+
+        outs = bind(
+            Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *ops, *[t for t in dots if t is not None]
+        )
+        k = len(self.branches[0].outputs)
+        return list(outs[:k]), placed(outs[k:], live)
+
+    def _linearized(
+        self,
+        flag: ArrayLike,
+        ops: Sequence[ArrayLike],
+        dots: Sequence[ArrayLike],
+        on: Sequence[bool],
+        live: Sequence[bool],
+    ) -> tuple[Result, Result]:
+        """Both branches hand out the residuals of both (zeros for the one not taken);
+        the linear branch picks its own.
+        """
+        linear: list[Any] = []
+        avals: list[list[ShapedArray]] = []
+        for body in self.branches:
+            found: dict[str, Any] = {}
+
+            def forward(*args: ArrayLike, body: Jaxpr = body, found: dict[str, Any] = found) -> Sequence[Result]:
+                def only(*floats: ArrayLike) -> Sequence[Result]:
+                    given = iter(floats)
+                    return evaluate_jaxpr(body, [next(given) if f else a for a, f in zip(args, on, strict=True)])
+
+                found["lin"] = linearize(only, [a for a, f in zip(args, on, strict=True) if f])
+                return [*found["lin"].outputs, *found["lin"].residuals]
+
+            jaxpr = staged_body(forward, [a.strong() for a in body.in_avals], "cond")
+            lin = found["lin"]
+            linear.append((jaxpr, lin.jaxpr, lin.zero))
+            avals.append([v.aval for v in lin.jaxpr.inputs[sum(on) :]])
+        k = len(self.branches[0].outputs)
+
+        def with_all(which: int) -> Jaxpr:
+            def run(*args: ArrayLike) -> Sequence[Result]:
+                out = evaluate_jaxpr(linear[which][0], args)
+                blank = [zeros_of(a) for a in avals[1 - which]]
+                return [*out[:k], *out[k:], *blank] if which == 0 else [*out[:k], *blank, *out[k:]]
+
+            return staged_body(run, [a.strong() for a in self.branches[which].in_avals], "cond")
+
+        outs = bind(Cond((with_all(0), with_all(1))), flag, *ops)
+        residuals = outs[k:]
+        given = [t for t in dots if t is not None]
+        dot_avals = [aval_of_argument(t) for t in given]
+
+        def linear_branch(which: int) -> Jaxpr:
+            def run(*args: ArrayLike) -> Sequence[Result]:
+                ts, rs = args[: len(given)], args[len(given) :]
+                own = rs[: len(avals[0])] if which == 0 else rs[len(avals[0]) :]
+                out = iter(evaluate_jaxpr(linear[which][1], [*ts, *own]))
+                full_out = [None if z else next(out) for z in linear[which][2]]
+                return [
+                    zeros_of(w.strong()) if d is None else d
+                    for d, w, f in zip(full_out, self.branches[0].out_avals, live, strict=True)
+                    if f
+                ]
+
+            return staged_body(run, [*dot_avals, *avals[0], *avals[1]], "cond")
+
+        douts = bind(Cond((linear_branch(0), linear_branch(1))), flag, *given, *residuals)
+        return list(outs[:k]), placed(douts, live)
+
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
+        flag, *ops = args
+        lin = [isinstance(a, UndefinedPrimal) for a in ops]
+        known = [a for a, f in zip(ops, lin, strict=True) if not f]
+        cts = [zeros_of(w) if c is None else c for c, w in zip(ct, self.branches[0].out_avals, strict=True)]
+
+        def branch(body: Jaxpr) -> Jaxpr:
+            linear = [v for v, f in zip(body.inputs, lin, strict=True) if f]
+            others = [v for v, f in zip(body.inputs, lin, strict=True) if not f]
+            order = Jaxpr(linear + others, body.equations, body.outputs)
+
+            def run(*a: ArrayLike) -> Sequence[Result]:
+                parts = backward_pass(order, a[: len(known)], a[len(known) :], sum(lin))
+                return [zeros_of(v.aval) if p is None else p for p, v in zip(parts, order.inputs, strict=False)]
+
+            return staged_body(
+                run,
+                [
+                    *[v.aval for v, f in zip(body.inputs, lin, strict=True) if not f],
+                    *[w.strong() for w in body.out_avals],
+                ],
+                "cond",
+            )
+
+        outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
+        return [None, *[next(outs) if f else None for f in lin]]
+
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+        flag, *ops = args
+        df, *do = dims
+        if df is None and not self.domain:
+            moved = [move_to_front(x, d) for x, d in zip(ops, do, strict=True)]
+            od = [0 if d is not None else None for d in do]
+
+            def branch(body: Jaxpr) -> Jaxpr:
+                return staged_body(
+                    lambda *a: batch_function(lambda *z: evaluate_jaxpr(body, z), a, od),
+                    [aval_of_argument(x).strong() for x in moved],
+                    "cond",
+                )
+
+            outs = bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *moved)
+            return outs, [0] * len(outs)
+        if self.per_element():
+            rank = len(self.domain)
+            old = self.mapped or (False,) * len(args)
+            new_args: list[Any] = []
+            flags: list[bool] = []
+            for a, d, was in zip(args, dims, old, strict=True):
+                x = move_to_front(a, d)
+                if d is not None and not was and rank:
+                    shape = shape_of(x)
+                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
+                elif was and d is None:
+                    x = spread(x, None, size)
+                new_args.append(x)
+                flags.append(was or d is not None)
+            outs = bind(Cond(self.branches, (size, *self.domain), tuple(flags)), *new_args)
+            return outs, [0] * len(outs)
+        # Whole arrays per element: both branches run, and each element picks its own.
+        test = move_to_front(flag, df)
+        moved = [move_to_front(x, d) for x, d in zip(ops, do, strict=True)]
+        od = [0 if d is not None else None for d in do]
+        both: list[list[Any]] = []
+        for body in self.branches:
+            if any(d is not None for d in od):
+                both.append(batch_function(lambda *z, body=body: evaluate_jaxpr(body, z), moved, od))
+            else:
+                both.append([spread(o, None, size) for o in evaluate_jaxpr(body, moved)])
+        outs = [select(broadcast_in_dim(test, shape_of(y), (0,)), y, n) for n, y in zip(*both, strict=True)]
+        return outs, [0] * len(outs)

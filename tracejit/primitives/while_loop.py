@@ -1,0 +1,233 @@
+"""The loop that runs as long as its condition says, as a primitive.
+
+A body over scalars becomes part of one kernel: mapped over axes (`domain`, by vmap) it is one loop per element, which
+ends when that element is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
+from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.primitives.control_flow import (
+    described,
+    fixpoint,
+    is_linearizing,
+    scalar_operands,
+    spread,
+    staged_body,
+    tangents_out,
+    zero_tangent,
+)
+from tracejit.primitives.elementwise import select
+from tracejit.primitives.shape import broadcast_in_dim
+from tracejit.support.errors import ShapeError, UnsupportedError
+from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.jvp import jvp as jvp_function
+from tracejit.tracer.linearize import evaluate_jaxpr
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.transpose import shape_of
+
+__all__ = ["While"]
+
+
+@frozen(eq=False)
+class While(Primitive):
+    """`while cond(consts, carries): carries = body(consts, carries)`.
+
+    Operands: cond_consts, body_consts, carries -> carries.  cond: Jaxpr -> bool[]; body: Jaxpr -> avals of the carries.
+    domain: axes one such loop per element is mapped over; mapped[k] says whether operand k has these axes in front.
+    """
+
+    name = "while"
+    multiple_results = True
+    cond: Jaxpr
+    body: Jaxpr
+    cond_consts: int
+    body_consts: int
+    domain: Shape = ()
+    mapped: tuple[bool, ...] = ()
+
+    def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
+        a, b = self.cond_consts, self.cond_consts + self.body_consts
+        return list(args[:a]), list(args[a:b]), list(args[b:])
+
+    def abstract_eval(self, *avals: ShapedArray) -> Result:
+        _, _, carries = self._split(avals)
+        wanted = self.body.out_avals
+        for k, (c, w) in enumerate(zip(carries, wanted, strict=True)):
+            inner = (
+                c.shape[len(self.domain) :] if self.mapped and self.mapped[len(avals) - len(carries) + k] else c.shape
+            )
+            if inner != w.shape or c.dtype != w.dtype:
+                raise ShapeError(
+                    f"[while] carry {k} is {described(c)} before and {described(w)} after an iteration; "
+                    "make them equal (astype, reshape)"
+                )
+        return tuple(ShapedArray((*self.domain, *w.shape), w.dtype) for w in wanted)
+
+    def impl(self, *args: ArrayLike) -> Result:
+        if self.domain:
+            return self._impl_mapped(*args)
+        cond_consts, body_consts, carries = self._split(args)
+        while bool(evaluate_jaxpr(self.cond, [*cond_consts, *carries])[0]):
+            carries = evaluate_jaxpr(self.body, [*body_consts, *carries])
+        return [np.asarray(c) for c in carries]
+
+    def _impl_mapped(self, *args: ArrayLike) -> Result:
+        out = [np.empty((*self.domain, *w.shape), w.dtype) for w in self.body.out_avals]
+        one = While(self.cond, self.body, self.cond_consts, self.body_consts)
+        for index in np.ndindex(*self.domain):  # type: ignore[arg-type]
+            result = one.impl(*[a[index] if m else a for a, m in zip(args, self.mapped, strict=True)])
+            for o, r in zip(out, result, strict=True):
+                o[index] = r
+        return out
+
+    def per_element(self) -> bool:
+        """Whether one loop can live inside a kernel."""
+        carries = self.body.out_avals
+        return all(not c.shape for c in carries) and is_scalar_program(self.cond) and is_scalar_program(self.body)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        mapped = self.mapped or (False,) * len(operands)
+        if not self.per_element():
+            if self.domain:
+                raise UnsupportedError("[while] a mapped loop whose body is not a scalar program")
+            return LoopForm(
+                "while", (self.cond, self.body), (("cond_consts", self.cond_consts), ("body_consts", self.body_consts))
+            )
+        inner = (*self.cond.in_avals[: self.cond_consts], *self.body.in_avals)
+
+        def element(i: Sequence[ArrayLike]) -> Result:
+            args = scalar_operands(operands, inner, mapped, i)
+            cond_consts, body_consts, carries = self._split(args)
+            r = b.recorder()
+            return r.while_loop(
+                carries,
+                lambda c: run_scalars(r, self.cond, [*cond_consts, *c])[0],
+                lambda c: run_scalars(r, self.body, [*body_consts, *c]),
+            )
+
+        return b.map(self.domain, element)
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        if all(t is None for t in tangents):
+            outs = bind(self, *primals)
+            return outs, [None] * len(outs)
+        if is_linearizing(tangents):
+            raise UnsupportedError(
+                "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use "
+                "tj.range, "
+                "tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
+            )
+        if self.domain:
+            raise UnsupportedError("the derivative of a loop mapped by vmap: take the derivative first, vmap(jvp(f))")
+        _, body_consts, carries = self._split(primals)
+        _, body_tangents, carry_tangents = self._split(tangents)
+        outs = self.body.out_avals
+        live = fixpoint(
+            [t is not None for t in carry_tangents],
+            lambda on: tangents_out(self.body, [t is not None for t in body_tangents], on, 0),
+        )
+        dots = [
+            zero_tangent(c) if t is None else t for c, t, on in zip(carries, carry_tangents, live, strict=True) if on
+        ]
+        const_dots = [t for t in body_tangents if t is not None]
+        nb, nc = len(body_consts), len(outs)
+
+        def body(*args: ArrayLike) -> Sequence[Result]:
+            consts, args = args[:nb], args[nb:]
+            dconsts, args = args[: len(const_dots)], args[len(const_dots) :]
+            c, dc = args[:nc], args[nc:]
+            given = iter(dconsts)
+            t_consts = [next(given) if t is not None else None for t in body_tangents]
+            ts = iter(dc)
+            t_carries = [next(ts) if on else None for on in live]
+            new, dnew = jvp_function(lambda *a: evaluate_jaxpr(self.body, a), [*consts, *c], [*t_consts, *t_carries])
+            return [
+                *new,
+                *[zero_tangent(p) if d is None else d for p, d, on in zip(new, dnew, live, strict=True) if on],
+            ]
+
+        dot_avals = [o for o, on in zip(outs, live, strict=True) if on]
+        const_dot_avals = [a for a, t in zip(self.body.in_avals, body_tangents, strict=False) if t is not None]
+        new_body = staged_body(body, [*self.body.in_avals[:nb], *const_dot_avals, *outs, *dot_avals], "while")
+        nk = self.cond_consts
+
+        def cond(*args: ArrayLike) -> Sequence[Result]:
+            return evaluate_jaxpr(self.cond, args[: nk + nc])
+
+        new_cond = staged_body(cond, [*self.cond.in_avals, *dot_avals], "while")
+        results = bind(
+            While(new_cond, new_body, nk, nb + len(const_dots)), *primals[: nk + nb], *const_dots, *carries, *dots
+        )
+        rest = iter(results[nc:])
+        return list(results[:nc]), [next(rest) if on else None for on in live]
+
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+        if self.per_element():
+            mapped = tuple(d is not None for d in dims)
+            rank = len(self.domain)
+            old = self.mapped or (False,) * len(args)
+            new_args: list[Any] = []
+            flags: list[bool] = []
+            for a, d, was, now in zip(args, dims, old, mapped, strict=True):
+                x = move_to_front(a, d)
+                if now and not was and rank:
+                    shape = shape_of(x)
+                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
+                elif was and not now:
+                    x = spread(x, None, size)
+                new_args.append(x)
+                flags.append(was or now)
+            outs = bind(
+                While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), tuple(flags)),
+                *new_args,
+            )
+            return outs, [0] * len(outs)
+        return self._batch_masked(args, dims, size)
+
+    def _batch_masked(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[Result, Result]:
+        """All elements run until the last is done; those that are done keep their carries."""
+        if self.domain:
+            raise UnsupportedError("[while] a nested mapped loop whose body is not a scalar program")
+        cond_consts, body_consts, carries = self._split(args)
+        cond_dims, body_dims, carry_dims = self._split(dims)
+        nk, nb, nc = len(cond_consts), len(body_consts), len(carries)
+        cond_consts = [move_to_front(x, d) for x, d in zip(cond_consts, cond_dims, strict=True)]
+        body_consts = [move_to_front(x, d) for x, d in zip(body_consts, body_dims, strict=True)]
+        carries = [spread(x, d, size) for x, d in zip(carries, carry_dims, strict=True)]
+        kd = [0 if d is not None else None for d in cond_dims]
+        bd = [0 if d is not None else None for d in body_dims]
+
+        def tests(consts: Sequence[ArrayLike], c: Sequence[ArrayLike]) -> Result:
+            return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
+
+        def cond(*a: ArrayLike) -> Sequence[Result]:
+            return [OPERATORS.reduce_any(tests(a[:nk], a[nk:]), (0,))]
+
+        def body(*a: ArrayLike) -> Sequence[Result]:
+            ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]
+            on = tests(ck, c)
+            new = batch_function(lambda *x: evaluate_jaxpr(self.body, x), [*cb, *c], [*bd, *[0] * nc])
+            return [select(broadcast_in_dim(on, shape_of(n), (0,)), n, o) for n, o in zip(new, c, strict=True)]
+
+        ka = [aval_of_argument(x) for x in cond_consts]
+        ba = [aval_of_argument(x) for x in body_consts]
+        ca = [aval_of_argument(x).strong() for x in carries]
+        new = While(staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*ka, *ba, *ca], "while"), nk, nk + nb)
+        outs = bind(new, *cond_consts, *cond_consts, *body_consts, *carries)
+        return outs, [0] * len(outs)
