@@ -52,6 +52,8 @@ from tracejit.support.nodes import define, field
 __all__ = ["heuristic_schedule"]
 
 FEW_CHUNKS = 4
+MOST_ONE_BY_ONE = 128  # accesses of single lanes in the code of one iteration of a vector loop
+FEWEST_LANES = 8
 MANY_CHUNKS = 32  # beyond it threads finish together anyway
 CHUNK_COST = 60_000.0  # vector-add units of work worth handing to another thread: about 6 us
 JAM = 8  # a loop of so few iterations around other loops is written out
@@ -229,6 +231,35 @@ def _factor(nest: _Nest) -> int:
     return 4 if cost <= 24 else (2 if cost <= 80 else 1)
 
 
+def _lanes(nest: _Nest, vector_bits: int) -> tuple[int, int]:
+    """Lanes and vectors in flight of a loop that becomes a vector loop.
+
+    Narrow elements that do not lie side by side are loaded and stored one by one, each an instruction, or a branch
+    where a lane may be off: fewer lanes then, so that the code stays short.
+    """
+    width, factor = _width(nest, vector_bits), _factor(nest)
+    one_by_one = _one_by_one(nest.loop.body, _strides(nest))
+    if one_by_one * width * factor > MOST_ONE_BY_ONE:
+        factor = 1
+    while width > FEWEST_LANES and one_by_one * width * factor > MOST_ONE_BY_ONE:
+        width //= 2
+    return width, factor
+
+
+def _one_by_one(body: Sequence[Statement], vary: dict[Value, Any]) -> float:
+    """How many accesses of a pass over a body have no instruction for a vector of them."""
+    total = 0.0
+    for s in body:
+        if isinstance(s, (Load, Store)):
+            narrow = BITS[s.buffer.dtype] < 32
+            total += narrow and _access_cost(s.index, s.buffer.layout, vary, 2) > 1
+        elif isinstance(s, For):
+            total += (_Nest(s).trips if isinstance(s.upper, Const) else 1) * _one_by_one(s.body, vary)
+        else:
+            total += sum(_one_by_one(block, vary) for block in blocks(s))
+    return total
+
+
 def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
     """The loops of a nest that become vector loops (one on every path), and the cost of the nest."""
     width = min(_width(nest, vector_bits), 64)
@@ -395,8 +426,7 @@ def _schedule_nest(
     if not dynamic:
         grain = _balanced(grain, nest.trips)
     for v in loops:
-        width = _width(v, vector_bits)
-        factor = _factor(v)
+        width, factor = _lanes(v, vector_bits)
         block = width * factor
         if v.loop is top and parallel:
             size = max(block, -(-grain // block) * block)
