@@ -14,9 +14,9 @@ from tracejit.ir.forms import Map, Piece, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import index_const
 from tracejit.ir.passes import fusion_rules
-from tracejit.ir.passes.compose import FormEquation
 from tracejit.ir.passes.fuse import fuse
 from tracejit.ir.passes.fusion_rules import ACCESS_RULES, LAST_RULES, RULES, Question, refusal
+from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.types import ShapedArray
 
 X = np.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)

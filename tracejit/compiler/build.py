@@ -16,7 +16,7 @@ from tracejit.compiler.compilation import Compilation
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.passes.compose import FormEquation, Group
+from tracejit.ir.passes.groups import FormEquation, Group
 from tracejit.ir.passes.reads import reads_own_base
 from tracejit.ir.program import (
     Branch,

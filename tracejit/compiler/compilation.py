@@ -10,9 +10,9 @@ from tracejit.backends.base import Backend
 from tracejit.compiler.passes import Journal, Pass
 from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Buffer, Kernel
-from tracejit.ir.passes.compose import FormEquation, Group
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.passes.fuse import Fusion
+from tracejit.ir.passes.groups import FormEquation, Group
 from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import define, field, frozen
 

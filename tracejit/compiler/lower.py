@@ -9,7 +9,7 @@ from tracejit.backends.base import LoweringRule
 from tracejit.backends.registry import backend_reason, get_backend, list_backends
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
-from tracejit.ir.passes.compose import FormEquation
+from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, UserError

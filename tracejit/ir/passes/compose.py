@@ -12,21 +12,18 @@ its operands, but never outside of the innermost branch around it: what a branch
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from tracejit.ir.builder import fold_constants, fold_index
-from tracejit.ir.forms import Form, Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Literal, Var
 from tracejit.ir.kernel import (
-    SERIAL,
     Alloc,
-    Axis,
     Buffer,
     Const,
     For,
     If,
     Kernel,
-    Lambda,
     Load,
     Op,
     Operand,
@@ -38,143 +35,31 @@ from tracejit.ir.kernel import (
     While,
     index_const,
     operands_of,
-    results_of,
     walk,
 )
 from tracejit.ir.passes.dead import remove_dead
+from tracejit.ir.passes.groups import (
+    MANY,
+    FormEquation,
+    Group,
+    form_cost,
+    is_few_columns,
+    is_written_out,
+    statements_of,
+)
+from tracejit.ir.passes.scopes import ZERO, OpenBranch, OpenLoop, OpenWhile, Scope, finish, is_ancestor
 from tracejit.ir.ranges import IndexRanges
-from tracejit.ir.rewrite import fresh_lambda
-from tracejit.ir.scalar import OPS, kernel_dtype
-from tracejit.ir.types import Dim, Extent, prod
+from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import InternalError
-from tracejit.support.nodes import define, field, frozen
+from tracejit.support.nodes import define
 from tracejit.support.source import Location
 
-__all__ = [
-    "Composer",
-    "Demand",
-    "FormEquation",
-    "Group",
-    "OpenBranch",
-    "OpenLoop",
-    "Scope",
-    "Written",
-    "compose",
-    "finish",
-    "form_cost",
-    "is_few_columns",
-    "is_written_out",
-    "parameters_of",
-]
+__all__ = ["Composer", "Demand", "KEEP_ROW_COST", "MANY_PIECES", "compose", "parameters_of"]
 
-_ZERO = index_const(0)
-WRITE_OUT = 8  # reductions over so few elements become straight lines
-WRITE_OUT_COLUMNS = 4  # so many last columns of a result that reductions feed are computed side by side
+
 MANY_PIECES = 16  # pieces in a row from which on the one that holds an element is looked for by halves
-MANY = 80  # operations of a group from which on nothing is written out
 KEEP_ROW_COST = 8.0  # a row whose elements cost more than this (in vector adds) is stored rather than computed twice
-
-
-@frozen(eq=False)
-class FormEquation:
-    """One equation after lowering."""
-
-    form: Form
-    inputs: tuple[Atom, ...]
-    outputs: tuple[Var, ...]
-    name: str
-    location: Location | None = None
-
-
-@frozen(eq=False)
-class Group:
-    """Equations that become one kernel; `outputs` are stored, everything from outside is read from `inputs`.
-
-    `in_place` maps an output to the input whose memory it takes over (the base of an update).
-    """
-
-    equations: tuple[FormEquation, ...]
-    inputs: tuple[Var, ...]
-    outputs: tuple[Var, ...]
-    in_place: dict[Var, Var] = field(factory=dict)
-
-
-def _size(form: Form) -> int:
-    """How many statements the bodies of a form have."""
-    match form:
-        case Map() | Reduce() | Scan() | Update() | Scatter():
-            return len(form.body.body)
-        case Piecewise():
-            return sum(len(p.body.body) for p in form.pieces)
-        case _:
-            return 0
-
-
-def is_few_columns(shape: Sequence[Extent]) -> bool:
-    """Whether a last axis is so short that a group with reductions computes it side by side (if it has at most MANY
-    operations).
-    """
-    return len(shape) > 1 and isinstance(shape[-1], int) and 1 < shape[-1] <= WRITE_OUT_COLUMNS
-
-
-def is_written_out(form: Form) -> bool:
-    """Whether a reduction is over so few elements that it becomes a straight line (in a group of at most MANY
-    operations).
-    """
-    size = prod(form.over) if isinstance(form, Reduce) else 0
-    return isinstance(size, int) and 0 < size <= WRITE_OUT
-
-
-def form_cost(form: Form) -> float:
-    """Cost of one result element in vector adds, operands given."""
-
-    def cost(statements: Sequence[Statement]) -> float:
-        total = 0.0
-        for s in statements:
-            if type(s) is Op:
-                total += OPS[s.op].cost
-            elif isinstance(s, If):
-                total += cost(s.then) + cost(s.orelse)
-            elif isinstance(s, (For, While)):
-                total += 20 * cost(s.body)
-        return total
-
-    match form:
-        case Map():
-            return cost(form.body.body)
-        case Piecewise():
-            return max((cost(p.body.body) for p in form.pieces), default=0.0) + 2 * len(form.pieces)
-        case _:
-            return 1000.0
-
-
-@define(eq=False)
-class Scope:
-    """A loop body, a branch, or the root.  `statements` holds finished statements and open `OpenLoop`s."""
-
-    parent: Scope | None
-    depth: int
-    guard: Scope | None  # the innermost branch scope at or above this one
-    index: Value | None = None
-    extent: Operand | None = None
-    statements: list[Written] = field(factory=list)
-    memo: dict[Hashable, Operand] = field(factory=dict)
-    open_loops: dict[str, OpenLoop] = field(factory=dict)
-    owner: Var | None = None  # the variable a loop is for: a reduction or a stored result
-
-
-@define(eq=False)
-class OpenLoop:
-    """A loop under construction."""
-
-    scope: Scope
-    params: tuple[Value, ...] = ()
-    inits: tuple[Operand, ...] = ()
-    yields: tuple[Operand, ...] = ()
-    results: tuple[Value, ...] = ()
-    combine: Lambda | None = None
-    lower: Operand = _ZERO
-    axis: Axis = SERIAL
 
 
 @define(eq=False)
@@ -206,7 +91,7 @@ class Composer:
         self.made: dict[Var, list[_Made]] = {}
         self.locals = 0
         self.ranges = IndexRanges()
-        self.operations = sum(_size(e.form) for e in group.equations)
+        self.operations = sum(statements_of(e.form) for e in group.equations)
         self.reduces = any(isinstance(e.form, Reduce) for e in group.equations)
         self.storing: Var | None = None
         self.after: dict[Var, int] = {}  # bit n: depends on reduction n of this group
@@ -228,7 +113,7 @@ class Composer:
 
     # -- scopes --------------------------------------------------------------------------------------------------------
     def child(
-        self, parent: Scope, *, branch: bool = False, extent: Operand | None = None, lower: Operand = _ZERO
+        self, parent: Scope, *, branch: bool = False, extent: Operand | None = None, lower: Operand = ZERO
     ) -> Scope:
         scope = Scope(parent, parent.depth + 1, parent.guard)
         if branch:
@@ -625,7 +510,7 @@ class Composer:
                 source is target
                 or source.extent != target.extent
                 or source.parent is None
-                or not _is_ancestor(source.parent, target)
+                or not is_ancestor(source.parent, target)
             ):
                 continue
             if any(
@@ -670,7 +555,7 @@ class Composer:
         return self.drive(self.element(atom, index, scope))
 
     def open(
-        self, scope: Scope, upper: Extent | Operand, label: str = "", lower: Operand = _ZERO
+        self, scope: Scope, upper: Extent | Operand, label: str = "", lower: Operand = ZERO
     ) -> tuple[Scope, Operand]:
         """The loop `lower..upper` directly inside `scope` that stored results with the same label share."""
         last = upper.value if isinstance(upper, Const) else upper
@@ -829,40 +714,6 @@ class Composer:
         scope.statements.append(Store(buffer, tuple(target), value))
 
 
-@define(eq=False)
-class OpenBranch:
-    """An `If` whose blocks are being written."""
-
-    condition: Operand
-    then: Scope
-    orelse: Scope
-    then_yields: tuple[Operand, ...]
-    else_yields: tuple[Operand, ...]
-    results: tuple[Value, ...]
-
-
-@define(eq=False)
-class OpenWhile:
-    """A `While` whose blocks are being written."""
-
-    params: tuple[Value, ...]
-    inits: tuple[Operand, ...]
-    head: Scope
-    test: Operand
-    body: Scope
-    yields: tuple[Operand, ...]
-    results: tuple[Value, ...]
-    unroll: int
-
-
-Written: TypeAlias = Statement | OpenLoop | OpenBranch | OpenWhile
-
-
-def defined_by(s: Written) -> tuple[Value, ...]:
-    """The values that a statement defines; one whose blocks are being written as well."""
-    return s.results if isinstance(s, (OpenLoop, OpenBranch, OpenWhile)) else results_of(s)
-
-
 def _get(env: dict[Value, Operand], x: Operand) -> Operand:
     return env.get(x, x) if type(x) is Value else x
 
@@ -874,47 +725,6 @@ def _equal(a: object, b: object) -> bool:
 
 def _is_const(x: Operand, value: int) -> bool:
     return isinstance(x, Const) and _equal(x.value, value)
-
-
-def _is_ancestor(a: Scope, b: Scope) -> bool:
-    s: Scope | None = b
-    while s is not None:
-        if s is a:
-            return True
-        s = s.parent
-    return False
-
-
-def finish(scope: Scope) -> tuple[Statement, ...]:
-    """The finished statements of a scope; nesting is as deep as the loops are, not as the program is long."""
-    out: list[Statement] = []
-    for s in scope.statements:
-        if isinstance(s, OpenLoop):
-            index, extent = s.scope.index, s.scope.extent
-            assert index is not None and extent is not None
-            # equal equations share a form, and so its combiner
-            combine = None if s.combine is None else fresh_lambda(s.combine)
-            out.append(
-                For(
-                    index,
-                    s.lower,
-                    extent,
-                    finish(s.scope),
-                    s.axis,
-                    params=s.params,
-                    inits=s.inits,
-                    yields=s.yields,
-                    results=s.results,
-                    combine=combine,
-                )
-            )
-        elif isinstance(s, OpenBranch):
-            out.append(If(s.condition, finish(s.then), finish(s.orelse), s.then_yields, s.else_yields, s.results))
-        elif isinstance(s, OpenWhile):
-            out.append(While(s.params, s.inits, finish(s.head), s.test, finish(s.body), s.yields, s.results, s.unroll))
-        else:
-            out.append(s)
-    return tuple(out)
 
 
 def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[Var, Buffer], tuple[str, ...]]:

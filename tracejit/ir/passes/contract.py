@@ -40,8 +40,10 @@ from tracejit.ir.kernel import (
     Value,
     index_const,
 )
-from tracejit.ir.passes.compose import Composer, Group, OpenLoop, Scope, Written, defined_by, finish, parameters_of
+from tracejit.ir.passes.compose import Composer, parameters_of
+from tracejit.ir.passes.groups import Group
 from tracejit.ir.passes.product import Product, epilogue_cost, find_product
+from tracejit.ir.passes.scopes import OpenLoop, Scope, Written, defined_by, finish
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
 from tracejit.ir.schedule import Tile
 from tracejit.ir.types import Extent, prod

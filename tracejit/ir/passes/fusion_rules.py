@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tracejit.ir.forms import Contract, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
-from tracejit.ir.passes.compose import MANY
+from tracejit.ir.passes.groups import MANY
 from tracejit.ir.passes.product import followers
 from tracejit.ir.passes.reads import Access
 from tracejit.ir.types import Extent, Shape, prod

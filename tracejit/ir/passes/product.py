@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracejit.ir.forms import Contract, Form, Map, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Op, Read
-from tracejit.ir.passes.compose import FormEquation, Group, form_cost
+from tracejit.ir.passes.groups import FormEquation, Group, form_cost
 from tracejit.ir.types import Extent, prod, same_shape
 from tracejit.support.nodes import frozen
 

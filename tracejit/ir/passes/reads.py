@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.kernel import Const, If, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
-from tracejit.ir.passes.compose import form_cost
+from tracejit.ir.passes.groups import form_cost
 from tracejit.ir.types import Extent, Shape
 from tracejit.support.nodes import define, frozen
 

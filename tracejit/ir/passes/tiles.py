@@ -22,8 +22,9 @@ from tracejit.ir.kernel import (
     operands_of,
     results_of,
 )
-from tracejit.ir.passes.compose import Composer, OpenBranch, OpenLoop, Scope
+from tracejit.ir.passes.compose import Composer
 from tracejit.ir.passes.product import Product, epilogue_cost
+from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope
 from tracejit.ir.schedule import Tile
 from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.nodes import define, evolve
