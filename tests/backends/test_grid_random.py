@@ -16,7 +16,7 @@ from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.ir import kernel as k
 from tracejit.ir.builder import make_lambda
 from tracejit.ir.check import check_kernel
-from tracejit.ir.types import Dim, evaluate
+from tracejit.ir.extents import Dim, evaluate
 
 N = Dim.symbol("n")
 SYMBOLS = {"n": 13}

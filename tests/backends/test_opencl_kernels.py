@@ -11,9 +11,9 @@ from tracejit.backends.grid import GridSchedule, bind_grid
 from tracejit.backends.opencl import runtime, target
 from tracejit.backends.opencl.runtime import OpenCLDevice
 from tracejit.ir.check import check_kernel
+from tracejit.ir.extents import evaluate
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.text import parse_kernel
-from tracejit.ir.types import evaluate
 from tracejit.support.errors import CompileError, LaunchError, OutOfMemory, UnsupportedError
 
 pytestmark = pytest.mark.opencl

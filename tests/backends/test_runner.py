@@ -9,9 +9,9 @@ import pytest
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.backends.runner import plan_of, run_program, seen_as
+from tracejit.ir.extents import Dim
 from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.text import parse_kernel
-from tracejit.ir.types import Dim
 from tracejit.support.errors import InternalError
 
 pytestmark = pytest.mark.opencl

@@ -11,10 +11,11 @@ from attrs import frozen
 
 from tracejit.ir import kernel as k
 from tracejit.ir.check import check_jaxpr, check_kernel
+from tracejit.ir.extents import Dim
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.text import parse_kernel
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import InternalError, ShapeError, VerifyError
 from tracejit.support.source import user_location
 

@@ -8,9 +8,9 @@ import tracejit as tj
 from tracejit.autotune.products import product_tile
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.pipeline import lower_jaxpr
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Axis, Factor, For, MatrixProduct, Store, walk
 from tracejit.ir.schedule import Schedule, Tile, apply, parse_schedule
-from tracejit.ir.types import Dim
 from tracejit.support.errors import ScheduleError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from tracejit.ir.types import Dim, DimDependent, Extent, _bounds, evaluate, same_extent, surely_at_most  # pyright: ignore[reportPrivateUsage]
+from tracejit.ir.extents import Dim, DimDependent, Extent, _bounds, evaluate, same_extent, surely_at_most  # pyright: ignore[reportPrivateUsage]
 
 N, M = Dim.symbol("n0"), Dim.symbol("large1")
 VALUES = [{"n0": n, "large1": m} for n, m in itertools.product([*range(2, 16), 60], [*range(16, 24), 61])]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tracejit.ir import kernel as k
+from tracejit.ir.extents import Dim
 from tracejit.ir.forms import FormBuilder, Map, Operand, Piece, Piecewise
 from tracejit.ir.text import ParseError, parse_kernel, print_form, print_kernel, show_statement
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 
 SOFTMAX = """
 kernel softmax(x: f32[n0, 512] C, y: f32[n0, 512] C out) dims(n0) {

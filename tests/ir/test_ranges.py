@@ -8,10 +8,10 @@ import pytest
 
 import tracejit as tj
 from tracejit.ir.builder import fold_constants
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Const, Value
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.scalar import DTYPES, EXACT, OPS
-from tracejit.ir.types import Dim
 
 COMPARE = {
     "lt": operator.lt,

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from attrs import frozen
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import _REGISTRY, Primitive  # pyright: ignore[reportPrivateUsage]
 from tracejit.ir.text import ParseError, parse_extent, parse_jaxpr, print_jaxpr, print_parameters, print_value
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import UserError
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tracejit.ir import ranges
+from tracejit.ir.extents import Dim
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.tracer.stage import stage
 

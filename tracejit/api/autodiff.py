@@ -21,7 +21,8 @@ from tracejit.api.transform import (
     name_of,
     result_leaves,
 )
-from tracejit.ir.types import Shape, ShapedArray
+from tracejit.ir.extents import Shape
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array

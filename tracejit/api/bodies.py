@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Extent
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.ranges import Range
-from tracejit.ir.types import Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten

@@ -26,8 +26,9 @@ from tracejit.api.bodies import (
     strong,
     takes,
 )
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Jaxpr
-from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import to_flag
 from tracejit.primitives.counted_loop import Loop

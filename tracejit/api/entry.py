@@ -15,8 +15,8 @@ from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
 from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
 from tracejit.ir.effects import donated_inputs
+from tracejit.ir.extents import Dim, Extent, affine, least_extent, operations, solved
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import Dim, Extent, affine, least_extent, operations, solved
 from tracejit.support.equality import compares_wholly
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
 from tracejit.support.nodes import evolve, frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.api.signature import ArrayLeaf, CallSignature
-from tracejit.ir.types import LARGE, Dim, DimDependent, affine, least_extent, solved
+from tracejit.ir.extents import LARGE, Dim, DimDependent, affine, least_extent, solved
 from tracejit.support.nodes import evolve
 
 __all__ = ["bind_dims", "decide", "generalise", "pattern_of", "with_other_extents"]

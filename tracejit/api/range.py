@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.bodies import is_positive
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
-from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Lt
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.elementwise import Add

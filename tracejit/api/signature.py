@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array
+from tracejit.ir.extents import Dim, solved
 from tracejit.ir.ranges import ARGUMENTS
-from tracejit.ir.types import Dim, ShapedArray, solved
+from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical
 from tracejit.support.equality import strictly_equal
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError

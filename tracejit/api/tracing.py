@@ -15,8 +15,8 @@ from tracejit.api.options import Options
 from tracejit.api.signature import MOST_LEAVES, ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_paths
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.registry import get_backend
+from tracejit.ir.extents import Dim
 from tracejit.ir.ranges import ARGUMENTS
-from tracejit.ir.types import Dim
 from tracejit.support.config import config
 from tracejit.support.errors import TracerError, UserError
 from tracejit.support.nodes import evolve, frozen

@@ -13,7 +13,7 @@ from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, w
 from tracejit.api.options import Options
 from tracejit.api.signature import CallSignature, leaf_path, signature_of
 from tracejit.api.tracing import trace_call
-from tracejit.ir.types import DimDependent
+from tracejit.ir.extents import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError

@@ -16,11 +16,11 @@ from attrs import define, field
 
 from tracejit.backends.base import Backend
 from tracejit.backends.runner import seen_as
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Buffer, Const, Kernel
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer
 from tracejit.ir.schedule import Schedule, Tile, apply
-from tracejit.ir.types import Dim
 from tracejit.support.errors import ScheduleError
 
 __all__ = ["Contender", "Workload", "agrees", "interleave", "single_kernel_program", "wins"]

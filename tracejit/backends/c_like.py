@@ -15,6 +15,7 @@ from typing import assert_never
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.ir.builder import ScalarRecorder, make_lambda
+from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
@@ -38,7 +39,6 @@ from tracejit.ir.kernel import (
     walk,
 )
 from tracejit.ir.scalar import BITS, OPS, poison_value
-from tracejit.ir.types import Dim, prod
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import frozen

@@ -9,9 +9,9 @@ import numpy as np
 from attrs import define, field
 
 from tracejit.backends.c_scalar import Dialect, Intrinsics
+from tracejit.ir.extents import Dim, Extent, operations
 from tracejit.ir.kernel import Buffer, Operand, Value
 from tracejit.ir.scalar import is_float, numpy_dtype
-from tracejit.ir.types import Dim, Extent, operations
 from tracejit.support.errors import InternalError, UnsupportedError
 
 __all__ = ["Emitter", "ProgramText", "dim_name"]

@@ -150,7 +150,7 @@ def scalar_intrinsics(d: Dialect) -> Intrinsics:
 
 
 def _extents(table: Intrinsics, d: Dialect) -> None:
-    """Python's // and % and max on extents: `ir.types.Dim` has them as atoms.  Denominators are positive."""
+    """Python's // and % and max on extents: `ir.extents.Dim` has them as atoms.  Denominators are positive."""
     words = {"fn": d.function_prefix, "T": d.types["i64"]}
     table.define_helper(
         "tj_floordiv", _fill("<fn> <T> tj_floordiv(<T> x, <T> y) {\n  return x / y - (x % y < 0);\n}", words)

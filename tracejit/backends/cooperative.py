@@ -12,6 +12,7 @@ from attrs import define, field
 
 from tracejit.backends.nest import GridSchedule, constant_bounds, flatten, flatten_reduction, nest_of, scans, trip_count
 from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -34,7 +35,6 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import Dim, prod
 from tracejit.support.nodes import evolve
 
 __all__ = ["Team", "bytes_of", "cooperates", "fits", "group_body"]

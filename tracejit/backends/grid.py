@@ -31,6 +31,7 @@ from tracejit.backends.nest import (
     without_prefixes,
 )  # fmt: skip
 from tracejit.backends.shares import split_scan, splits
+from tracejit.ir.extents import Dim, Extent, evaluate, prod
 from tracejit.ir.kernel import (
     Alloc,
     Axis,
@@ -50,7 +51,6 @@ from tracejit.ir.kernel import (
 )  # fmt: skip
 from tracejit.ir.passes.independence import accesses, defined_in, linear
 from tracejit.ir.rewrite import inline, replace_buffers
-from tracejit.ir.types import Dim, Extent, evaluate, prod
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 

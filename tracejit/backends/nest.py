@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
     SERIAL,
     Axis,
@@ -27,7 +28,6 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.ir.scalar import OPS, is_float
-from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve, frozen
 

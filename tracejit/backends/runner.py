@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 import numpy as np
 from attrs import define
 
+from tracejit.ir.extents import evaluate
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
     Branch,
@@ -30,7 +31,6 @@ from tracejit.ir.program import (
     walk_steps,
 )
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import evaluate
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from tracejit.backends.nest import constant_bounds
 from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.extents import Extent
 from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Statement, Store, Value, index_const
 from tracejit.ir.passes.independence import accesses, independent
 from tracejit.ir.rewrite import fresh_statement, inline
-from tracejit.ir.types import Extent
 from tracejit.support.nodes import evolve
 
 __all__ = ["split_scan", "splits"]

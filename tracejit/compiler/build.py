@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
+from tracejit.ir.extents import Dim
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
@@ -34,7 +35,7 @@ from tracejit.ir.program import (
 )
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import evolve, field, frozen

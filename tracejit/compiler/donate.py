@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from tracejit.backends.runner import mentions
+from tracejit.ir.extents import same_shape
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Statement, Store, Value, While, blocks
 from tracejit.ir.program import (
     Branch,
@@ -28,7 +29,6 @@ from tracejit.ir.program import (
     walk_steps,
 )
 from tracejit.ir.rewrite import replace_buffers
-from tracejit.ir.types import same_shape
 from tracejit.support.nodes import evolve
 
 __all__ = ["donate"]

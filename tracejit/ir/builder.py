@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand, Read, Statement, Value, While, index_const
 from tracejit.ir.scalar import DTYPES, EXACT, OPS
-from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import UserError
 
 __all__ = ["ScalarRecorder", "fold_constants", "fold_index", "make_lambda"]

@@ -8,12 +8,13 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from tracejit.ir import kernel as k
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
 from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
-from tracejit.ir.types import Dim, Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, VerifyError
 from tracejit.support.nodes import as_dict, has_fields
 from tracejit.support.source import Location

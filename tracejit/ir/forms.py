@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder, make_lambda
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.kernel import Const, Lambda, Operand as Scalar, Value
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.nodes import frozen
 
 if TYPE_CHECKING:

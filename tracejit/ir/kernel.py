@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from tracejit.ir.types import Dim, Extent
+from tracejit.ir.extents import Dim, Extent
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
+from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const, Kernel
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.schedule import Schedule
-from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
 
 __all__ = [

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tracejit.ir.extents import Extent, surely_at_most
 from tracejit.ir.kernel import Const, Operand, Value
-from tracejit.ir.types import Extent, surely_at_most
 
 __all__ = [
     "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.lax.operands import array, aval, axis_of, operands, reject
 from tracejit.primitives import contraction, creation, indexing, shape as p
 from tracejit.support.dtypes import canonical, weak_kind

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one, same_extent, same_shape
+from tracejit.ir.extents import Dim, Extent, Shape, is_one, same_extent, same_shape
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind

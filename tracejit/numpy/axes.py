@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
+from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
 from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike

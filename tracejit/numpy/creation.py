@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import LARGE, Dim, Extent, is_empty
+from tracejit.ir.extents import LARGE, Dim, Extent, is_empty
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, known, reject
 from tracejit.numpy.creation import zeros_like

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Extent, is_one, spreads
+from tracejit.ir.extents import Extent, is_one, spreads
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_extent
 from tracejit.numpy.linear import alike, diagonal, diagonal_view

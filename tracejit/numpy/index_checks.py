@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracejit.ir.extents import Extent
 from tracejit.ir.ranges import within
-from tracejit.ir.types import Extent
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
 from tracejit.numpy.promotion import aval, to_dtype

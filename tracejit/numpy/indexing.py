@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one
+from tracejit.ir.extents import Dim, Extent, Shape, is_one
+from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside

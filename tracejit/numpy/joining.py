@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.numpy.axes import (
     as_extent,
     axis_index,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, same_extent, static_int
 from tracejit.numpy.joining import concatenate, part

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.ir.types import is_one, same_shape
+from tracejit.ir.extents import is_one, same_shape
 from tracejit.numpy import reductions, selecting, ufuncs as u
 from tracejit.numpy.axes import is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import surely_at_most
 from tracejit.ir.ranges import ANYTHING, Range, difference, total, within
-from tracejit.ir.types import surely_at_most
 from tracejit.primitives import elementwise
 from tracejit.primitives.arithmetic import Abs, Power
 from tracejit.primitives.comparison import And, Eq, Gt, Lt, Not, Or, Xor

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Extent, is_empty, is_one
+from tracejit.ir.extents import Extent, is_empty, is_one
 from tracejit.numpy import creation, reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
 from tracejit.numpy.joining import part

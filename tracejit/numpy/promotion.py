@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.extents import Dim, Extent, Shape, is_one, same_extent, same_shape, spreads
 from tracejit.ir.ranges import within
-from tracejit.ir.types import Dim, Extent, Shape, ShapedArray, is_one, same_extent, same_shape, spreads
+from tracejit.ir.types import ShapedArray
 from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim
+from tracejit.ir.extents import Dim
 from tracejit.numpy import (
     creation,
     differences,

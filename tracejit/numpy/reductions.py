@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
+from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.types import Dim
+from tracejit.ir.extents import Dim
 from tracejit.numpy import joining, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, static_int, unsupported
 from tracejit.numpy.promotion import (

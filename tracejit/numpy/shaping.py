@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, is_one, prod, same_shape, spreads
+from tracejit.ir.extents import Extent, Shape, is_one, prod, same_shape, spreads
 from tracejit.numpy.axes import (
     as_extent,
     axis_index,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import DimDependent, Extent, Shape, is_one, same_extent
+from tracejit.ir.extents import DimDependent, Extent, Shape, is_one, same_extent
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike

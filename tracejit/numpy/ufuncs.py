@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import surely_at_most
 from tracejit.ir.ranges import ANYTHING
-from tracejit.ir.types import surely_at_most
 from tracejit.numpy.number_checks import check_exponent
 from tracejit.numpy.promotion import as_array, aval, broadcast, promote, to_dtype, wrapped_to_dtype
 from tracejit.primitives import elementwise

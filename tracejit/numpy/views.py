@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from tracejit.ir.types import DimDependent, Shape
+from tracejit.ir.extents import DimDependent, Shape
 from tracejit.numpy.promotion import aval
 from tracejit.numpy.strides import is_contiguous, like, reshaped_strides, strides_of
 from tracejit.primitives import shape as p

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.ir.builder import make_lambda
+from tracejit.ir.extents import Extent, is_empty
 from tracejit.ir.forms import Contract, Form, FormBuilder, Operand
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_float
-from tracejit.ir.types import Extent, ShapedArray, is_empty
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.reduction import wider
 from tracejit.primitives.shape import transpose
 from tracejit.support.errors import DtypeError, ShapeError

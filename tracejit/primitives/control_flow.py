@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Operand
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import index_const
-from tracejit.ir.types import Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.creation import full
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim

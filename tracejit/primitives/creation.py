@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen

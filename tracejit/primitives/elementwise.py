@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tracejit.ir import ranges as ranges_of
+from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import field, frozen

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import ranges as ranges_of
+from tracejit.ir.extents import Extent, Shape, same_extent
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm, Update
 from tracejit.ir.kernel import Const, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.types import Extent, Shape, ShapedArray, same_extent
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.creation import full, iota
 from tracejit.primitives.elementwise import convert, select

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tracejit.ir.extents import Extent, Shape, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce, Scan
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
-from tracejit.ir.types import Extent, Shape, ShapedArray, is_empty
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.elementwise import convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose

@@ -9,11 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir import ranges as ranges_of
+from tracejit.ir.extents import DimDependent, Extent, Shape, prod, same_extent, same_shape
 from tracejit.ir.forms import Form, FormBuilder, Operand, Piece, Piecewise
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.types import DimDependent, Extent, Shape, ShapedArray, prod, same_extent, same_shape
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.types import Extent, Shape, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
     described,
     fixpoint,

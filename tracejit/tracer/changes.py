@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim
+from tracejit.ir.extents import Dim
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location

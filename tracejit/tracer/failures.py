@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, ShapedArray, evaluate
+from tracejit.ir.extents import Extent, evaluate
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
     IndexOutOfBounds,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit.ir.types import Extent, Shape, same_shape
+from tracejit.ir.extents import Extent, Shape, same_shape
 from tracejit.support.nodes import frozen
 
 if TYPE_CHECKING:

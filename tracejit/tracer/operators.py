@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from tracejit.ir.types import Dim, Extent
+    from tracejit.ir.extents import Dim, Extent
     from tracejit.tracer.layout import Layout
 
 __all__ = ["ARITHMETIC", "OPERATORS"]

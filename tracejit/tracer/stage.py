@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import DimDependent, Extent, prod
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import DimDependent, Extent, ShapedArray, aval_of, prod
+from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError, refusals
 from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once

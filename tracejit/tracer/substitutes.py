@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.types import Dim
+from tracejit.ir.extents import Dim
 from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location

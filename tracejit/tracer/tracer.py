@@ -14,9 +14,10 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     ConcretizationError,
     DtypeError,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.ir.extents import Shape
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tracejit.ir.types import Shape, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError
 from tracejit.support.source import located
 from tracejit.tracer.interpreter import bind

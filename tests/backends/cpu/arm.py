@@ -22,9 +22,9 @@ from tracejit.backends.base import Backend, Target
 from tracejit.backends.cpu.codegen.program import emit_program, slots_of
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.backends.registry import get_backend
+from tracejit.ir.extents import evaluate
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import evaluate
 
 __all__ = ["ArmBackend", "missing"]
 

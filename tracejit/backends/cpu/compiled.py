@@ -12,9 +12,9 @@ import numpy as np
 
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, OUT_OF_MEMORY, emit_program, slots_of
 from tracejit.backends.cpu.runtime import llvm
+from tracejit.ir.extents import evaluate
 from tracejit.ir.program import Program
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import evaluate
 from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError
 

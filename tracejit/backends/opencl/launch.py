@@ -11,9 +11,9 @@ import numpy as np
 from tracejit.backends.c_like import Argument, EntryPoint
 from tracejit.backends.grid import GridProgram, GridSchedule
 from tracejit.backends.opencl.memory import DeviceBuffer
+from tracejit.ir.extents import evaluate
 from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.types import evaluate
 from tracejit.support.errors import LaunchError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 

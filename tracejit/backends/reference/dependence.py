@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from tracejit.ir.extents import evaluate
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
@@ -22,7 +23,6 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
-from tracejit.ir.types import evaluate
 
 __all__ = ["depends_on_order"]
 

@@ -17,10 +17,10 @@ from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.reference.dependence import depends_on_order
 from tracejit.backends.reference.memory import Array, Indices, Lanes, Lanewise, Mask, Storage, poison
 from tracejit.ir import kernel as k
+from tracejit.ir.extents import Dim, evaluate
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import DTYPES, OPS
 from tracejit.ir.text.kernel import extent_of, show_statement
-from tracejit.ir.types import Dim, evaluate
 from tracejit.support.errors import InternalError, UserError
 
 __all__ = ["run_kernel"]

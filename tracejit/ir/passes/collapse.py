@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Sequence
 
 from tracejit.ir.builder import fold_index
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -32,7 +33,6 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
-from tracejit.ir.types import Dim, Extent
 from tracejit.support.nodes import evolve
 
 __all__ = ["collapse"]

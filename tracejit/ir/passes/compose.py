@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import Any
 
 from tracejit.ir.builder import fold_constants, fold_index
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.forms import Map, Piece, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Literal, Var
 from tracejit.ir.kernel import (
@@ -50,7 +51,6 @@ from tracejit.ir.passes.groups import (
 from tracejit.ir.passes.scopes import ZERO, OpenBranch, OpenLoop, OpenWhile, Scope, finish, is_ancestor
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import define
 from tracejit.support.source import Location

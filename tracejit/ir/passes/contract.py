@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from tracejit.ir.extents import Extent, prod
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import (
     SERIAL,
@@ -46,7 +47,6 @@ from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.scopes import OpenLoop, Scope, Written, defined_by, finish
 from tracejit.ir.passes.tiles import ZERO, Task, TileAxis, Tiler, ceil_div
 from tracejit.ir.schedule import Tile
-from tracejit.ir.types import Extent, prod
 from tracejit.support.nodes import frozen
 
 __all__ = ["ProductGroup", "product_group"]

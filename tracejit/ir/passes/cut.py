@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir.builder import fold_constants, fold_index
+from tracejit.ir.extents import Extent, same_extent, surely_at_most
 from tracejit.ir.kernel import Alloc, Block, Const, For, If, Op, Operand, Statement, Value, index_const, walk
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.rewrite import fresh_statement, replace
-from tracejit.ir.types import Extent, same_extent, surely_at_most
 from tracejit.support.nodes import evolve
 
 __all__ = ["can_cut", "cut"]

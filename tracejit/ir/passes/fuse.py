@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from tracejit.ir.extents import Shape
 from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.fusion_rules import Question, refusal
 from tracejit.ir.passes.groups import MANY, FormEquation, Group, is_few_columns, is_written_out
 from tracejit.ir.passes.product import follows, tiles_well
 from tracejit.ir.passes.reads import Access, FormShape, Place, Position, describe
-from tracejit.ir.types import Shape
 from tracejit.support.nodes import define, field, frozen
 
 __all__ = ["Fusion", "fuse"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.ir.forms import Contract, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.passes.groups import MANY
 from tracejit.ir.passes.product import followers
 from tracejit.ir.passes.reads import Access
-from tracejit.ir.types import Extent, Shape, prod
 from tracejit.support.nodes import frozen
 
 if TYPE_CHECKING:

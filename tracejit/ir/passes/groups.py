@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.ir.extents import Extent, prod
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
@@ -14,7 +15,6 @@ from tracejit.ir.kernel import (
     While,
 )
 from tracejit.ir.scalar import OPS
-from tracejit.ir.types import Extent, prod
 from tracejit.support.nodes import field, frozen
 from tracejit.support.source import Location
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from tracejit.ir.extents import DimDependent, Extent
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
@@ -27,7 +28,6 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
-from tracejit.ir.types import DimDependent, Extent
 from tracejit.support.nodes import frozen
 
 __all__ = ["Accesses", "Linear", "accesses", "defined_in", "independent", "linear"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.ir.extents import Extent, prod, same_shape
 from tracejit.ir.forms import Contract, Form, Map, Piecewise
 from tracejit.ir.jaxpr import Var
 from tracejit.ir.kernel import Op, Read
 from tracejit.ir.passes.groups import FormEquation, Group, form_cost
-from tracejit.ir.types import Extent, prod, same_shape
 from tracejit.support.nodes import frozen
 
 __all__ = ["Product", "epilogue_cost", "find_product", "followers", "follows", "tiles_well"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.kernel import Const, If, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.groups import form_cost
-from tracejit.ir.types import Extent, Shape
 from tracejit.support.nodes import define, frozen
 
 __all__ = ["Access", "Affine", "FormShape", "Place", "Position", "describe", "reads_own_base"]

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Form, FormBuilder, Map, Operand
 from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand as Scalar, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import Extent, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import InternalError, Restart, TracejitError, pass_over
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -26,7 +27,6 @@ from tracejit.ir.passes.compose import Composer
 from tracejit.ir.passes.product import Product, epilogue_cost
 from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope
 from tracejit.ir.schedule import Tile
-from tracejit.ir.types import Dim, Extent, prod
 from tracejit.support.nodes import define, evolve
 
 __all__ = ["ZERO", "Task", "TileAxis", "Tiler", "ceil_div"]

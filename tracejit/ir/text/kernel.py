@@ -37,12 +37,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir import kernel as k
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, MatrixProduct, Operand, Statement, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.jaxpr import mark_line
 from tracejit.ir.text.syntax import syntax_of
 from tracejit.ir.text.tokens import print_float
-from tracejit.ir.types import Dim
 
 __all__ = ["KernelPrinter", "extent_of", "inferred_dtype", "print_kernel", "show_statement"]
 

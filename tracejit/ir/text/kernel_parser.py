@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir import kernel as k
+from tracejit.ir.extents import Extent
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Factor, Kernel, Lambda, MatrixProduct, Operand, Value
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text.kernel import inferred_dtype
 from tracejit.ir.text.syntax import statement_of_word, syntax_of, tokens_of
 from tracejit.ir.text.tokens import Tokens, parse_extent
-from tracejit.ir.types import Extent
 from tracejit.support.nodes import evolve
 
 __all__ = ["parse_kernel"]

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.scalar import DTYPES
-from tracejit.ir.types import Dim, Extent
 from tracejit.support.errors import UserError
 
 __all__ = ["ParseError", "Tokens", "parse_extent", "parse_extents", "print_float"]

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.scalar import DTYPES
 from tracejit.ir.text.tokens import Tokens, print_float
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import short_name
 from tracejit.support.nodes import fields_of, has_fields
 

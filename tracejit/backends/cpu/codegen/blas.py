@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.forms import Environment, FormBuilder, LibraryCall, Operand, Whole
 from tracejit.ir.kernel import Const
-from tracejit.ir.types import Dim, ShapedArray
+from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import BackendUnavailable
 
 if TYPE_CHECKING:

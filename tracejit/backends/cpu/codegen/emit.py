@@ -25,6 +25,7 @@ from tracejit.backends.cpu.codegen.words import Key, Lines, Region, Word, copies
 from tracejit.backends.cpu.runtime.llvm import attributes
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
+from tracejit.ir.extents import Dim, Extent, operations
 from tracejit.ir.kernel import (
     Alloc,
     Atomic,
@@ -41,7 +42,6 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.math import EXPANSIONS, expand
 from tracejit.ir.scalar import BITS, OPS, poison_byte
-from tracejit.ir.types import Dim, Extent, operations
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, TracejitError, UnsupportedError
 from tracejit.support.nodes import frozen

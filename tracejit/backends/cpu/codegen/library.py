@@ -7,9 +7,9 @@ from __future__ import annotations
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.backends.llvm_like import constant, llvm_type
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import Call
-from tracejit.ir.types import Dim
 
 __all__ = ["call"]
 

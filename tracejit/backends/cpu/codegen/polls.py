@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from tracejit.ir.extents import Dim, Extent, surely_at_most
 from tracejit.ir.kernel import Block, Const, For, If, Op, Operand, Statement, Value, While, walk
 from tracejit.ir.scalar import OPS
-from tracejit.ir.types import Dim, Extent, surely_at_most
 
 if TYPE_CHECKING:
     from tracejit.backends.cpu.codegen.emit import FunctionEmitter

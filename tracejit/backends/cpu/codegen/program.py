@@ -19,6 +19,7 @@ from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.entry import ProgramSlot
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
 from tracejit.ir.program import (
     Branch,
@@ -35,7 +36,6 @@ from tracejit.ir.program import (
     walk_steps,
 )
 from tracejit.ir.scalar import BITS
-from tracejit.ir.types import Dim
 from tracejit.support.config import config
 
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]

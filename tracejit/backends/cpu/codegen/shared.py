@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Atomic, Block, Const, Kernel, Load, Op, Operand, Statement, Store, walk
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.rewrite import map_blocks
-from tracejit.ir.types import Dim
 from tracejit.support.nodes import evolve
 
 __all__ = ["shared_kernels"]

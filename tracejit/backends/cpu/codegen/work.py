@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from math import inf
 
 from tracejit.backends.cpu.codegen.polls import Lengths
+from tracejit.ir.extents import Extent, evaluate
 from tracejit.ir.kernel import Block, For, If, Op, While
 from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, Steps, Swap, WhileLoop
 from tracejit.ir.scalar import OPS
-from tracejit.ir.types import Extent, evaluate
 from tracejit.support.nodes import frozen
 
 __all__ = ["work"]

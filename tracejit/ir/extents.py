@@ -1,0 +1,638 @@
+"""Extents of arrays: integers, or polynomials of symbols (`Dim`) with what is known of their values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from tracejit.support.errors import Restart
+from tracejit.support.nodes import Undecided, frozen
+from tracejit.support.source import is_internal
+
+__all__ = [
+    "Dim",
+    "DimDependent",
+    "Extent",
+    "Shape",
+    "affine",
+    "evaluate",
+    "fits_in_64_bits",
+    "is_empty",
+    "is_one",
+    "operations",
+    "prod",
+    "same_extent",
+    "same_shape",
+    "solved",
+    "spreads",
+    "surely_at_most",
+]
+
+
+T = TypeVar("T")
+
+
+class DimDependent(Restart, Undecided):
+    """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed.
+
+    periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.
+    """
+
+    def __init__(self, symbols: frozenset[str], periods: Mapping[str, int] | None = None) -> None:
+        super().__init__(f"the value of {', '.join(sorted(symbols))} is needed while tracing")
+        self.symbols = symbols
+        self.periods = periods or {}
+
+
+LARGE = 16
+"""The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such
+extents."""
+
+
+@frozen(eq=False)
+class Dim:
+    """A canonical integer polynomial over named extents, each known to be at least 2,
+    or more if its name says so (`least_extent`).
+
+    terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
+    ("floordiv" | "mod" | "max", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
+    fails for all admissible extents is decided; any other raises `DimDependent`.
+    """
+
+    terms: tuple[tuple[tuple[Any, ...], int], ...]
+
+    @staticmethod
+    def symbol(name: str) -> Dim:
+        return Dim((((name,), 1),))
+
+    @property  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+        """For a function that is traced, whose globals are no dict, a Python integer's."""
+        return Dim if type(sys._getframe(1).f_globals) is dict else int  # pyright: ignore[reportPrivateUsage]
+
+    def symbols(self) -> frozenset[str]:
+        found: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    for part in atom[1:]:
+                        found |= part.symbols() if isinstance(part, Dim) else set()
+        return frozenset(found)
+
+    def _specialise(self, other: object = None, modulo: object = None) -> Any:
+        """An operation whose result is not an extent needs the value;
+        what is not a number (a traced array) takes over itself.
+        """
+        if other is None or isinstance(other, (int, float, complex, np.number, Dim)):
+            raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
+        return NotImplemented
+
+    def __add__(self, other: Extent) -> Extent:
+        return _collect(_terms(self) + _terms(other)) if _is_extent(other) else self._specialise(other)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Extent:
+        return _collect([(m, -c) for m, c in self.terms])
+
+    def __sub__(self, other: Extent) -> Extent:
+        return (
+            _collect(_terms(self) + [(m, -c) for m, c in _terms(other)])
+            if _is_extent(other)
+            else self._specialise(other)
+        )
+
+    def __rsub__(self, other: Extent) -> Extent:
+        return (
+            _collect(_terms(other) + [(m, -c) for m, c in self.terms]) if _is_extent(other) else self._specialise(other)
+        )
+
+    def __mul__(self, other: Extent) -> Extent:
+        if not _is_extent(other):
+            return self._specialise(other)
+        return _collect([(tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other)])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Extent) -> Extent:
+        if not _is_extent(other):
+            return self._specialise(other)
+        if _negative(other):
+            return -self // -other
+        exact = _divide(self, other)
+        if exact is not None:
+            return exact
+        whole, rest = _whole(self, other)
+        return whole + (Dim((((("floordiv", rest, other),), 1),)) if isinstance(rest, Dim) else rest // other)
+
+    def __rfloordiv__(self, other: int) -> Extent:
+        return -other // -self if _negative(self) else Dim((((("floordiv", other, self),), 1),))
+
+    def __mod__(self, other: Extent) -> Extent:
+        if not _is_extent(other):
+            return self._specialise(other)
+        if _negative(other):
+            return -(-self % -other)
+        _, rest = _whole(self, other)
+        if isinstance(rest, Dim):
+            return 0 if _divide(rest, other) is not None else Dim((((("mod", rest, other),), 1),))
+        return rest % other
+
+    def __rmod__(self, other: int) -> Extent:
+        return -(-other % -self) if _negative(self) else Dim((((("mod", other, self),), 1),))
+
+    def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
+        return self // other, self % other
+
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = (
+        __rrshift__
+    ) = _specialise
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __trunc__ = __floor__ = __ceil__ = (
+        __complex__
+    ) = _specialise
+
+    def __round__(self, digits: int | None = None) -> Extent:
+        return self
+
+    def __pos__(self) -> Extent:
+        return self
+
+    def __abs__(self) -> Extent:
+        return self if self >= 0 else -self
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self._specialise()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        for x in inputs:
+            if (
+                not isinstance(x, Dim)
+                and hasattr(type(x), "__array_ufunc__")
+                and not isinstance(x, (np.ndarray, np.generic))
+            ):
+                return NotImplemented
+        return self._specialise()
+
+    def maximum(self, other: Extent) -> Extent:
+        low, high = _bounds(self - other)
+        if low is not None and low >= 0:
+            return self
+        if high is not None and high <= 0:
+            return other
+        return Dim((((("max", self, other),), 1),))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dim):
+            if self.same(other):
+                return True
+        elif not isinstance(other, (int, np.integer)):
+            return NotImplemented
+        difference = self - cast("Extent", other)
+        low, high = _bounds(difference)
+        if (low is not None and low > 0) or (high is not None and high < 0):
+            return False
+        if low == high == 0:
+            return True
+        raise _undecided(self, other, difference)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def same(self, other: object) -> bool:
+        """Structural equality, never undecided."""
+        if not isinstance(other, Dim) or len(self.terms) != len(other.terms):
+            return False
+        return self is other or all(
+            c == d and len(a) == len(b) and all(map(_same_atom, a, b))
+            for (a, c), (b, d) in zip(self.terms, other.terms, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        # a key of the user's, which is a number
+        return self._specialise() if _is_asked_by_the_user() else hash(self.terms)
+
+    def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
+        difference = (self - other) * sign
+        low, high = _bounds(difference)
+        edge = 1 if strict else 0
+        if low is not None and low >= edge:
+            return True
+        if high is not None and high < edge:
+            return False
+        raise _undecided(self, other, difference)
+
+    def __ge__(self, other: Extent) -> bool:
+        return self._ordered(other, sign=1, strict=False)
+
+    def __gt__(self, other: Extent) -> bool:
+        return self._ordered(other, sign=1, strict=True)
+
+    def __le__(self, other: Extent) -> bool:
+        return self._ordered(other, sign=-1, strict=False)
+
+    def __lt__(self, other: Extent) -> bool:
+        return self._ordered(other, sign=-1, strict=True)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __index__(self) -> int:
+        raise DimDependent(self.symbols())
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        raise DimDependent(self.symbols())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_INTEGERS:
+            return self._specialise()
+        raise AttributeError(name)
+
+    def __format__(self, spec: str) -> str:
+        return self._specialise() if spec or _is_asked_by_the_user() else str(self)
+
+    def __str__(self) -> str:
+        if _is_asked_by_the_user():
+            self._specialise()
+
+        def atom(a: Any) -> str:
+            if isinstance(a, str):
+                return a
+            name, x, y = a
+            return f"{name}({x}, {y})"
+
+        out: list[str] = []
+        for monomial, coefficient in self.terms:
+            factors = [atom(a) for a in monomial]
+            if coefficient != 1 or not factors:
+                factors.insert(0, str(coefficient))
+            out.append("*".join(factors))
+        return "+".join(out).replace("+-", "-")
+
+    __repr__ = __str__
+
+
+_OF_INTEGERS = frozenset({
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "imag", "is_integer", "numerator",
+    "real", "to_bytes",
+})  # fmt: skip
+
+
+def _is_asked_by_the_user() -> bool:
+    """Whether it is a traced function that asks for a key or for text, directly or through a library:
+    this package keeps symbols.
+    """
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if is_internal(frame.f_code.co_filename):
+        return False
+    while frame is not None:
+        # a redirected function, or what traces it
+        if type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+Extent: TypeAlias = int | Dim
+Shape: TypeAlias = tuple[Extent, ...]
+
+
+def _is_extent(x: object) -> bool:
+    return isinstance(x, (int, np.integer, Dim))
+
+
+USUAL = 2**31
+"""Below this an extent is taken to be, for numbers computed from extents."""
+_MOST_ELEMENTS = 2**47
+
+
+def fits_in_64_bits(x: Dim, sizes: Iterable[Extent] = ()) -> bool:
+    """Whether a number computed from extents has at most 64 bits, if each is below `USUAL` and arrays have these sizes.
+
+    >>> n = Dim.symbol("n")
+    >>> fits_in_64_bits(n * (n - 1)), fits_in_64_bits(n * n * n), fits_in_64_bits(n * n * n, [n * n * n])
+    (True, False, True)
+    """
+    known = [Counter(monomial) for size in sizes for monomial, _ in _terms(size)]
+
+    def most(monomial: tuple[Any, ...]) -> int:
+        if any(Counter(monomial) <= size for size in known):
+            return _MOST_ELEMENTS
+        found = 1
+        for atom in monomial:
+            parts = (atom,) if isinstance(atom, str) else atom[1 : 2 if atom[0] != "max" else 3]
+            found *= max(USUAL if isinstance(part, str) else limit(part) for part in parts)
+        return found
+
+    def limit(x: Extent) -> int:
+        return sum(abs(c) * most(monomial) for monomial, c in _terms(x))
+
+    return limit(x) < 2**63
+
+
+def _terms(x: Extent) -> list[tuple[tuple[Any, ...], int]]:
+    return list(x.terms) if isinstance(x, Dim) else ([((), int(x))] if x else [])
+
+
+def _collect(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Extent:
+    total: dict[tuple[Any, ...], int] = {}
+    for monomial, coefficient in terms:
+        total[monomial] = total.get(monomial, 0) + coefficient
+    kept = sorted(((m, c) for m, c in total.items() if c), key=lambda mc: (-len(mc[0]), str(mc[0])))
+    if not kept:
+        return 0
+    if len(kept) == 1 and kept[0][0] == ():
+        return kept[0][1]
+    return Dim(tuple(kept))
+
+
+def _undecided(a: Dim, b: Any, difference: Extent) -> DimDependent:
+    """The error of a comparison.  A difference that takes few values depends on remainders."""
+    periods: dict[str, int] = {}
+    if None not in _bounds(difference):
+        rest, _ = _without(difference, "floordiv")
+        for m, _ in _terms(rest):
+            for atom in m:
+                if not isinstance(atom, str):
+                    _add_periods(Dim((((atom,), 1),)), 1, periods)
+    return DimDependent(a.symbols() | (b.symbols() if isinstance(b, Dim) else frozenset()), periods)
+
+
+def _add_periods(x: Extent, divisor: int, periods: dict[str, int]) -> None:
+    """By what the symbols of x must be known modulo, for x to be known modulo `divisor`; into `periods`."""
+    for m, _ in _terms(x):
+        for atom in m:
+            if isinstance(atom, str):
+                periods[atom] = math.lcm(periods.get(atom, 1), divisor)
+            elif atom[0] == "max":
+                _add_periods(atom[1], divisor, periods)
+                _add_periods(atom[2], divisor, periods)
+            elif not isinstance(atom[2], Dim):
+                _add_periods(atom[1], divisor * int(atom[2]), periods)
+
+
+def _negative(divisor: Extent) -> bool:
+    """Whether a divisor is negative: atoms have positive ones only.  Raises ZeroDivisionError;
+    DimDependent where it may be zero.
+    """
+    if divisor == 0:
+        raise ZeroDivisionError("division of an extent by zero")
+    return divisor < 0
+
+
+def _same_atom(a: Any, b: Any) -> bool:
+    """Whether two atoms are certainly equal; their parts are compared as written, never by value."""
+    if isinstance(a, str) or isinstance(b, str):
+        return a == b
+    return a[0] == b[0] and same_extent(a[1], b[1]) and same_extent(a[2], b[2])
+
+
+def _divide(a: Dim, b: Extent) -> Extent | None:
+    """a / b where it is exact term by term (b an integer or a single monomial)."""
+    divisor = _terms(b)
+    if len(divisor) != 1:
+        return 1 if a.same(b) else None
+    (monomial, coefficient), out = divisor[0], cast("list[tuple[tuple[Any, ...], int]]", [])
+    for m, c in a.terms:
+        rest = list(m)
+        for atom in monomial:
+            at = next((n for n, other in enumerate(rest) if _same_atom(atom, other)), None)
+            if at is None:
+                return None
+            del rest[at]
+        if c % coefficient:
+            return None
+        out.append((tuple(rest), c // coefficient))
+    return _collect(out)
+
+
+def _bounds(x: Extent) -> tuple[int | None, int | None]:
+    """(least, greatest) value over admissible extents, or further apart; None where unbounded or unknown.
+
+    A quotient is also seen as (a - mod(a, k)) / k, and a remainder as a - k*floordiv(a, k): of `n - floordiv(n, 2)` the
+    first view shows that it is positive, of `n - mod(n, 8)` the second.
+    """
+    if not isinstance(x, Dim):
+        return int(x), int(x)
+    low, high = _bounds_as_written(x)
+    for kind in ("floordiv", "mod"):
+        other, factor = _without(x, kind)
+        if other is not x:
+            least, greatest = _bounds_as_written(other)
+            low = max((n for n in (low, None if least is None else -(-least // factor)) if n is not None), default=None)
+            high = min(
+                (n for n in (high, None if greatest is None else greatest // factor) if n is not None), default=None
+            )
+    return low, high
+
+
+def _without(x: Extent, kind: str) -> tuple[Extent, int]:
+    """(factor * x, factor), with remainders in place of quotients by positive numbers (kind "floordiv"),
+    or the other way round ("mod").
+    """
+    factor = 1
+    while isinstance(x, Dim):
+        atoms = [a for m, _ in x.terms for a in m if not isinstance(a, str) and a[0] == kind]
+        found = [a for a in atoms if isinstance(a[2], (int, np.integer)) and a[2] > 0]
+        if not found:
+            break
+        _, a, k = atom = found[0]
+        times = {m: sum(_same_atom(atom, f) for f in m) for m, _ in x.terms}
+        scale, power = (int(k), max(times.values())) if kind == "floordiv" else (1, 0)
+        value = a - a % k if kind == "floordiv" else a - k * (a // k)
+        total: Extent = 0
+        for m, c in x.terms:
+            rest = tuple([f for f in m if not _same_atom(atom, f)])
+            term = _collect([(rest, c * scale ** (power - times[m]))]) if kind == "floordiv" else _collect([(rest, c)])
+            for _ in range(times[m]):
+                term = term * value
+            total = total + term
+        x, factor = total, factor * scale**power
+    return x, factor
+
+
+_BOXED = 6  # atoms whose least and greatest values are both tried
+
+
+def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
+    """Bounds of a polynomial whose atoms vary independently, each from its least to its greatest value.
+
+    An atom in a finite range that occurs at most once in each term takes both ends: there lie the extrema of what is
+    linear in it.  Every other is written least + t with t >= 0; with all coefficients of one sign after that the
+    constant is the bound.
+    """
+    if not isinstance(x, Dim):
+        return int(x), int(x)
+    ranges: dict[Any, tuple[int, int | None]] = {}
+    for monomial, _ in x.terms:
+        for a in monomial:
+            low, high = _range(a)
+            if low is None:
+                return None, None
+            ranges[a] = low, high
+    repeated = {a for m, _ in x.terms for n, a in enumerate(m) if any(_same_atom(a, f) for f in m[:n])}
+    boxed = [a for a, (_, high) in ranges.items() if high is not None and a not in repeated][:_BOXED]
+    lows: list[int | None] = []
+    highs: list[int | None] = []
+    for ends in itertools.product(*[cast("tuple[int, int]", ranges[a]) for a in boxed]):
+        fixed = dict(zip(boxed, ends, strict=True))
+        shifted: dict[tuple[Any, ...], int] = {}
+        for monomial, coefficient in x.terms:
+            coefficient *= math.prod(fixed[a] for a in monomial if a in fixed)
+            free = tuple([a for a in monomial if a not in fixed])
+            for subset in range(1 << len(free)):
+                left = tuple(a for n, a in enumerate(free) if subset >> n & 1)
+                constants = math.prod(ranges[a][0] for n, a in enumerate(free) if not subset >> n & 1)
+                shifted[left] = shifted.get(left, 0) + coefficient * constants
+        constant = shifted.pop((), 0)
+        signs = [c for c in shifted.values() if c]
+        lows.append(constant if all(c > 0 for c in signs) else None)
+        highs.append(constant if all(c < 0 for c in signs) else None)
+    return (
+        None if None in lows else min(cast("list[int]", lows)),
+        None if None in highs else max(cast("list[int]", highs)),
+    )
+
+
+def is_one(n: Extent) -> bool:
+    """Whether an extent is 1, where that decides what an operation means: a half or a difference of extents may be.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return n == 1
+
+
+def spreads(n: Extent, m: Extent) -> bool:
+    """Whether NumPy broadcasts an axis of extent n to m: they are equal, or n is 1.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return (isinstance(n, int) and n == 1) or same_extent(n, m) or n == m or is_one(n)
+
+
+def is_empty(n: Extent) -> bool:
+    """Whether an extent is 0, where that decides what an operation means.
+
+    Raises: DimDependent where the call's sizes decide.
+    """
+    return n == 0
+
+
+def least_extent(symbol: str) -> int:
+    """The least extent a symbol stands for."""
+    return LARGE if symbol.startswith("large") else 2
+
+
+def _range(atom: Any) -> tuple[int | None, int | None]:
+    """The least and the greatest value of an atom over admissible extents, or further apart;
+    None if unbounded or unknown.
+    """
+    if isinstance(atom, str):
+        return least_extent(atom), None
+    kind, (low, high), (small, large) = atom[0], _bounds(atom[1]), _bounds(atom[2])
+    if kind == "max":
+        return max(
+            (n for n in (low, small) if n is not None), default=None
+        ), None if high is None or large is None else max(high, large)
+    if small is None or small <= 0:
+        return None, None
+    if kind == "mod":
+        return 0, None if large is None else large - 1
+    # A quotient is closest to zero for the greatest divisor, farthest from it for the least.
+    nearest = -1 if large is None else large
+    if low is not None:
+        low = (low // nearest if large is not None else 0) if low >= 0 else low // small
+    if high is not None:
+        high = high // small if high >= 0 else (high // nearest if large is not None else -1)
+    return low, high
+
+
+def affine(n: Dim) -> tuple[str, int, int]:
+    """(s, a, b) of the extent a*s + b of an argument, s a symbol."""
+    (monomial, factor), *rest = n.terms
+    return monomial[0], factor, rest[0][1] if rest else 0
+
+
+def solved(n: Dim, extent: int) -> tuple[str, int] | None:
+    """The symbol of an argument's extent and its value for a concrete one; None where there is no admissible value."""
+    symbol, factor, offset = affine(n)
+    value, left = divmod(extent - offset, factor)
+    return None if left or value < least_extent(symbol) else (symbol, value)
+
+
+def _whole(a: Dim, b: Extent) -> tuple[Extent, Extent]:
+    """(q, r) with a = q*b + r and the coefficients of r in 0..b-1, for an integer b; (0, a) for others."""
+    if isinstance(b, Dim):
+        return 0, a
+    return _collect([(m, c // b) for m, c in a.terms]), _collect([(m, c % b) for m, c in a.terms])
+
+
+def operations(x: Extent, leaf: Callable[[int | str], T], apply: Callable[[str, T, T], T]) -> T:
+    """An extent as operations: what `leaf` makes of its numbers and symbols, put together by `apply`.
+
+    The operations are "add", "mul", "max", and "floordiv" and "mod" by what is positive.
+    """
+    if not isinstance(x, Dim):
+        return leaf(int(x))
+    total: T | None = None
+    for monomial, coefficient in x.terms:
+        term = None if coefficient == 1 and monomial else leaf(coefficient)
+        for a in monomial:
+            if isinstance(a, str):
+                factor = leaf(a)
+            else:
+                factor = apply(a[0], operations(a[1], leaf, apply), operations(a[2], leaf, apply))
+            term = factor if term is None else apply("mul", term, factor)
+        assert term is not None
+        total = term if total is None else apply("add", total, term)
+    return leaf(0) if total is None else total
+
+
+def evaluate(x: Extent, values: Mapping[str, int]) -> int:
+    """The value of an extent for given symbols."""
+    return operations(x, lambda a: a if isinstance(a, int) else values[a], lambda name, p, q: _OPERATIONS[name](p, q))
+
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "floordiv": operator.floordiv,
+    "max": max,
+    "mod": operator.mod,
+    "mul": operator.mul,
+}
+
+
+def prod(shape: Iterable[Extent]) -> Extent:
+    """The number of elements of a shape."""
+    total: Extent = 1
+    for n in shape:
+        total = total * n
+    return total
+
+
+def surely_at_most(a: Extent, b: Extent) -> bool:
+    """Whether `a <= b` for all admissible values of the symbols in them."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    low = _bounds(b - a)[0]
+    return low is not None and low >= 0
+
+
+def same_extent(a: Extent, b: Extent) -> bool:
+    """Whether two extents are certainly equal; symbolic ones are compared as written, never by value."""
+    return a == b if isinstance(a, int) and isinstance(b, int) else isinstance(a, Dim) and a.same(b)
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are certainly equal; symbolic extents are compared as written, never by value."""
+    return a is b or (len(a) == len(b) and all(map(same_extent, a, b)))
