@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # for `tests`
 
 from tests.backends.cpu import arm
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import processor
 
 SUITES = [
     "tests/primitives", "tests/numpy", "tests/ir/test_contract.py", "tests/ir/test_math.py",
@@ -42,8 +42,8 @@ def main() -> int:
         return 0
     said: list[str] = []
     good = True
-    for level in llvm.LEVELS:
-        missing = sorted(llvm.level_features(level) - llvm.features())
+    for level in processor.LEVELS:
+        missing = sorted(processor.level_features(level) - processor.features())
         if missing:
             said.append(f"{level}: NOT RUN, this processor has no {', '.join(missing)}")
             continue
@@ -51,7 +51,8 @@ def main() -> int:
         passed = run(level, jobs)
         good = good and passed
         said.append(f"{level}: {'passed' if passed else 'FAILED'} in {time.monotonic() - start:.0f} s")
-    print("== levels of x86-64 (the whole suite ran natively: " + f"{llvm.cpu_name()}, {llvm.vector_bits()} bits)")
+    natively = f"{processor.cpu_name()}, {processor.vector_bits()} bits"
+    print(f"== levels of x86-64 (the whole suite ran natively: {natively})")
     lacking = arm.missing()
     said.append(f"aarch64, emulated: {f'NOT RUN, there is no {lacking}' if lacking else 'ran with the whole suite'}")
     print("\n".join(said))

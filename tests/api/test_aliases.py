@@ -24,6 +24,7 @@ def partitions(n: int) -> Iterator[tuple[int, ...]]:
 STATEMENTS = [
     "{a} *= 2", "{a} += {b}", "{a}[1:] = {b}[:-1]", "{a}[::-1] += 1", "{a}[0] = {b}[-1]", "{a}[{b} > 2] = 0",
     "{a}[:] = {b} - {c}", "s = s + {a} * {b}", "s = s - {a}[0] * {b}.sum()", "t = {a}.copy(); {a} -= 1; s += t * {b}",
+    "{a}[...] = {b}", "np.copyto({a}, {b})", "{a}[1:] = {b}[1:]", "{a}[...] = {b}.reshape(4)", "{a}.fill(3)",
     "v = {a}[1:3]; v += {b}[1:3]", "s = np.where({a} > {b}, s, {c})",
 ]  # fmt: skip
 
@@ -37,7 +38,8 @@ def random_function(seed: int) -> tuple[Callable[..., Any], int]:
     for _ in range(rng.randint(1, 4)):
         a, b, c = (rng.choice(names) for _ in range(3))
         lines.append("    " + rng.choice(STATEMENTS).format(a=a, b=b, c=c))
-    lines.append(f"    return s + {' + '.join(rng.sample(names, rng.randint(1, n)))}")
+    if rng.random() < 0.6:  # else the arguments are all that is left of it
+        lines.append(f"    return s + {' + '.join(rng.sample(names, rng.randint(1, n)))}")
     scope: dict[str, Any] = {"np": np}
     exec("\n".join(lines), scope)
     return scope["f"], n
@@ -98,6 +100,54 @@ def test_in_containers():
         result = jitted({"a": got[0]}, [got[n] for n in places])
         np.testing.assert_array_equal(result, f({"a": want[0]}, [want[n] for n in places]))
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_views_of_one_array_are_right_or_refused(seed: int):
+    f, n = random_function(seed)
+    rng = random.Random(seed)
+    jitted = tj.jit(f)
+    for _ in range(8):
+        parts = [(rng.randint(0, 6), rng.choice((1, 1, -1))) for _ in range(n)]
+
+        def make(parts: list[tuple[int, int]] = parts) -> list[np.ndarray]:
+            whole = np.arange(10.0)
+            return [whole[start : start + 4][::step] for start, step in parts]
+
+        try:
+            check(f, jitted, make)
+        except WriteError:
+            continue
+
+
+@pytest.mark.parametrize("way", ["b[...] = d", "np.copyto(b, d)", "b[:] = d.reshape(3)", "b[...] = np.positive(d)"])
+def test_an_argument_that_becomes_the_content_of_another(way: str):
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(c, d, b):\n    c += 1\n    {way}", scope)
+    jitted = tj.jit(scope["f"])
+    for _ in range(2):
+        a, b = np.arange(3.0), np.zeros(3)
+        jitted(a, a, b)
+        assert b.tolist() == [1, 2, 3]
+        jitted(np.arange(3.0), np.ones(3), b)
+        assert b.tolist() == [1, 1, 1]
+        k = np.arange(4.0)
+        with pytest.raises(WriteError, match="overlap in memory"):
+            jitted(k[1:], k[:-1], b)
+
+
+def test_an_array_from_outside_that_becomes_the_content_of_an_argument():
+    outer = np.arange(3.0)
+
+    def f(c: Any, b: Any) -> None:
+        c += 1
+        b[...] = outer
+
+    b = np.zeros(3)
+    with pytest.raises(WriteError, match="overlap in memory"):
+        tj.jit(f)(outer, b)
+    tj.jit(f)(np.ones(3), b)
+    assert b.tolist() == [0, 1, 2]
 
 
 def test_three_that_overlap_in_part_are_refused():

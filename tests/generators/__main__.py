@@ -26,7 +26,7 @@ from typing import Any
 from tests.generators import expressions, harness, orders, programs, sizes
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import processor
 
 CHUNKS = {"expressions": 24, "orders": 500, "pairs": 200, "programs": 200, "sizes": 25}  # seeds of one process
 GROUP = 500  # expressions of one function
@@ -84,7 +84,7 @@ def _chunk(kind: str, first: int, count: int, quick: bool, low: bool) -> None:
     warnings.simplefilter("ignore")
     gc.set_threshold(100_000, 20, 20)  # a collection per seed, not hundreds
     if quick:
-        engine = llvm._engine()
+        engine = processor.engine_of_process()
         engine.machine = engine.quick_machine
     for seed in range(first, first + count):
         tally = Tally()
@@ -168,7 +168,7 @@ class Run:
         for message, count in self.refusals.most_common(self.options.refusals):
             print(f"refused {count}: {message}")
         print(
-            f"{self.kind}: {llvm.cpu_name()}, {llvm.vector_bits()}-bit vectors, {self.seeds} seeds from "
+            f"{self.kind}: {processor.cpu_name()}, {processor.vector_bits()}-bit vectors, {self.seeds} seeds from "
             f"{self.options.first}, "
             f"{self.calls} calls, {sum(self.refusals.values())} refused, {time.monotonic() - start:.0f} s"
         )

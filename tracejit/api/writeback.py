@@ -99,7 +99,8 @@ def writeback_of(staged: Staged) -> Writeback | None:
     """What a staged function does to its arguments; None if it changes none."""
     if not staged.written:
         return None
-    return Writeback(dict(staged.written), _last_uses(staged.jaxpr, len(staged.written) + (staged.sites is not None)))
+    changed = [position for position, _ in staged.written]
+    return Writeback(dict(staged.written), _last_uses(staged.jaxpr, changed, staged.sites is not None))
 
 
 def _near(arrays: Sequence[Any], changed: Container[int]) -> list[tuple[int, int]]:
@@ -122,10 +123,11 @@ def _span(x: np.ndarray[Any, Any]) -> tuple[int, int]:
     return start + sum(n for n in steps if n < 0), start + sum(n for n in steps if n > 0) + x.itemsize
 
 
-def _last_uses(jaxpr: Jaxpr, others: int) -> dict[int, int]:
-    """Input -> the last equation that reads it or a view of it; what loops and branches read counts as read at the end.
+def _last_uses(jaxpr: Jaxpr, changed: Sequence[int], checked: bool) -> dict[int, int]:
+    """Input -> the last equation that reads it or a view of it; what loops and branches read counts as read at the end,
+    and so does what is returned, or becomes the content of another input.
 
-    The last outputs, so many as there are `others`, are no results.
+    Behind the results come the final values of the changed inputs, and if it is `checked` what failed.
     """
     origin: dict[Var, frozenset[int]] = {v: frozenset((n,)) for n, v in enumerate(jaxpr.inputs)}
     last: dict[int, int] = {}
@@ -137,9 +139,12 @@ def _last_uses(jaxpr: Jaxpr, others: int) -> dict[int, int]:
             last[n] = max(when, last.get(n, -1))
         if e.primitive.name in _VIEWS and sources[0]:
             origin[e.outputs[0]] = sources[0]
-    for a in jaxpr.outputs[: len(jaxpr.outputs) - others]:
+    outputs = jaxpr.outputs[:-1] if checked else jaxpr.outputs
+    owners = [*[None] * (len(outputs) - len(changed)), *changed]
+    for a, owner in zip(outputs, owners, strict=True):
         for n in origin.get(a, ()) if isinstance(a, Var) else ():
-            last[n] = end
+            if n != owner:
+                last[n] = end
     return last
 
 

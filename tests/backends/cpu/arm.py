@@ -1,4 +1,4 @@
-"""Compiled programs on aarch64, emulated: code emitted by `llvm.elsewhere`, linked with a run time of its own,
+"""Compiled programs on aarch64, emulated: code emitted by `processor.elsewhere`, linked with a run time of its own,
 run by qemu.
 
 What it needs: qemu-aarch64-static (or qemu-aarch64) and aarch64-linux-gnu-ld (or ld.lld) on the path.  There is no C
@@ -20,7 +20,7 @@ import numpy as np
 
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.cpu.codegen.program import emit_program, slots_of
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import processor
 from tracejit.backends.registry import get_backend
 from tracejit.ir.extents import evaluate
 from tracejit.ir.program import Program
@@ -194,7 +194,7 @@ def _linker() -> str | None:
 
 @cache
 def _runtime_object() -> bytes:
-    with llvm.elsewhere("aarch64") as other:
+    with processor.elsewhere("aarch64") as other:
         return other.object(_RUNTIME)
 
 
@@ -203,7 +203,7 @@ class ArmProgram:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        with llvm.elsewhere("aarch64") as other:
+        with processor.elsewhere("aarch64") as other:
             self.code = emit_program(program)
             self.object = other.object(self.code)
 
@@ -265,7 +265,7 @@ class ArmProgram:
     def text(self, stage: str) -> str:
         if stage != "asm":
             return self.code
-        with llvm.elsewhere("aarch64") as other:
+        with processor.elsewhere("aarch64") as other:
             return other.assembly(self.code)
 
 
@@ -275,7 +275,7 @@ class ArmBackend(Backend):
     name: ClassVar[str] = "cpu"
 
     def target(self) -> Target:
-        with llvm.elsewhere("aarch64"):
+        with processor.elsewhere("aarch64"):
             return get_backend("cpu").target()
 
     def compile(self, program: Program) -> Any:

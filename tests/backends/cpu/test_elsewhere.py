@@ -8,7 +8,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.cpu.codegen.program import emit_program
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.support.errors import InternalError
 
 RNG = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def called(assembly: str) -> set[str]:
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_code_for_every_processor_assembles(name, target, dynamic):
     function, *args = KERNELS[name]
-    with llvm.elsewhere(target) as other:
+    with processor.elsewhere(target) as other:
         text = emit_program(tj.jit(function, dynamic_shapes=dynamic).lower(*args).program)
         assembly = other.assembly(text)
         assert called(assembly) <= ALLOWED[target]
@@ -93,22 +93,22 @@ def test_code_for_every_processor_assembles(name, target, dynamic):
 
 
 def test_each_processor_has_its_own_vectors_and_its_own_key():
-    own = llvm.vector_bits(), llvm.fingerprint()
+    own = processor.vector_bits(), processor.fingerprint()
     seen = {}
     for target in WIDEST:
-        with llvm.elsewhere(target):
-            seen[target] = llvm.vector_bits()
-            assert str(llvm.vector_bits()) in llvm.attributes()
-            assert target == "aarch64" or llvm.features() == llvm.level_features(target)
-            assert llvm.fingerprint() != own[1]
+        with processor.elsewhere(target):
+            seen[target] = processor.vector_bits()
+            assert str(processor.vector_bits()) in processor.attributes()
+            assert target == "aarch64" or processor.features() == processor.level_features(target)
+            assert processor.fingerprint() != own[1]
     assert seen == {"x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512, "aarch64": 128}
-    assert (llvm.vector_bits(), llvm.fingerprint()) == own
+    assert (processor.vector_bits(), processor.fingerprint()) == own
 
 
 def test_instructions_are_the_processors_own():
     def assembly(target, name):
         function, *args = KERNELS[name]
-        with llvm.elsewhere(target) as other:
+        with processor.elsewhere(target) as other:
             return other.assembly(emit_program(tj.jit(function).lower(*args).program))
 
     assert "vfmadd" in assembly("x86-64-v4", "product")
@@ -121,10 +121,10 @@ def test_instructions_are_the_processors_own():
 
 
 def test_code_for_another_processor_is_not_loaded():
-    with llvm.elsewhere("aarch64"), pytest.raises(InternalError, match="emitted here, not loaded"):
+    with processor.elsewhere("aarch64"), pytest.raises(InternalError, match="emitted here, not loaded"):
         llvm.load("define void @f() { ret void }")
 
 
 def test_an_unknown_processor_is_refused():
-    with pytest.raises(ValueError, match="x86-64-v9"), llvm.elsewhere("x86-64-v9"):
+    with pytest.raises(ValueError, match="x86-64-v9"), processor.elsewhere("x86-64-v9"):
         pass

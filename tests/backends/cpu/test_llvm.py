@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.support.errors import CompileError
 
 ADD = "define i64 @f(i64 %x) {{ %y = add i64 %x, {}\n ret i64 %y }}"
@@ -165,12 +165,12 @@ def test_an_object_loads_in_another_process(tmp_path):
     (tmp_path / "code.o").write_bytes(library.object)
     script = f"""
 import ctypes, pathlib
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 library = llvm.load_object(pathlib.Path({str(tmp_path / "code.o")!r}).read_bytes())
-print(ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("f"))(), llvm.fingerprint(), sep="|", end="")
+print(ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("f"))(), processor.fingerprint(), sep="|", end="")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"42|{llvm.fingerprint()}"
+    assert done.stdout == f"42|{processor.fingerprint()}"
 
 
 def test_threads_may_load_at_the_same_time():
@@ -197,11 +197,11 @@ def test_importing_does_not_import_llvm():
 
 
 def test_vectors_of_the_natural_width_stay_whole():
-    bits = llvm.vector_bits()
+    bits = processor.vector_bits()
     assert bits in (128, 256, 512)
     lanes = bits // 32
     text = (
-        f"define void @f(ptr %x) {llvm.attributes()} {{ %v = load <{lanes} x float>, ptr %x, align 4\n %w = fadd "
+        f"define void @f(ptr %x) {processor.attributes()} {{ %v = load <{lanes} x float>, ptr %x, align 4\n %w = fadd "
         f"<{lanes} x float> %v, %v\n"
         f" store <{lanes} x float> %w, ptr %x, align 4\n ret void }}"
     )

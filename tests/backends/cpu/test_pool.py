@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from tracejit.backends.cpu.runtime import llvm, pool
+from tracejit.backends.cpu.runtime import llvm, pool, processor
 from tracejit.support import platform
 
 CHUNKS = """
@@ -318,7 +318,7 @@ def test_a_containers_quota_counts(tmp_path):
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32", "freebsd14"])
 def test_the_native_text_of_every_system_verifies(system, machine):
     text = platform.native_text(system, machine)
-    with llvm._parsed(llvm._engine(), text) as module:
+    with processor.parsed(processor.engine_of_process(), text) as module:
         defined = {function.name for function in module.functions if not function.is_declaration}
     assert defined - {"os_clock"} == {
         "os_wait", "os_wake", "os_milliseconds", "os_nanoseconds", "os_spawn", "os_pause", "os_float_mode",
@@ -454,7 +454,7 @@ def test_another_thread_is_not_asked_for_signals():
 def run_script(script: str, **environment: str) -> str:
     head = """
         import ctypes, os, sys, threading, time, warnings
-        from tracejit.backends.cpu.runtime import llvm, pool
+        from tracejit.backends.cpu.runtime import llvm, pool, processor
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         TEXT = "define void @count(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n" \\
             " %v = load i64, ptr %p\\n %w = add i64 %v, 1\\n store i64 %w, ptr %p\\n ret void }\\n" \\
@@ -559,7 +559,7 @@ def test_spawned_processes_work(tmp_path):
     script.write_text(
         textwrap.dedent("""
         import ctypes, multiprocessing
-        from tracejit.backends.cpu.runtime import llvm, pool
+        from tracejit.backends.cpu.runtime import llvm, pool, processor
 
         TEXT = "define void @mark(ptr %a, i64 %i) { %p = getelementptr i64, ptr %a, i64 %i\\n" \\
             " store i64 %i, ptr %p\\n ret void }"

@@ -18,7 +18,7 @@ import tracejit as tj
 from tests.generators import expressions, harness, programs
 from tracejit.backends.cpu import tiers
 from tracejit.backends.cpu.codegen.work import work
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.support.config import config
 from tracejit.support.errors import CompileError
 
@@ -216,7 +216,7 @@ def test_a_function_that_is_gone_is_not_compiled_again(monkeypatch: pytest.Monke
     f = tj.jit(lambda x: np.cos(x) * 3)
     f(X)
     made = loads(monkeypatch)
-    with llvm.lock:  # the background waits
+    with processor.lock:  # the background waits
         g = tj.jit(lambda x: np.cos(x) * 4)
         g(X), g(X)
         f(X)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, mappings, processor
 from tracejit.support.errors import CompileError
 
 # A constant in memory, so that the module has more than code.
@@ -25,7 +25,7 @@ def scale(library: llvm.Library, x: float) -> float:
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(library.address("f"))(x)
 
 
-def mappings() -> int:
+def mapped() -> int:
     return Path("/proc/self/maps").read_bytes().count(b"\n")
 
 
@@ -80,7 +80,7 @@ def test_no_python_code_runs_when_a_library_is_gone():
     libraries = [llvm.load(SCALE.format(float(k))) for k in range(200)]
     settle()
     before = llvm.loaded_count()
-    assert sum(session.live for session in llvm._start().sessions) == before
+    assert sum(session.live for session in processor.start().sessions) == before
     seen = []
     sys.setprofile(lambda frame, event, _: seen.append((frame.f_code.co_name, event)))
     try:
@@ -99,18 +99,18 @@ def test_memory_stays_what_it_is_over_3000_functions_that_live_shortly():
             assert scale(library, 2.0) == 2.0 * k
 
     compile_many(600)
-    at_first, resident = mappings(), resident_kilobytes()
+    at_first, resident = mapped(), resident_kilobytes()
     compile_many(3000)
-    assert mappings() <= at_first + 10
+    assert mapped() <= at_first + 10
     assert resident_kilobytes() <= resident + 4000  # LLVM's records of 256 libraries
 
 
 @linux
 def test_neighbouring_functions_share_a_mapping():
     settle()
-    before = mappings()
+    before = mapped()
     libraries = [llvm.load(SCALE.format(float(k)), quick=True) for k in range(300)]
-    assert mappings() <= before + 30
+    assert mapped() <= before + 30
     assert [scale(library, 1.0) for library in libraries] == list(range(300))
 
 
@@ -124,11 +124,11 @@ def test_jitted_functions_take_their_code_with_them():
 
     compile_many(100)
     settle()
-    before, loaded = mappings(), llvm.loaded_count()
+    before, loaded = mapped(), llvm.loaded_count()
     compile_many(300)
     settle()
     assert llvm.loaded_count() <= loaded + 1
-    assert mappings() <= before + 10
+    assert mapped() <= before + 10
 
 
 def test_a_version_that_is_forgotten_takes_its_code_with_it():
@@ -230,13 +230,13 @@ def test_the_limit_of_mappings_is_an_error_and_not_the_end_of_the_process():
     """The mappings are the process's own, nine tenths of what the system allows."""
     script = """
         import ctypes, numpy as np, tracejit as tj
-        from tracejit.backends.cpu.runtime import llvm
+        from tracejit.backends.cpu.runtime import llvm, mappings, processor
         from tracejit.support.errors import CompileError
 
         x = np.ones(3)
         tj.jit(lambda x: x + 1)(x)
-        limit = min(llvm._limit_of_mappings(), 40_000)
-        llvm._limit_of_mappings = lambda: limit
+        limit = min(mappings.limit(), 40_000)
+        mappings.limit = lambda: limit
         libc = ctypes.CDLL(None)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
@@ -308,7 +308,7 @@ def test_a_child_unloads_only_its_own():
 
 def test_the_limit_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr(llvm, "_unchecked", 0)
-    monkeypatch.setattr(llvm, "_limit_of_mappings", lambda: 100)
-    monkeypatch.setattr(llvm, "_mappings", lambda: 95)
+    monkeypatch.setattr(mappings, "limit", lambda: 100)
+    monkeypatch.setattr(mappings, "count", lambda: 95)
     with pytest.raises(CompileError, match=r"95 of the 100 memory mappings .* Compile fewer"):
         llvm.load(SCALE.format(1.0))

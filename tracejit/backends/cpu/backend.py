@@ -7,7 +7,7 @@ from typing import ClassVar
 from tracejit.backends.base import Backend, LoweringRule, NativeCalls, Target
 from tracejit.backends.cpu.codegen import blas
 from tracejit.backends.cpu.compiled import CompiledProgram
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import processor
 from tracejit.ir.program import Program
 from tracejit.support.platform import thread_count
 
@@ -30,9 +30,9 @@ class CPUBackend(Backend):
 
     def target(self) -> Target:
         threads = thread_count()
-        device = f"{llvm.cpu_name()}, {llvm.vector_bits()} bits, {threads} threads"
-        have = {"f64": True, "f16": True, "i64": True, "fma": llvm.has_fma()}
-        return Target("cpu", llvm.vector_bits(), threads, have, device, llvm.fingerprint())
+        device = f"{processor.cpu_name()}, {processor.vector_bits()} bits, {threads} threads"
+        have = {"f64": True, "f16": True, "i64": True, "fma": processor.has_fma()}
+        return Target("cpu", processor.vector_bits(), threads, have, device, processor.fingerprint())
 
     def compile(self, program: Program) -> CompiledProgram:
         return CompiledProgram(program)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tracejit.backends.cpu.codegen.work import work
 from tracejit.backends.cpu.compiled import CompiledProgram
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import processor
 from tracejit.ir.program import Program
 from tracejit.support.config import config
 from tracejit.support.forks import at_fork
@@ -77,7 +77,7 @@ class TieredProgram:
 
     def rise(self, entry: str) -> None:
         """Make the second tier, unless it is there already.   Raises: CompileError."""
-        with llvm.lock:
+        with processor.lock:
             if self._code.quick:
                 self._code = self._code.final(entry)
 

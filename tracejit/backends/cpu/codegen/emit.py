@@ -22,7 +22,7 @@ from typing import Any
 
 from tracejit.backends.cpu.codegen.polls import Lengths, leave_without_memory
 from tracejit.backends.cpu.codegen.words import Key, Lines, Region, Word, copies, project, union
-from tracejit.backends.cpu.runtime.llvm import attributes
+from tracejit.backends.cpu.runtime.processor import attributes
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import make_lambda
 from tracejit.ir.extents import Dim, Extent, operations

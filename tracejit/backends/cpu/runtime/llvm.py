@@ -22,31 +22,30 @@ from __future__ import annotations
 import gc
 import os
 import struct
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
 from importlib import import_module
 from itertools import count
-from types import ModuleType
 from typing import Any, TypeAlias
 
-from tracejit.support.config import config
-from tracejit.support.errors import BackendUnavailable, CompileError, InternalError
-from tracejit.support.forks import at_fork
-from tracejit.support.signals import undisturbed
+from tracejit.backends.cpu.runtime import mappings
+from tracejit.backends.cpu.runtime.processor import (
+    Engine,
+    Session,
+    alone,
+    engine_of_process,
+    lock,
+    other_processor,
+    parsed,
+    start,
+)
+from tracejit.support.errors import CompileError, InternalError
 
-__all__ = [
-    "LEVELS", "Elsewhere", "Library", "attributes", "cpu_name", "define_symbol", "elsewhere", "features", "fingerprint",
-    "has_fma", "level_features", "load", "load_object", "loaded_count", "lock", "pass_names", "symbols", "vector_bits",
-]  # fmt: skip
+__all__ = ["Library", "define_symbol", "load", "load_object", "loaded_count", "pass_names", "symbols"]
 
-# LLVM's objects here are shared; compilation is serial anyway, llvmlite has one lock of its own. The run time's modules
-# load under it too.
-lock = threading.RLock()
+
 _symbols: dict[str, int] = {}
 _library_names = (f"tracejit.{number}" for number in count())
 _watched: dict[int, _Watch] = {}  # of the libraries that may be unloaded
@@ -79,33 +78,6 @@ _PASSES: Mapping[str, str] = {
 }
 _PIPELINES: Mapping[str, int] = {"O1": 1, "O2": 2, "O3": 3}
 
-LEVELS: Mapping[str, tuple[str, ...]] = {
-    "x86-64-v2": (
-        "64bit",
-        "cmov",
-        "cx8",
-        "fxsr",
-        "mmx",
-        "sse",
-        "sse2",
-        "sse3",
-        "ssse3",
-        "sse4.1",
-        "sse4.2",
-        "cx16",
-        "sahf",
-        "popcnt",
-    ),
-    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
-"""What TRACEJIT_CPU may say, and what each level adds to the one before."""
-
-# Other processors that code can be emitted for: triple, LLVM's name, features.
-_ELSEWHERE: Mapping[str, tuple[str, str, frozenset[str]]] = {
-    "aarch64": ("aarch64-unknown-linux-gnu", "generic", frozenset({"fp-armv8", "neon"})),
-}
-
 # The run time's own symbols: their module is compiled when the first program that declares one is loaded.
 _RUNTIME: Mapping[str, str] = {
     "tj_parallel_for": "pool",
@@ -123,109 +95,6 @@ _RUNTIME: Mapping[str, str] = {
 
 # Of these LLVM calls the conversions of f16 that the processor lacks, though the module declares nothing of it.
 _HALF = tuple(symbol for symbol, module in _RUNTIME.items() if module == "half")
-
-
-_other: ContextVar[Elsewhere | None] = ContextVar("tracejit_elsewhere", default=None)
-
-
-class _Engine:
-    """The process's target machine and JIT."""
-
-    def __init__(self) -> None:
-        binding = self.binding = import_module("llvmlite.binding")
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        self.cpu, self.features = _processor(binding, config.cpu)
-        self.machine = self._create_machine(binding, level=3)
-        self.quick_machine = self._create_machine(binding, level=0)
-        self.sessions: list[_Session] = []  # all but the last one are full
-
-    def session(self) -> _Session:
-        """The JIT that loads the next library."""
-        if not self.sessions or self.sessions[-1].full:
-            host = self._create_machine(self.binding, level=3)
-            # JITLink has no production-quality COFF loader; there, as MCJIT users do, ELF objects go through
-            # RuntimeDyld.
-            jit = self.binding.create_lljit_compiler(host, use_jit_link=os.name != "nt", suppress_errors=True)
-            self.sessions.append(_Session(jit))
-        return self.sessions[-1]
-
-    def _create_machine(self, binding: ModuleType, level: int) -> Any:
-        flags = ",".join(("+" if on else "-") + name for name, on in sorted(self.features.items()))
-        layout = {"codemodel": "jitdefault"} if os.name == "nt" else {"reloc": "pic", "codemodel": "small"}
-        target = binding.Target.from_triple(binding.get_process_triple())
-        return target.create_target_machine(cpu=self.cpu, features=flags, opt=level, jit=True, **layout)
-
-
-class _Session:
-    """One ORC JIT. LLVM keeps about 8 KB of every library that it has unloaded:
-    a JIT loads a number of them, and goes with the last.
-    """
-
-    __slots__ = ("jit", "live", "loaded")
-    most = 256
-
-    def __init__(self, jit: Any) -> None:
-        self.jit = jit
-        self.loaded = 0
-        self.live = 0
-
-    @property
-    def full(self) -> bool:
-        return self.loaded >= self.most
-
-
-def _processor(binding: ModuleType, level: str) -> tuple[str, dict[str, bool]]:
-    """LLVM's name of the processor that code is made for, and its features:
-    the host's, or those of a level of x86-64 that it has.
-
-    Raises: BackendUnavailable for a level that does not exist, or that this processor does not reach.
-    """
-    host = _host_features(binding)
-    if level == "native":
-        return binding.get_host_cpu_name(), host
-    if level not in LEVELS:
-        raise BackendUnavailable(f"TRACEJIT_CPU={level!r} is no level of x86-64; known: {', '.join(LEVELS)}, native")
-    wanted = level_features(level)
-    missing = sorted(name for name in wanted if not host.get(name))
-    if missing:
-        raise BackendUnavailable(
-            f"TRACEJIT_CPU={level}: this processor has no {', '.join(missing)}; take a lower level, or native"
-        )
-    return level, {name: name in wanted for name in host}
-
-
-def level_features(level: str) -> frozenset[str]:
-    """What a level of x86-64 has, in LLVM's spelling.   Source: x86-64 psABI, micro-architecture levels."""
-    names = list(LEVELS)
-    return frozenset(name for k in names[: names.index(level) + 1] for name in LEVELS[k])
-
-
-def _host_features(binding: ModuleType) -> dict[str, bool]:
-    try:
-        return dict(binding.get_host_cpu_features())
-    except RuntimeError:  # LLVM cannot list them on this system: the processor's name alone decides
-        return {}
-
-
-@cache
-def _start() -> _Engine:
-    engine = _Engine()
-    # A fork in the middle of another thread's compilation would leave the child a lock that nobody releases.
-    at_fork(lock.acquire, lock.release, lock.release)
-    return engine
-
-
-@contextmanager
-def _alone() -> Generator[None]:
-    """A block that uses LLVM's objects: of one thread at a time, and never left in the middle of llvmlite by Ctrl-C."""
-    with lock, undisturbed():
-        yield
-
-
-def _engine() -> _Engine:
-    with _alone():
-        return _start()
 
 
 class _Watch(weakref.ref["Library"]):
@@ -274,7 +143,7 @@ class Library:
         return found if found is not None else self._look_up(symbol)
 
     def _look_up(self, symbol: str) -> int:
-        with _alone():
+        with alone():
             session, trackers = self._loaded
             try:
                 tracker: Any = session.jit.lookup(self.name, symbol)
@@ -299,9 +168,9 @@ class Library:
                 "This code was loaded as an object file: neither IR nor assembly is kept. Clear the cache to see it."
             )
         if self._assembly is None:
-            engine = _engine()
-            with _alone():
-                with _parsed(engine, self._text) as module:
+            engine = engine_of_process()
+            with alone():
+                with parsed(engine, self._text) as module:
                     _optimise(engine, module, self._passes)
                     with _loops_as_written(engine):
                         self._assembly = str(engine.machine.emit_assembly(module))
@@ -309,7 +178,7 @@ class Library:
 
 
 @contextmanager
-def _loops_as_written(engine: _Engine) -> Generator[None]:
+def _loops_as_written(engine: Engine) -> Generator[None]:
     """Code generation without LLVM's strength reduction of loops, which took up to half the time:
     the emitter has hoisted addresses.
 
@@ -341,14 +210,14 @@ def load(
     symbol is missing;
         without them where the process comes near the number of memory mappings that the system allows.
     """
-    if _other.get() is not None:
+    if other_processor.get() is not None:
         raise InternalError("code for another processor is emitted here, not loaded")
-    engine = _engine()
+    engine = engine_of_process()
     _make_room()
-    with _alone():
+    with alone():
         _unload_dropped()
         name = next(_library_names)
-        with _parsed(engine, text) as module:
+        with parsed(engine, text) as module:
             _optimise(engine, module, passes)
             defined, declared = _names(module)
             with _loops_as_written(engine):
@@ -379,9 +248,9 @@ def load_object(
 
     Raises: CompileError if the bytes are no object file of this system, or a symbol is missing.
     """
-    engine = _engine()
+    engine = engine_of_process()
     _make_room()
-    with _alone():
+    with alone():
         _unload_dropped()
         name = next(_library_names)
         wanted = set(declared) if declared is not None else None
@@ -424,101 +293,6 @@ def symbols() -> Mapping[str, int]:
         return dict(_symbols)
 
 
-class Elsewhere:
-    """A processor that code is made for, to be looked at or carried there:
-    this machine need not be one, and nothing is loaded.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.binding = _engine().binding
-        self.binding.initialize_all_targets()
-        self.binding.initialize_all_asmprinters()
-        triple, self.cpu, on = (
-            _ELSEWHERE[name] if name in _ELSEWHERE else ("x86_64-unknown-linux-gnu", name, level_features(name))
-        )
-        self.features = dict.fromkeys(sorted(on), True)
-        flags = ",".join("+" + feature for feature in self.features)
-        target = self.binding.Target.from_triple(triple)
-        self.machine = target.create_target_machine(cpu=self.cpu, features=flags, opt=3, reloc="pic", codemodel="small")
-
-    def assembly(self, text: str) -> str:
-        """The machine code of IR text, as text.   Raises: CompileError if the text does not parse or verify."""
-        with _alone(), _parsed(self, text) as module:
-            return str(self.machine.emit_assembly(module))
-
-    def object(self, text: str) -> bytes:
-        """The machine code of IR text as a relocatable object.   Raises: CompileError as `assembly` does."""
-        with _alone(), _parsed(self, text) as module:
-            return bytes(self.machine.emit_object(module))
-
-
-@contextmanager
-def elsewhere(name: str) -> Generator[Elsewhere]:
-    """Within it this thread emits code as for another processor:
-    a level of `LEVELS`, or "aarch64".  It can be printed, not loaded.
-    """
-    with _alone():
-        other = Elsewhere(name)
-    token = _other.set(other)
-    try:
-        yield other
-    finally:
-        _other.reset(token)
-
-
-def _code_is_for() -> Elsewhere | _Engine:
-    return _other.get() or _engine()
-
-
-def cpu_name() -> str:
-    """The processor that code is made for in LLVM's spelling, such as "znver4"."""
-    return _code_is_for().cpu
-
-
-def features() -> frozenset[str]:
-    """Its features in LLVM's spelling, such as "avx2"; only those that are on."""
-    return frozenset(name for name, on in _code_is_for().features.items() if on)
-
-
-def fingerprint() -> str:
-    """All that object code depends on beside its IR (LLVM's version, triple, processor, features):
-    part of a disk cache's key.
-    """
-    engine = _code_is_for()
-    version = ".".join(map(str, engine.binding.llvm_version_info))
-    with lock:  # llvmlite takes one of its own, which a fork must not meet
-        triple = engine.machine.triple
-    return f"llvm {version} {triple} {engine.cpu} {' '.join(sorted(features()))}"
-
-
-def vector_bits() -> int:
-    """The natural vector width in bits: 512 with AVX-512 (f, vl, bw, dq), 256 with AVX2, otherwise 128 (SSE2, NEON)."""
-    return _vector_bits(_other.get())
-
-
-@cache
-def _vector_bits(_: Elsewhere | None) -> int:
-    on = features()
-    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on:
-        return 512
-    return 256 if "avx2" in on else 128
-
-
-def has_fma() -> bool:
-    """Whether the processor multiplies and adds in one instruction: all of aarch64, and x86-64 from x86-64-v3 on."""
-    return "fma" in features() or not _code_is_for().machine.triple.startswith("x86_64")
-
-
-def attributes() -> str:
-    """The function attributes that vector code needs: `define void @f(ptr %x) <attributes()> {`.
-
-    For some AVX-512 processors LLVM prefers 256-bit registers and would split wider values; the width attributes ask
-    for the full width.
-    """
-    bits = vector_bits()
-    return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
-
-
 def pass_names() -> tuple[str, ...]:
     """What `load(passes=...)` accepts: single passes, and O1, O2,
     O3 for LLVM's whole pipelines (without vectorisers).
@@ -526,33 +300,13 @@ def pass_names() -> tuple[str, ...]:
     return (*sorted(_PASSES), *_PIPELINES)
 
 
-@contextmanager
-def _parsed(engine: _Engine | Elsewhere, text: str) -> Generator[Any]:
-    # Closed by hand, the module before its context: the collector, after an error, would take any order.
-    context = engine.binding.create_context()
-    module: Any = None
-    try:
-        try:
-            module = engine.binding.parse_assembly(text, context)
-            module.verify()
-        except RuntimeError as error:
-            raise CompileError("LLVM refuses the generated IR.", source=text, log=str(error)) from None
-        module.triple = engine.machine.triple
-        module.data_layout = str(engine.machine.target_data)
-        yield module
-    finally:
-        if module is not None:
-            module.close()
-        context.close()
-
-
-def _optimise(engine: _Engine, module: Any, passes: str | None) -> None:
+def _optimise(engine: Engine, module: Any, passes: str | None) -> None:
     names = [name.strip() for name in passes.split(",")] if passes else []
     for name in names:
         _run_pass(engine, module, name)
 
 
-def _run_pass(engine: _Engine, module: Any, name: str) -> None:
+def _run_pass(engine: Engine, module: Any, name: str) -> None:
     binding = engine.binding
     options = binding.create_pipeline_tuning_options(speed_level=_PIPELINES.get(name, 1))
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
@@ -586,16 +340,16 @@ def _load_runtime(declared: Sequence[str]) -> None:
             import_module(f"tracejit.backends.cpu.runtime.{_RUNTIME[symbol]}").ensure_loaded()
 
 
-def _in_process(engine: _Engine, symbol: str) -> bool:
+def _in_process(engine: Engine, symbol: str) -> bool:
     return symbol.startswith("llvm.") or engine.binding.address_of_symbol(symbol) is not None
 
 
-_Loaded: TypeAlias = "tuple[_Session, list[Any]]"
+_Loaded: TypeAlias = "tuple[Session, list[Any]]"
 """Where a library is loaded, and LLVM's trackers of it: all of them must be closed."""
 
 
 def _link(
-    engine: _Engine, name: str, object_code: bytes, imports: Mapping[str, int], exports: Sequence[str]
+    engine: Engine, name: str, object_code: bytes, imports: Mapping[str, int], exports: Sequence[str]
 ) -> tuple[dict[str, int], _Loaded]:
     builder = engine.binding.JITLibraryBuilder().add_object_img(_in_one_segment(object_code)).add_current_process()
     for symbol, address in imports.items():
@@ -638,7 +392,6 @@ def _in_one_segment(object_code: bytes) -> bytes:
     return bytes(code)
 
 
-# -- unloading ---------------------------------------------------------------------------------------------------------
 def _unload_dropped() -> None:
     """Unload what was dropped. The lock is held."""
     while _dropped:
@@ -649,7 +402,7 @@ def _unload_dropped() -> None:
         for tracker in trackers:
             tracker.close()
         session.live -= 1
-    sessions = _start().sessions
+    sessions = start().sessions
     while done := next((session for session in sessions if session.full and not session.live), None):
         sessions.remove(done)
         done.jit.close()
@@ -657,13 +410,11 @@ def _unload_dropped() -> None:
 
 def loaded_count() -> int:
     """How many libraries are loaded; those that were dropped are unloaded first."""
-    with _alone():
+    with alone():
         _unload_dropped()
-        return sum(session.live for session in _start().sessions)
+        return sum(session.live for session in start().sessions)
 
 
-# -- the limit of the system
-# ------------------------------------------------------------------------------------------------------------
 _unchecked = 500  # libraries that may be loaded before the mappings are counted (again)
 
 
@@ -677,39 +428,18 @@ def _make_room() -> None:
     _unchecked -= 1
     if _unchecked > 0:
         return
-    limit = _limit_of_mappings()
-    left = limit - limit // 10 - _mappings()
+    limit = mappings.limit()
+    left = limit - limit // 10 - mappings.count()
     if left <= 0:
         gc.collect()
-        with _alone():
+        with alone():
             _unload_dropped()
-        left = limit - limit // 10 - _mappings()
+        left = limit - limit // 10 - mappings.count()
     _unchecked = max(1, min(500, left // 8))
     if left <= 0:
         raise CompileError(
-            f"No more code is loaded: the process has {_mappings()} of the {limit} memory mappings that the system "
-            "allows "
-            f"(vm.max_map_count), and {loaded_count()} compiled functions are in use. Compile fewer: pass what "
-            "differs as an argument "
-            "instead of jitting a function for each case, drop functions that are not needed any more, or raise the "
-            "limit "
-            "(sysctl vm.max_map_count)."
+            f"No more code is loaded: the process has {mappings.count()} of the {limit} memory mappings that the "
+            f"system allows (vm.max_map_count), and {loaded_count()} compiled functions are in use. Compile fewer: "
+            "pass what differs as an argument instead of jitting a function for each case, drop functions that are "
+            "not needed any more, or raise the limit."
         )
-
-
-def _limit_of_mappings() -> int:
-    """How many mappings a process may have; a number out of reach where the system does not say so."""
-    try:
-        with open("/proc/sys/vm/max_map_count", "rb") as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return 1 << 62
-
-
-def _mappings() -> int:
-    """How many mappings this process has."""
-    try:
-        with open("/proc/self/maps", "rb") as file:
-            return file.read().count(b"\n")
-    except OSError:
-        return 0

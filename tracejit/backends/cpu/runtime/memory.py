@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.support.errors import OutOfMemory
@@ -151,7 +151,7 @@ def _native() -> _Native:
 
 def _load() -> _Native:
     global _loaded
-    with llvm.lock:
+    with processor.lock:
         if _loaded is not None:
             return _loaded
         native = _Native()

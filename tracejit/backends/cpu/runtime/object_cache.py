@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.support.digest import checksum, fingerprint
 from tracejit.support.errors import CompileError
 
@@ -50,7 +50,7 @@ def _load(text: str, symbols: Mapping[str, int] | None, passes: str | None) -> l
     folder = cache_folder()
     if folder is None:
         return llvm.load(text, passes=passes, symbols=symbols, quick=True)
-    key = fingerprint("\0".join((llvm.fingerprint(), passes or "", text)))
+    key = fingerprint("\0".join((processor.fingerprint(), passes or "", text)))
     path = folder / f"{key[:40]}.o"
     code = _read(path)
     if code is not None:

@@ -56,7 +56,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.support.platform import native_symbols, native_text, thread_count
@@ -133,7 +133,7 @@ def _native() -> _Native:
 
 def _load() -> _Native:
     global _loaded
-    with llvm.lock:
+    with processor.lock:
         if _loaded is not None:
             return _loaded
         native = _Native()
