@@ -43,6 +43,7 @@ class KnownValues:
     _seen: int = 0
     _producer: dict[Var, Equation] = field(factory=dict[Var, Equation])
     _values: dict[Var, Any] = field(factory=dict[Var, Any])
+    _sources: dict[Var, dict[Var, None]] = field(factory=dict[Var, "dict[Var, None]"])  # inputs, in an order
 
     def value(self, atom: Atom) -> Any:
         """The array that `atom` is, or None if it depends on an argument."""
@@ -55,7 +56,18 @@ class KnownValues:
 
     def sources(self, atom: Atom) -> list[Var]:
         """The inputs of the trace that `atom` depends on."""
-        return [] if isinstance(atom, Literal) else [v for v in self.needed(atom, ()) if v not in self._producer]
+        if isinstance(atom, Literal):
+            return []
+        for var in self.needed(atom, self._sources):
+            equation = self._producer.get(var)
+            if equation is None:
+                self._sources[var] = {var: None}
+                continue
+            of_inputs = [self._sources[x] for x in equation.inputs if isinstance(x, Var)]
+            most = max(of_inputs, key=len, default={})
+            more = {v: None for found in of_inputs if found is not most for v in found if v not in most}
+            self._sources[var] = most | more if more else most
+        return list(self._sources[atom])
 
     def _index(self) -> None:
         for equation in self.equations[self._seen :]:
