@@ -88,3 +88,52 @@ def test_operations_grow_with_the_columns(fold: str, way: str):
     assert 0 < done[1] / done[0] < 12, done
     x = np.random.default_rng(0).uniform(0.1, 1.0, (20, 13))
     np.testing.assert_allclose(tj.jit(f)(x), f(x), rtol=1e-10, atol=1e-12)
+
+
+def filtered(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in tj.range(1, len(x)):
+        y[i] = 0.9 * y[i - 1] + x[i]
+    return y
+
+
+def increased(x: Any) -> Any:
+    for i in tj.range(len(x)):
+        x[i] += 1
+    return x
+
+
+def summed_from_behind(x: Any) -> Any:
+    n = len(x)
+    for i in tj.range(n - 1):
+        x[n - 2 - i] = x[n - 2 - i] + x[n - 1 - i] * 0.5
+    return x
+
+
+def two_at_once(x: Any) -> Any:
+    y, z = x.copy(), np.zeros_like(x)
+    for i in tj.range(1, len(x) - 1):
+        y[i] = 0.5 * (y[i - 1] + y[i + 1])
+        z[i] = z[i - 1] + y[i]
+    return y + z
+
+
+def exchanged(x: Any) -> Any:
+    n = len(x)
+    for i in tj.range(n // 2):
+        t = x[i].copy()
+        x[i] = x[n - 1 - i]
+        x[n - 1 - i] = t
+    return x
+
+
+LOOPS = [filtered, increased, summed_from_behind, two_at_once, exchanged]
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=["vectors", "rows"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_that_change_an_element_do_not_copy_the_others(loop: Callable[..., Any], shape: tuple[int, ...]):
+    done = [work(tj.jit(loop).lower(np.ones((n, *shape))).program, {}) for n in (100, 800)]
+    assert 0 < done[1] / done[0] < 12, done
+    x = np.random.default_rng(0).uniform(0.1, 1.0, (50, *shape))
+    np.testing.assert_allclose(tj.jit(loop)(x.copy()), loop(x.copy()), rtol=1e-12)

@@ -31,9 +31,16 @@ def many_operations(x: Any) -> Any:
     return x.sum()
 
 
+def first_row_changed(x: Any) -> Any:
+    y = x + 1
+    y[0] = np.sin(y[1]) * y[2]
+    return y
+
+
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "always stored": lambda: (lambda x: np.cumsum(x, axis=1) * 2, X),
     "reads buffers": lambda: (lambda x: tj.lax.fori_loop(0, 3, lambda i, s: s @ x, np.exp(x)), X),
+    "reads what is changed": lambda: (first_row_changed, X),
     "too many operations": lambda: (many_operations, X),
     "element by element": lambda: (lambda x: np.sin(np.exp(x)) * 2, X),
     "second product": lambda: (lambda x: (x @ W) + np.maximum(x @ x, 1), X),

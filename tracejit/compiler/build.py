@@ -254,7 +254,7 @@ class _Builder:
         targets: Sequence[ProgramBuffer | None],
     ) -> tuple[list[Step], list[ProgramBuffer]]:
         """(steps, buffers of the outputs) of a body."""
-        jaxpr = own_outputs(jaxpr)
+        jaxpr = own_outputs(self.c.compilation.cleaned(jaxpr))
         buffers = dict(zip(jaxpr.inputs, arguments, strict=True))
         free = {v for v, ok in zip(jaxpr.inputs, overwritable, strict=True) if ok}
         inner = _Builder(self.c, buffers, free)

@@ -54,8 +54,8 @@ class Compilation:
     pick: the schedule of a kernel.  inline: whether equations are fused at all.  alternatives: the forms of primitives
     that the function asks for.
     donated: inputs whose memory results may take over.  checked: the last output is no result; the program fails where
-    it is not 0. form_passes, group_passes, kernel_passes: what `build` runs over every jaxpr in the program, and every
-    group and kernel.
+    it is not 0. jaxpr_passes, form_passes, group_passes, kernel_passes: what `build` runs over the bodies of loops,
+    every jaxpr in the program, every group and kernel.
     """
 
     name: str
@@ -67,10 +67,15 @@ class Compilation:
     alternatives: tuple[str, ...] = ()
     donated: Sequence[int] = ()
     checked: bool = False
+    jaxpr_passes: Sequence[Pass] = ()
     form_passes: Sequence[Pass] = ()
     group_passes: Sequence[Pass] = ()
     kernel_passes: Sequence[Pass] = ()
     log: Log = field(factory=Log)
+
+    def cleaned(self, jaxpr: Jaxpr) -> Jaxpr:
+        """The body of a loop or branch without what need not be computed."""
+        return self.journal.run(self.jaxpr_passes, jaxpr, self)
 
     def fused(self, jaxpr: Jaxpr) -> tuple[Fusion, list[Atom]]:
         """The groups of a jaxpr, and its outputs."""

@@ -176,8 +176,8 @@ def lower_jaxpr(
 
     journal = Journal(name)
     c = Compilation(
-        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, FORM_PASSES, GROUP_PASSES,
-        KERNEL_PASSES
+        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, JAXPR_PASSES, FORM_PASSES,
+        GROUP_PASSES, KERNEL_PASSES
     )  # fmt: skip
     if config.checks:
         verify_jaxpr(jaxpr)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from tracejit.ir.extents import Shape
+from tracejit.ir.extents import Shape, prod
 from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.fusion_rules import Question, refusal
@@ -26,6 +26,8 @@ CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store 
 BESIDE_SCATTER = 8.0  # what may be computed for an element of a reduction that shares the loop of a scatter
 MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
 MOST_PLACES = 16
+MOST_CHANGES = 8  # of one array, one after another, that are followed
+SMALL_PART = 4  # an update replaces a small part of an array if that has so many times as many elements
 
 
 Order: TypeAlias = tuple[frozenset[int], ...]
@@ -61,6 +63,7 @@ class Node:
     order: dict[int, Order] = field(factory=dict)  # which loops of the group the axes of each member run along
     many: set[int] = field(factory=set)  # members evaluated more than once an element
     guarded: set[int] = field(factory=set)  # members evaluated inside of branches
+    changed: tuple[Atom, ...] = ()  # arrays of which the group makes others that differ in a small part
     # at which indices each member is evaluated in one iteration
     places: dict[int, frozenset[Place]] = field(factory=dict)
     product: int | None = None  # the matrix product that its loops are for
@@ -327,6 +330,23 @@ class Fuser:
                 if node.order[c] and any(self.is_beside(access, c, node) for access in self.accesses(n, c)):
                     node.limit = MANY
 
+    def changed_by(self, e: FormEquation) -> tuple[Atom, ...]:
+        """The array of which an update replaces a small part, and those that this one has replaced parts of before."""
+        found: list[Atom] = []
+        update: FormEquation | None = e
+        while update is not None and len(found) < MOST_CHANGES:
+            if not isinstance(update.form, (Update, Scatter)) or not _is_small_part(update.form):
+                break
+            base = update.inputs[0]
+            found.append(base)
+            before = self.producer.get(base) if isinstance(base, Var) else None
+            update = None if before is None else self.equations[before]
+        return tuple(found)
+
+    def changes_in_part(self, node: Node, n: int) -> bool:
+        """Whether a group changes a small part of an array that equation n reads, or of what that has become."""
+        return any([base in self.equations[n].inputs for base in node.changed])
+
     def in_branch(self, c: int, node: Node) -> bool:
         """Whether consumer c asks for its operands inside of a branch, so in every iteration of the loops around it."""
         return self.shapes[c].branches or c in node.guarded
@@ -373,6 +393,7 @@ class Fuser:
             product=n if self.tiles[n] else None,
             outer=len(shape.domain) - is_few_columns(shape.domain),
             places={n: frozenset({tuple((d, 1, 0) for d in range(len(shape.space)))})},
+            changed=self.changed_by(e),
         )
         self.groups_of[n] = [n]
         self.after[n] = 0
@@ -544,6 +565,16 @@ def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) ->
         loop, inner, start = base
         out.append((loop, inner * factor, start * factor + offset))
     return tuple(out)
+
+
+def _is_small_part(form: Update | Scatter) -> bool:
+    """Whether so few elements are replaced that a copy of all others would cost more than to store these apart."""
+    part, whole = prod(form.region), prod(form.domain)
+    if isinstance(whole, int):
+        return isinstance(part, int) and part * SMALL_PART <= whole
+    return isinstance(part, int) or any(
+        isinstance(n, int) and not isinstance(m, int) for n, m in zip(form.region, form.domain, strict=False)
+    )
 
 
 def _same_space(a: Shape, b: Shape) -> bool:

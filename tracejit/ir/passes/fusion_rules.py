@@ -135,6 +135,11 @@ RULES = (
         lambda q: f"a {_kind(q.consumer)} reads buffers",
     ),
     Rule(
+        "reads what is changed",
+        lambda q: q.fuser.changes_in_part(q.group, q.n),
+        "it reads the array of which the kernel changes a small part, in place if nobody else reads it",
+    ),
+    Rule(
         "too many operations",
         lambda q: q.operations > (q.group.limit if q.cheap else q.group.limit - ROOM),
         "the kernel would grow beyond the limit",
