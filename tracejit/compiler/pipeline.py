@@ -1,8 +1,8 @@
 """The compiler's table of contents: the passes that a traced function goes through, in order, each with its name.
 
     jaxpr    simplify, cse, dce
-    program  build: runs `forms` and `fused` over the function and the bodies of its loops, and for each group of
-    equations
+    program  build: runs the passes above over the bodies of loops, `forms` and `fused` over these and the function, and
+    for each group of equations
              compose, merge_loops, collapse, product, schedule, scheduled
              donate
 

@@ -14,11 +14,8 @@ from types import FrameType
 
 __all__ = ["undisturbed"]
 
-_SIGNALS = [
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1")
-    if hasattr(signal, name)
-]
+_NAMES = "SIGINT SIGBREAK SIGTERM SIGHUP SIGQUIT SIGALRM SIGVTALRM SIGPROF SIGUSR1 SIGUSR2"  # that Python code handles
+_SIGNALS = [getattr(signal, name) for name in _NAMES.split() if hasattr(signal, name)]
 _waiting = False
 
 

@@ -46,7 +46,7 @@ from tracejit.ir.passes.groups import (
     form_cost,
     is_few_columns,
     is_written_out,
-    statements_of,
+    statement_count,
 )
 from tracejit.ir.passes.scopes import ZERO, OpenBranch, OpenLoop, OpenWhile, Scope, finish, is_ancestor
 from tracejit.ir.ranges import IndexRanges
@@ -91,7 +91,7 @@ class Composer:
         self.made: dict[Var, list[_Made]] = {}
         self.locals = 0
         self.ranges = IndexRanges()
-        self.operations = sum(statements_of(e.form) for e in group.equations)
+        self.operations = sum(statement_count(e.form) for e in group.equations)
         self.reduces = any(isinstance(e.form, Reduce) for e in group.equations)
         self.storing: Var | None = None
         self.after: dict[Var, int] = {}  # bit n: depends on reduction n of this group

@@ -278,6 +278,7 @@ class Fuser:
             a.outputs += b.outputs
             a.many |= b.many
             a.guarded |= b.guarded
+            a.changed += b.changed
             a.order |= b.order
             a.loops += b.loops
             a.places |= b.places

@@ -25,7 +25,7 @@ __all__ = [
     "WRITE_OUT",
     "WRITE_OUT_COLUMNS",
     "form_cost",
-    "statements_of",
+    "statement_count",
     "is_few_columns",
     "is_written_out",
 ]
@@ -60,7 +60,7 @@ class Group:
     in_place: dict[Var, Var] = field(factory=dict)
 
 
-def statements_of(form: Form) -> int:
+def statement_count(form: Form) -> int:
     """How many statements the bodies of a form have."""
     match form:
         case Map() | Reduce() | Scan() | Update() | Scatter():
