@@ -23,7 +23,8 @@ from tracejit.support.errors import (
     UserError,
 )
 from tracejit.tracer.substitutes import REDIRECTED
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS, Tracer
+from tracejit.tracer.tables import FUNCTIONS, METHODS, UFUNCS
+from tracejit.tracer.tracer import Tracer
 
 PACKAGE = Path(tj.__file__).parent
 X = np.array([1.0, -2.0, 3.0])

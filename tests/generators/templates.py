@@ -17,7 +17,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.support.nodes import frozen
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, UFUNCS
+from tracejit.tracer.tables import FUNCTIONS, METHODS, UFUNCS
 
 __all__ = ["ALL", "FAMILIES", "Template", "missing"]
 

@@ -18,7 +18,9 @@ __all__ = ["lowered"]
 THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tracejit.ir.passes.product": {"LEAST_WORK": (1, 8, 64)},
     "tracejit.ir.passes.groups": {"WRITE_OUT": (0, 2), "WRITE_OUT_COLUMNS": (0, 2)},
-    "tracejit.ir.passes.compose": {"MANY_PIECES": (2, 4), "MANY": (4, 16), "KEEP_ROW_COST": (0.0, 2.0, 100.0)},
+    "tracejit.ir.passes.compose": {"MANY": (4, 16)},
+    "tracejit.ir.passes.composer": {"KEEP_ROW_COST": (0.0, 2.0, 100.0)},
+    "tracejit.ir.passes.elements": {"MANY": (4, 16), "MANY_PIECES": (2, 4)},
     "tracejit.ir.passes.fuse": {
         "CHEAP": (0.0, 100.0), "BESIDE_SCATTER": (0.0, 100.0), "MAX_OPERATIONS": (3, 12, 4000), "MOST_PLACES": (1, 3),
         "SMALL_PART": (0, 1, 100),

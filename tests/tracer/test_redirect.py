@@ -30,7 +30,9 @@ import tracejit as tj
 from tracejit.support.errors import ConcretizationError, UnsupportedError
 from tracejit.tracer.namespace import ModuleView, Namespace
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
-from tracejit.tracer.redirect import current_trace, prepared, redirect, tracing
+from tracejit.tracer.redirect import prepared, tracing
+from tracejit.tracer.substitution import substitution
+from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 X = np.arange(4.0)
@@ -190,7 +192,7 @@ def test_calls_of_numpy_types_are_found_in_code_that_python_has_specialised():
     def f(x):
         return np.float32(x) + float32(x) * float(x[1])
 
-    clone = redirect(f)
+    clone = substitution.redirect(f)
     for _ in range(100):
         f(np.float64(1.0) * np.ones(2))
         clone(np.ones(2))
@@ -212,7 +214,7 @@ def test_other_ways_to_make_and_walk_arrays():
         )
 
     check(f, X)
-    assert redirect(lambda: np.ndarray((2,), np.int8))().dtype == np.int8
+    assert substitution.redirect(lambda: np.ndarray((2,), np.int8))().dtype == np.int8
 
 
 def test_types_that_are_passed_or_asked_are_the_real_ones():
@@ -621,8 +623,8 @@ def test_code_made_by_exec_is_traced():
 # -- what is left alone
 # ------------------------------------------------------------------------------------------------------------------
 def test_installed_functions_and_builtins_are_left_alone():
-    assert redirect(len) is len
-    assert redirect(np.exp) is np.exp
+    assert substitution.redirect(len) is len
+    assert substitution.redirect(np.exp) is np.exp
     assert not is_users_function(inspect.signature)
     assert not is_users_function(functools.wraps)
     assert is_users_function(helper)
@@ -656,7 +658,7 @@ def test_functions_compiled_by_others_are_left_alone():
 
     check(f, X)
     assert all(s is compiled for s in seen)
-    assert redirect(compiled) is compiled
+    assert substitution.redirect(compiled) is compiled
 
 
 def test_a_class_with_a_metaclass_or_slots_or_of_values_still_works():
@@ -722,7 +724,7 @@ def test_a_clone_looks_like_its_function():
         return (a, c)
 
     original.tag = "kept"  # type: ignore[attr-defined]
-    clone = redirect(original)
+    clone = substitution.redirect(original)
     assert clone is not original
     assert clone.__code__ is original.__code__
     for name in (
@@ -742,8 +744,8 @@ def test_a_clone_looks_like_its_function():
 
 
 def test_a_function_keeps_its_clone_and_a_clone_is_its_own():
-    assert redirect(helper) is redirect(helper)
-    assert redirect(redirect(helper)) is redirect(helper)
+    assert substitution.redirect(helper) is substitution.redirect(helper)
+    assert substitution.redirect(substitution.redirect(helper)) is substitution.redirect(helper)
 
 
 def test_a_changed_function_gets_a_new_clone():
@@ -753,9 +755,9 @@ def test_a_changed_function_gets_a_new_clone():
     def g(x):
         return x + 2
 
-    assert redirect(f)(1) == 2
+    assert substitution.redirect(f)(1) == 2
     f.__code__ = g.__code__
-    assert redirect(f)(1) == 3
+    assert substitution.redirect(f)(1) == 3
 
 
 def test_a_function_is_seen_as_the_same_throughout_a_trace():
@@ -774,7 +776,7 @@ def test_a_function_is_seen_as_the_same_throughout_a_trace():
 def test_globals_are_read_live():
     space: dict[str, Any] = {"k": 1}
     exec("def f(): return k", space)
-    clone = redirect(space["f"])
+    clone = substitution.redirect(space["f"])
     assert clone() == 1
     space["k"] = 2
     assert clone() == 2
@@ -813,10 +815,10 @@ def test_globals_seen_as_a_dict_are_not_changed():
 
 
 def test_outside_of_a_trace_a_clone_does_what_its_function_does():
-    out = redirect(by_module)(X)
+    out = substitution.redirect(by_module)(X)
     assert type(out) is np.ndarray
     np.testing.assert_array_equal(out, by_module(X))
-    assert type(redirect(lambda: np.random.rand(2))()) is np.ndarray
+    assert type(substitution.redirect(lambda: np.random.rand(2))()) is np.ndarray
 
 
 def test_a_traceback_shows_the_users_lines():
@@ -832,7 +834,7 @@ def test_a_traceback_shows_the_users_lines():
 def test_builtins_that_a_module_replaces_are_found(monkeypatch: pytest.MonkeyPatch):
     space: dict[str, Any] = {"__builtins__": dict(vars(builtins)) | {"len": lambda x: 42}}
     exec("def f(): return len([]), abs(-1), unknown() if False else None", space)
-    assert redirect(space["f"])() == (42, 1, None)
+    assert substitution.redirect(space["f"])() == (42, 1, None)
 
 
 def stores_a_global(x):
@@ -868,7 +870,7 @@ def test_a_function_that_stores_globals_may_be_named_and_called_outside():
 
     check(f, X)
     before = counter
-    redirect(stores_a_global)(1)
+    substitution.redirect(stores_a_global)(1)
     assert counter == before + 1
 
 

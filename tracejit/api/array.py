@@ -20,7 +20,9 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, map_tree
 from tracejit.tracer.interpreter import EAGER_ARRAYS, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.tracer import BINARY, COMPARISONS, FUNCTIONS, METHODS, PROPERTIES, UFUNCS, UNARY, Tracer
+from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
+from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES, UFUNCS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Array", "as_numpy", "own"]
 

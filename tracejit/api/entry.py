@@ -207,7 +207,8 @@ def _native(
     written = {traced[n] for n in writeback.written} if writeback is not None else set[int]()
     copying: Any = None if signature.aliases else program  # no guard asks whether two arguments are one array
     if writeback is not None and copying is not None:
-        copying = None if writeback.reads_captured(len(traced)) else with_copies(program, writeback.written)
+        blind = bool(dependencies.frozen_arrays) or writeback.reads_captured(len(traced))
+        copying = None if blind else with_copies(program, writeback.written)
     if copying is None or not _dispatchable(signature):
         with lowered.blamed():
             compiled = lowered.kept(native.compile(lowered.program, dims))

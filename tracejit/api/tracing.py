@@ -22,10 +22,11 @@ from tracejit.support.errors import TracerError, UserError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.captured import Dependencies
+from tracejit.tracer.cell import is_number
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.redirect import tracing
 from tracejit.tracer.stage import ChangedLater, MasksByValue, NeedStrides, NeedValue, Staged, stage
-from tracejit.tracer.tracer import Tracer, is_number
+from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
     from tracejit.compiler.lowered import Lowered

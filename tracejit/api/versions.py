@@ -18,7 +18,7 @@ from tracejit.support.collector import first_call
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError
 from tracejit.support.nodes import define, evolve, field
-from tracejit.support.source import Location, frames_of
+from tracejit.support.source import Location, frames_of, remembering_warnings
 from tracejit.support.tree import TreeDef
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
@@ -81,6 +81,7 @@ class Versions:
     last: dict[Any, CallSignature] = field(factory=dict)  # signature without extents -> latest
     compilations: int = 0
     values: set[Any] = field(factory=set[Any])  # of numbers that it was compiled for
+    warned: set[tuple[str, int, str]] = field(factory=set[tuple[str, int, str]])  # what traces have warned of
     warned_of_values: bool = False
     because: str = ""  # why the next version is compiled, where a version was dropped for it
     asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
@@ -144,7 +145,8 @@ class Versions:
                 else f"an array that {name} reads from outside"
             )
 
-        return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, describe)
+        taken = version.dependencies.frozen_arrays
+        return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, taken, describe)
 
     def _current(self, version: Version | None) -> Version | None:
         """The version, brought up to date with what names outside of the function hold now;
@@ -194,7 +196,8 @@ class Versions:
             wanted = generalise(with_other_extents(signature), signature)
         while True:
             try:
-                made = trace_call(self.function, self.options, wanted)
+                with remembering_warnings(self.warned):
+                    made = trace_call(self.function, self.options, wanted)
                 break
             except (NeedStrides, NeedValue) as need:
                 self.asked(signature, need)

@@ -49,15 +49,18 @@ class Writeback:
         return other in self.first or self.last.get(other, -1) >= self.first[position]
 
     def reads_captured(self, arguments: int) -> bool:
-        """Whether the order matters for an array that is no argument: no native entry can see that it overlaps one."""
+        """Whether the order matters for an input that is no argument: no native entry can see that it overlaps one."""
         captured = {n for n in (*self.last, *self.first) if n >= arguments}
         return any(self._matters(position, other) for other in captured for position in self.first if position != other)
 
     def aliases(
-        self, arrays: Sequence[Any], captured: Sequence[Any], name: Callable[[int], str]
+        self, arrays: Sequence[Any], captured: Sequence[Any], taken: Sequence[Any], name: Callable[[int], str]
     ) -> tuple[tuple[int, int], ...]:
         """Pairs (first, again) of `arrays`, the traced arguments, that are one array and must be traced as one:
         every place of such an array but the first stands as `again` once, beside the first.
+
+        captured: arrays from outside that the program reads.
+        taken: those whose elements became part of it; when the function reads them is not known.
 
         Raises: WriteError if an array cannot be written, or overlaps in part with one where the order matters.
         """
@@ -78,10 +81,11 @@ class Writeback:
                     f"for shape {target.shape}); pass a copy (x.copy())",
                     location=user_location(),
                 )
-        everything = [*arrays, *captured]
+        everything = [*arrays, *captured, *taken]
+        inputs = len(arrays) + len(captured)
         for position, other in _near(everything, self.first):
             target, beside = everything[position], everything[other]
-            if not self._matters(position, other) or not _share(target, beside):
+            if (other < inputs and not self._matters(position, other)) or not _share(target, beside):
                 continue
             if other >= len(arrays) or not _same(target, beside):
                 raise WriteError(

@@ -15,8 +15,8 @@ from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import prepare
-from tracejit.tracer.tracer import handed_out
 
 prepare()  # what is called without jit needs the operators of arrays before anything is traced
 

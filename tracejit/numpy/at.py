@@ -18,7 +18,8 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tracer import METHODS, UFUNCS, Tracer
+from tracejit.tracer.tables import METHODS, UFUNCS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["At"]
 

@@ -25,7 +25,8 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, UNKNOWN
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
+from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "arange", "array", "asarray", "ascontiguousarray", "asfortranarray", "astype", "diag", "diagflat", "empty",

@@ -24,7 +24,8 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.layout import LAYOUTS, UNKNOWN, Layout
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tracer import FUNCTIONS, Tracer
+from tracejit.tracer.tables import FUNCTIONS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "sinc", "trapezoid", "unwrap"]
 

@@ -23,7 +23,8 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, Tracer
+from tracejit.tracer.tables import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["einsum", "einsum_path"]
 

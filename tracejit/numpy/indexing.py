@@ -38,7 +38,8 @@ from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import with_masks_by_value
-from tracejit.tracer.tracer import METHODS, Tracer
+from tracejit.tracer.tables import METHODS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 

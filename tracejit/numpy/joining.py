@@ -32,7 +32,8 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, Shap
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout, in_c_order
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, OUT_CASTING, Tracer
+from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit",

@@ -25,7 +25,8 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
 from tracejit.tracer.operators import ARITHMETIC
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OUT_CASTING, UFUNCS, Tracer, dtype_of_sum
+from tracejit.tracer.tables import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OUT_CASTING, UFUNCS, dtype_of_sum
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "cross", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot",

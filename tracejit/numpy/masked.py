@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracejit.ir.extents import is_one, same_shape
-from tracejit.numpy import reductions, selecting, ufuncs as u
+from tracejit.numpy import reductions, rounding, selecting, ufuncs as u
 from tracejit.numpy.axes import is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
@@ -26,7 +26,8 @@ from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.same import same_value
 from tracejit.tracer.stage import MasksByValue, with_masks_by_value
-from tracejit.tracer.tracer import METHODS, Tracer
+from tracejit.tracer.tables import METHODS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Selection", "assigned", "select"]
 
@@ -389,7 +390,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "copy": lambda s, *args, **kwargs: s.apply(copy, s),
     "clip": lambda s, *args, **kwargs: s.apply(selecting.clip, s, *args, **kwargs),
-    "round": lambda s, *args, **kwargs: s.apply(selecting.round, s, *args, **kwargs),
+    "round": lambda s, *args, **kwargs: s.apply(rounding.round, s, *args, **kwargs),
     "conj": lambda s: s.apply(u.unchanged, s),
     "fill": lambda s, value: s.__setitem__(Ellipsis, value),
     **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any",

@@ -16,7 +16,7 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import ALL_NAN
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, dtype_of_sum
+from tracejit.tracer.tables import FUNCTIONS, IN_DTYPE_OF_OUT, OUT_CASTING, dtype_of_sum
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",

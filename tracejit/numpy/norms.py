@@ -14,7 +14,7 @@ from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.layout import AS_IS
-from tracejit.tracer.tracer import FUNCTIONS
+from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
 

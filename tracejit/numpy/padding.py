@@ -17,7 +17,8 @@ from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.layout import LAYOUTS
-from tracejit.tracer.tracer import FUNCTIONS, Tracer
+from tracejit.tracer.tables import FUNCTIONS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["pad"]
 

@@ -15,7 +15,7 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.tracer import FUNCTIONS, UFUNCS
+from tracejit.tracer.tables import FUNCTIONS, UFUNCS
 
 __all__ = [
     "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",

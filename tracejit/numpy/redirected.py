@@ -29,7 +29,8 @@ from tracejit.numpy.strides import in_order_of_operands
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
-from tracejit.tracer.tracer import FUNCTIONS, UFUNCS, Tracer
+from tracejit.tracer.tables import FUNCTIONS, UFUNCS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 

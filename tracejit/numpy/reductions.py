@@ -26,7 +26,7 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import sizes_of_inputs
-from tracejit.tracer.tracer import (
+from tracejit.tracer.tables import (
     FUNCTIONS,
     IN_DTYPE_OF_OUT,
     LEAST_INTO_INTEGERS,

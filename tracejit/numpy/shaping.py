@@ -29,7 +29,8 @@ from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, Strides
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
+from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "copy", "expand_dims", "flip",

@@ -17,6 +17,7 @@ from tracejit.ir.extents import DimDependent, Extent, Shape, is_one, same_extent
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
@@ -34,12 +35,12 @@ def strides_of(x: ArrayLike) -> Strides | Open | Any:
         return c_strides(have.shape, have.dtype.itemsize)
     if not isinstance(x, Tracer):
         return np.asarray(x).strides
-    chain: list[Tracer] = [x]
+    chain: list[Cell] = [x]
     while chain[-1].root is not None:
         chain.append(chain[-1].root)
     base = chain.pop()
     shape = base.shape
-    strides: Any = base.layout if base.layout is not None else c_strides(shape, base.itemsize)
+    strides: Any = base.layout if base.layout is not None else c_strides(shape, base.dtype.itemsize)
     for t in reversed(chain):
         if not isinstance(strides, tuple):
             return strides

@@ -23,7 +23,8 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, R
 from tracejit.tracer.failures import UNORDERED_BINS
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tracer import FUNCTIONS, METHODS, Tracer
+from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
 

@@ -55,7 +55,8 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.tracer import UFUNCS, Tracer
+from tracejit.tracer.tables import UFUNCS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "bitwise_and", "bitwise_invert",

@@ -7,11 +7,15 @@ import linecache
 import os
 import sys
 import warnings
+from collections.abc import Generator
 from contextvars import ContextVar
 from functools import cache
 from types import CodeType, FrameType
 
-__all__ = ["Location", "frames_of", "is_internal", "located", "raised_at", "user_location", "warn_once"]
+__all__ = [
+    "Location", "frames_of", "is_internal", "located", "raised_at", "remembering_warnings", "user_location",
+    "warn_once",
+]  # fmt: skip
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # (pathlib takes 5 ms to import)
 _INTERNAL: dict[str, bool] = {}
@@ -144,12 +148,23 @@ def frames_of(error: BaseException) -> list[tuple[CodeType, int]]:
     return frames
 
 
-_warned: set[tuple[str, int, str]] = set()
+_warned: ContextVar[set[tuple[str, int, str]]] = ContextVar("tracejit_warned", default=set())  # noqa: B039 -- of all
+
+
+@contextlib.contextmanager
+def remembering_warnings(warned: set[tuple[str, int, str]]) -> Generator[None]:
+    """Of what `warned` holds the block does not warn again; what it warns of is added."""
+    token = _warned.set(warned)
+    try:
+        yield
+    finally:
+        _warned.reset(token)
 
 
 def warn_once(text: str, location: Location | None) -> None:
-    """Warn at the user's line, once in a process."""
+    """Warn at the user's line, once for each compiled function (outside of those, once in a process)."""
     file, line = location.position()[:2] if location is not None else ("<unknown>", 0)
-    if (file, line, text) not in _warned:
-        _warned.add((file, line, text))
+    warned = _warned.get()
+    if (file, line, text) not in warned:
+        warned.add((file, line, text))
         warnings.warn_explicit(text, UserWarning, file, line)

@@ -9,6 +9,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.operators import OPERATORS
@@ -53,15 +54,15 @@ class BatchInterpreter(Transformation):
     def mapped_axis(self, extra: Any) -> int | None:
         return extra
 
-    def concrete(self, tracer: Tracer) -> Any:
+    def concrete(self, tracer: Cell) -> Any:
         """The value where it is the same for every element and the interpreter below computes eagerly."""
         value, axis = tracer.value
         return self.known(value) if axis is None else None
 
-    def made_here(self, tracer: Tracer) -> Any:
+    def made_here(self, tracer: Cell) -> Any:
         return super().made_here(tracer) if tracer.value[1] is None else None
 
-    def loses_derivative(self, tracer: Tracer) -> bool:
+    def loses_derivative(self, tracer: Cell) -> bool:
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]
         return isinstance(value, Tracer) and value.interpreter.loses_derivative(value)

@@ -217,7 +217,7 @@ class Reads:
             value = pending.pop()
             kind: Any = type(value)
             if kind is np.ndarray and unseen:
-                self.frozen[id(value)] = value
+                self._freeze(id(value), value)
             if kind in _SCALARS or kind is np.ndarray or id(value) in self._watched:
                 continue
             if isinstance(value, (tuple, frozenset)):
@@ -316,10 +316,10 @@ class Reads:
         if type(array) not in (np.ndarray, np.memmap):  # what its methods read becomes part of the program
             for part in (array.view(np.ndarray), getattr(array, "mask", None)):
                 if isinstance(part, np.ndarray):
-                    self.frozen[id(array), len(self.frozen)] = part
+                    self._freeze((id(array), len(self.frozen)), part)
             return array
-        if not array.dtype.isnative or not array.flags.aligned:
-            self.frozen[id(array)] = array
+        if not array.dtype.isnative:
+            self._freeze(id(array), array)
             return array
         key = id(interpreter), id(array)
         tracer = self._tracers.get(key)
@@ -328,11 +328,21 @@ class Reads:
                 tracer = self._tracers[key] = CellTracer(interpreter, array)
             except DtypeError as error:
                 pass_over(error)
-                self.frozen[id(array)] = array
+                self._freeze(id(array), array)
                 if array.dtype.hasobject:
                     self.reach(tuple(array.flat), unseen=True)
                 return array
         return tracer
+
+    def _freeze(self, key: Any, array: np.ndarray[Any, Any]) -> None:
+        """What NumPy makes of the elements while tracing becomes part of the program."""
+        if key not in self.frozen and array.nbytes > MOST_CONTENT:
+            warn_once(
+                f"what NumPy makes of an array from outside that is not traced, {array.dtype}{list(array.shape)}, "
+                f"{TAKEN_FOR_CONSTANT}",
+                user_location(),
+            )
+        self.frozen[key] = array
 
     def arrays(self) -> dict[int, Any]:
         """The arrays from outside that are traced, under their identities."""

@@ -23,6 +23,7 @@ from tracejit.support.source import user_location
 
 if TYPE_CHECKING:
     from tracejit.ir.jaxpr import Equation
+    from tracejit.tracer.cell import Cell
     from tracejit.tracer.failures import Failures
     from tracejit.tracer.tracer import Tracer
 
@@ -62,45 +63,45 @@ class Interpreter:
         """A value from outside as a tracer of this interpreter."""
         raise NotImplementedError
 
-    def fresh(self, cell: Tracer) -> Tracer:
+    def fresh(self, cell: Cell) -> Tracer:
         """A new array of this trace with the present value of one, which may belong to a trace around it."""
         raise NotImplementedError
 
-    def seen(self, cell: Tracer) -> Tracer:
+    def seen(self, cell: Cell) -> Cell:
         """A tracer as the innermost trace around sees it: a loop or branch may have changed an array from outside."""
         return cell if self.parent is None or cell.interpreter is self else self.parent.seen(cell)
 
     def write(self, cell: Any, value: Any) -> None:
-        """Put `value` into a tracer's cell (see `tracer.Tracer.assign`)."""
+        """Put `value` into a tracer's cell (see `Cell.assign`)."""
         cell.store(self, value)
 
     # -- what it can tell of its tracers
     # --------------------------------------------------------------------------------------------
-    def concrete(self, tracer: Tracer) -> Any:
+    def concrete(self, tracer: Cell) -> Any:
         """The value, where it is known, else None."""
         return None
 
-    def made_here(self, tracer: Tracer) -> Any:
+    def made_here(self, tracer: Cell) -> Any:
         """The value, where it follows from nothing but arrays which the trace made, else None."""
         return None
 
-    def made_by(self, tracer: Tracer) -> Equation | None:
+    def made_by(self, tracer: Cell) -> Equation | None:
         """The equation that made the value."""
         return None
 
-    def value_range(self, tracer: Tracer) -> Range:
+    def value_range(self, tracer: Cell) -> Range:
         """Between which numbers the elements lie, if they are integers."""
         return ANYTHING
 
-    def same_value(self, x: Tracer, y: Tracer) -> bool:
+    def same_value(self, x: Cell, y: Cell) -> bool:
         """Whether two of them certainly have the same elements."""
         return False
 
-    def loses_derivative(self, tracer: Tracer) -> bool:
+    def loses_derivative(self, tracer: Cell) -> bool:
         """Whether a Python number made of the value would silently drop its derivative."""
         return False
 
-    def need_value(self, tracer: Tracer) -> None:
+    def need_value(self, tracer: Cell) -> None:
         """Python asks for a value: begin the trace again with it, if it can be had."""
 
 
@@ -141,7 +142,7 @@ class EvalInterpreter(Interpreter):
         result = primitive.impl(*args)
         return tuple(result) if primitive.multiple_results else (result,)
 
-    def fresh(self, cell: Tracer) -> Tracer:
+    def fresh(self, cell: Cell) -> Tracer:
         """It has no arrays but those of a trace that has ended."""
         raise _leaked(cell)
 

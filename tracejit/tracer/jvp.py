@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ir.primitive import Primitive
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
 from tracejit.tracer.tracer import Tracer
@@ -35,11 +36,11 @@ class JVPInterpreter(Transformation):
             return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
         return (self.wrap(out, tangent),)
 
-    def concrete(self, tracer: Tracer) -> Any:
+    def concrete(self, tracer: Cell) -> Any:
         """The primal, where the interpreter below computes eagerly."""
         return self.known(tracer.value[0])
 
-    def loses_derivative(self, tracer: Tracer) -> bool:
+    def loses_derivative(self, tracer: Cell) -> bool:
         """Whether a Python number made of this value would silently drop its derivative."""
         primal, tangent = tracer.value
         return tangent is not None or (isinstance(primal, Tracer) and primal.interpreter.loses_derivative(primal))

@@ -15,6 +15,7 @@ from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError, refusals
 from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT, KnownRanges, KnownValues, range_of_array
@@ -122,7 +123,7 @@ class StageInterpreter(Interpreter):
         atom = self.atom(value)
         return Tracer(self, atom, atom.aval)
 
-    def need_value(self, tracer: Tracer) -> None:
+    def need_value(self, tracer: Cell) -> None:
         """Ask for a restart if the tracer follows from arguments whose values the caller has."""
         if self._specialise is None or not isinstance(tracer.value, Var):
             return
@@ -132,11 +133,11 @@ class StageInterpreter(Interpreter):
             self.refused = NeedValue(positions[0], user_location())  # should a bare `except:` catch it
             raise self.refused
 
-    def concrete(self, tracer: Tracer) -> Any:
+    def concrete(self, tracer: Cell) -> Any:
         """The value of a tracer that depends on no argument, None for others.  It becomes part of the trace."""
         return None if self.partial else self._known.value(self.atom(tracer))
 
-    def made_here(self, tracer: Tracer) -> Any:
+    def made_here(self, tracer: Cell) -> Any:
         """The value of a tracer that follows from nothing but arrays which the trace itself made, None for others."""
         if tracer.interpreter is not self or self.partial:
             return None
@@ -155,11 +156,11 @@ class StageInterpreter(Interpreter):
                 return value.made() is not None if isinstance(value, Tracer) else id(value) in self._made_here
         return False
 
-    def made_by(self, tracer: Tracer) -> Equation | None:
+    def made_by(self, tracer: Cell) -> Equation | None:
         """The equation that computes a tracer, None for an input."""
         return next((e for e in reversed(self.equations) if tracer._value in e.outputs), None)  # pyright: ignore[reportPrivateUsage]
 
-    def value_range(self, tracer: Tracer) -> Range:
+    def value_range(self, tracer: Cell) -> Range:
         """Between which numbers the elements of a tracer of integers lie."""
         return ANYTHING if self.partial else self._ranges.of(self.atom(tracer))
 
@@ -212,7 +213,7 @@ class StageInterpreter(Interpreter):
             self.relied_on.add(var)
         return known
 
-    def same_value(self, x: Tracer, y: Tracer) -> bool:
+    def same_value(self, x: Cell, y: Cell) -> bool:
         """Whether two arrays have the same elements (see `same.same_value`)."""
         pending: list[tuple[Atom, Atom]] = [(self.atom(x), self.atom(y))]
         seen: set[tuple[int, int]] = set()
@@ -320,7 +321,7 @@ class StageInterpreter(Interpreter):
             self._identities.append(key)
         return var
 
-    def fresh(self, cell: Tracer) -> Tracer:
+    def fresh(self, cell: Cell) -> Tracer:
         if self.partial and not self._owns(cell):
             assert self.parent is not None
             return self.parent.fresh(cell)
@@ -328,7 +329,7 @@ class StageInterpreter(Interpreter):
         made.is_array = cell.is_array
         return made
 
-    def seen(self, cell: Tracer) -> Tracer:
+    def seen(self, cell: Cell) -> Cell:
         if self.partial or cell.interpreter is self:
             return super().seen(cell)
         with use_interpreter(self):

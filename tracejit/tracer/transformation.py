@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.ir.ranges import Range
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.interpreter import Interpreter, use_interpreter
 from tracejit.tracer.known import range_of_array
 from tracejit.tracer.operators import OPERATORS
@@ -54,7 +55,7 @@ class Transformation(Interpreter):
     def lift(self, value: Any) -> Tracer:
         return self.wrap(value, None)
 
-    def fresh(self, cell: Tracer) -> Tracer:
+    def fresh(self, cell: Cell) -> Tracer:
         if cell.interpreter is self:
             made = Tracer(self, cell.value, cell.aval)
         else:
@@ -90,12 +91,12 @@ class Transformation(Interpreter):
         """The concrete value of a value of the interpreter below, None if it has none."""
         return value.concrete() if isinstance(value, Tracer) else np.asarray(value)
 
-    def made_here(self, tracer: Tracer) -> Any:
+    def made_here(self, tracer: Cell) -> Any:
         """The value below, where that is known or follows from what the trace below has made."""
         value = tracer.value[0]
         return value.made() if isinstance(value, Tracer) else np.asarray(value)
 
-    def same_value(self, x: Tracer, y: Tracer) -> bool:
+    def same_value(self, x: Cell, y: Cell) -> bool:
         """Whether two arrays have the same elements (see `same.same_value`): the values below, mapped alike;
         tangents do not count.
         """
@@ -106,12 +107,12 @@ class Transformation(Interpreter):
         with use_interpreter(self.parent):
             return same_value(a, b)
 
-    def value_range(self, tracer: Tracer) -> Range:
+    def value_range(self, tracer: Cell) -> Range:
         """That of the value below."""
         value = tracer.value[0]
         return value.value_range() if isinstance(value, Tracer) else range_of_array(value)
 
-    def need_value(self, tracer: Tracer) -> None:
+    def need_value(self, tracer: Cell) -> None:
         """Python asks for a value: a trace further out may restart with it."""
         value = tracer.value[0]
         if isinstance(value, Tracer):

@@ -41,7 +41,8 @@ from tracejit.ir.kernel import (
     Value,
     index_const,
 )
-from tracejit.ir.passes.compose import Composer, parameters_of
+from tracejit.ir.passes.compose import parameters_of
+from tracejit.ir.passes.composer import Composer
 from tracejit.ir.passes.groups import Group
 from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.scopes import OpenLoop, Scope, Written, defined_by, finish

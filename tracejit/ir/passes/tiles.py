@@ -23,7 +23,7 @@ from tracejit.ir.kernel import (
     operands_of,
     results_of,
 )
-from tracejit.ir.passes.compose import Composer
+from tracejit.ir.passes.composer import Composer
 from tracejit.ir.passes.product import Product, epilogue_cost
 from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope
 from tracejit.ir.schedule import Tile

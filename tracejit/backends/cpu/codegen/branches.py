@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.backends.cpu.codegen.arithmetic import apply
 from tracejit.backends.cpu.codegen.counting import widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project, union
@@ -184,13 +185,13 @@ def _rare_function(e: FunctionEmitter, block: Block, yields: Sequence[Operand]) 
 
 def _varying_if(e: FunctionEmitter, s: If, condition: Word) -> None:
     condition = widen(e, condition, condition.axes, e.width > 1)
-    inverse = e.apply("not", "bool", [condition])
-    then_mask = condition if e.mask is None else e.apply("and", "bool", [e.mask, condition])
-    else_mask = inverse if e.mask is None else e.apply("and", "bool", [e.mask, inverse])
+    inverse = apply(e, "not", "bool", [condition])
+    then_mask = condition if e.mask is None else apply(e, "and", "bool", [e.mask, condition])
+    else_mask = inverse if e.mask is None else apply(e, "and", "bool", [e.mask, inverse])
     then = _guarded(e, s.then, s.then_yields, then_mask)
     orelse = _guarded(e, s.orelse, s.else_yields, else_mask) if s.orelse or s.else_yields else []
     for r, a, b in zip(s.results, then, orelse, strict=True):
-        e.env[r] = e.apply("select", r.dtype, [condition, a, b])
+        e.env[r] = apply(e, "select", r.dtype, [condition, a, b])
 
 
 def any_lane(e: FunctionEmitter, mask: Word) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.arithmetic import apply, inline, plus
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count, widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Word
@@ -97,7 +98,7 @@ def _lane_loop(
     outer_mask = e.mask
 
     def body(index: str) -> list[Word]:
-        regs = {(k,): e.plus(index, k * width, e.depth()) for k in range(count)}
+        regs = {(k,): plus(e, index, k * width, e.depth()) for k in range(count)}
         if count > 1:
             e.env[s.index] = Word("i64", (axis,), regs, stride=1, depth=e.depth(), apart=width)
         else:
@@ -120,7 +121,7 @@ def _lane_loop(
             if masked and outs:
                 assert e.mask is not None
                 kept = [e.word(p) for p in s.params]
-                outs = [e.apply("select", o.dtype, [e.mask, o, p]) for o, p in zip(outs, kept, strict=True)]
+                outs = [apply(e, "select", o.dtype, [e.mask, o, p]) for o, p in zip(outs, kept, strict=True)]
             return outs
         finally:
             e.mask = outer_mask
@@ -149,7 +150,8 @@ def _join_copies(
     while len(parts) > 1:
         half = (len(parts) + 1) // 2
         parts = [
-            e.inline(combine, [*parts[k], *parts[k + half]]) if k + half < len(parts) else parts[k] for k in range(half)
+            inline(e, combine, [*parts[k], *parts[k + half]]) if k + half < len(parts) else parts[k]
+            for k in range(half)
         ]
     return parts[0]
 
@@ -173,7 +175,7 @@ def _fold_lanes(e: FunctionEmitter, combine: Lambda | None, words: Sequence[Word
                     register = e.line(f"shufflevector {t} {r}, {t} poison, <{half} x i32> <{order}>")
                 side.append(Word(w.dtype, (), {(): register}, half > 1, depth=e.depth()))
         e.width = half
-        current = [e.vector(w, ()) for w in e.inline(combine, [*low, *high])]
+        current = [e.vector(w, ()) for w in inline(e, combine, [*low, *high])]
         n = half
     e.width = 1
     results = [Word(w.dtype, (), {(): r}, depth=e.depth()) for w, r in zip(words, current, strict=True)]
@@ -203,7 +205,7 @@ def emit_prefix(e: FunctionEmitter, s: Prefix) -> None:
     assert loop is not None and loop.combine is not None
     combine = loop.combine
     if not vectorised:
-        for out, w in zip(s.outs, e.inline(combine, [*params, *elements]), strict=True):
+        for out, w in zip(s.outs, inline(e, combine, [*params, *elements]), strict=True):
             e.env[out] = w
         return
     assert scan is not None
@@ -211,7 +213,7 @@ def emit_prefix(e: FunctionEmitter, s: Prefix) -> None:
     n = e.width
     current = [widen(e, w, w.axes, True) for w in elements]
     if e.mask is not None:
-        current = [e.apply("select", w.dtype, [e.mask, w, i]) for w, i in zip(current, identity, strict=True)]
+        current = [apply(e, "select", w.dtype, [e.mask, w, i]) for w, i in zip(current, identity, strict=True)]
     shift = 1
     while shift < n:
         moved: list[Word] = []
@@ -227,7 +229,7 @@ def emit_prefix(e: FunctionEmitter, s: Prefix) -> None:
                     depth=e.depth(),
                 )
             )
-        current = e.inline(combine, [*moved, *current])
+        current = inline(e, combine, [*moved, *current])
         shift *= 2
-    for out, w in zip(s.outs, e.inline(combine, [*params, *current]), strict=True):
+    for out, w in zip(s.outs, inline(e, combine, [*params, *current]), strict=True):
         e.env[out] = w

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import assert_never
 
 from tracejit.backends.cpu.codegen import library
+from tracejit.backends.cpu.codegen.arithmetic import emit_op
 from tracejit.backends.cpu.codegen.branches import emit_if
 from tracejit.backends.cpu.codegen.counting import counted_loop
-from tracejit.backends.cpu.codegen.emit import EMIT, GUARD, FunctionEmitter, Module
+from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
+from tracejit.backends.cpu.codegen.memory import GUARD, emit_alloc, emit_atomic, emit_load, emit_store, guarded, poison
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
@@ -20,7 +22,7 @@ from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.entry import ProgramSlot
 from tracejit.ir.extents import Dim
-from tracejit.ir.kernel import Buffer, For, If, Kernel, Prefix, While
+from tracejit.ir.kernel import Alloc, Atomic, Buffer, For, If, Kernel, Load, Op, Prefix, Store, While
 from tracejit.ir.program import (
     Branch,
     Call,
@@ -41,7 +43,10 @@ from tracejit.support.config import config
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]
 
 
-EMIT.update({For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix})
+EMIT.update({
+    Op: emit_op, Alloc: emit_alloc, Load: emit_load, Store: emit_store, Atomic: emit_atomic,
+    For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix,
+})  # fmt: skip
 
 
 def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[ProgramSlot, ...]:
@@ -139,7 +144,7 @@ class _ProgramEmitter:
         """Bind a buffer to memory that holds nothing yet."""
         self.place(b, register)
         if config.poison:
-            self.e.poison(register, self.nbytes(b), b.dtype)
+            poison(self.e, register, self.nbytes(b), b.dtype)
 
     def pointer(self, b: ProgramBuffer) -> str:
         fixed = self.fixed.get(b)
@@ -165,7 +170,7 @@ class _ProgramEmitter:
         guards = 2 * GUARD if config.poison else 0
         if isinstance(size, int) and size <= 4096:
             pointer = self._entry(f"alloca [{max(size, 8) + guards} x i8], align 64")
-            self.fresh(b, e.guarded(pointer, str(max(size, 8))))
+            self.fresh(b, guarded(e, pointer, str(max(size, 8))))
             return
         nbytes = whole = self.nbytes(b)
         if guards:
@@ -174,7 +179,7 @@ class _ProgramEmitter:
         e.declare("@tj_free", "declare void @tj_free(ptr, i64)")
         pointer = self._entry(f"call ptr @tj_alloc(i64 {whole})")
         e.required.append(pointer)
-        inside = e.guarded(pointer, nbytes)
+        inside = guarded(e, pointer, nbytes)
         e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {whole})")
         self.fresh(b, inside)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.arithmetic import inline
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Word
@@ -111,7 +112,7 @@ def _launch(
         for n, p in enumerate(s.params):
             slot = _slot(e, partials, index, size, n)
             parts.append(Word(p.dtype, (), {(): _get_word(e, p.dtype, slot)}, depth=e.depth()))
-        return e.inline(combine, [*[e.word(p) for p in s.params], *parts])
+        return inline(e, combine, [*[e.word(p) for p in s.params], *parts])
 
     results = counted_loop(e, "0", chunks, 1, [e.word(i) for i in s.inits], s.params, body)
     e.put(f"call void @tj_free(ptr {partials}, i64 {nbytes})")

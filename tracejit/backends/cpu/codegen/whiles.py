@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.cpu.codegen import polls
+from tracejit.backends.cpu.codegen.arithmetic import apply
 from tracejit.backends.cpu.codegen.branches import any_lane
 from tracejit.backends.cpu.codegen.counting import Strips, phi_words, settled, widen, write_phis
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
@@ -101,12 +102,12 @@ def _masked_while(
         e.mask = active
         e.block(s.condition)
         inside = widen(e, e.word(s.test), axes, e.width > 1)
-        active = e.apply("and", "bool", [active, inside])
+        active = apply(e, "and", "bool", [active, inside])
         e.mask = active
         e.block(s.body)
         outs = [e.word(y) for y in s.yields]
         current = [
-            widen(e, e.apply("select", o.dtype, [active, o, c]), a, lanes)
+            widen(e, apply(e, "select", o.dtype, [active, o, c]), a, lanes)
             for o, c, (a, lanes) in zip(outs, current, shapes, strict=True)
         ]
     e.mask = outer

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tracejit.support.nodes import define, field
 
-__all__ = ["Lines", "Region", "Word", "copies", "project"]
+__all__ = ["Lines", "Region", "Word", "copies", "is_literal", "literal_of", "project"]
 
 Key = tuple[int, ...]
 Lines: TypeAlias = "list[str | Lines]"
@@ -72,3 +72,13 @@ def union(words: Sequence[Any]) -> Key:
     if all(w.axes == first for w in words):
         return first
     return tuple(sorted({a for w in words for a in w.axes}))
+
+
+def literal_of(register: str) -> int | None:
+    """The number that stands in the place of a register, if one does."""
+    return int(register) if is_literal(register) else None
+
+
+def is_literal(register: str) -> bool:
+    """Whether a number stands in the place of a register."""
+    return register[0] != "%"

@@ -1,0 +1,374 @@
+"""Memory: local buffers, where elements lie, and how they are read and written, by one lane or by all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from tracejit.backends.cpu.codegen.arithmetic import index_op
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.polls import leave_without_memory
+from tracejit.backends.cpu.codegen.words import Key, Word, copies, is_literal, literal_of, project, union
+from tracejit.backends.llvm_like import llvm_type
+from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.kernel import (
+    Alloc,
+    Atomic,
+    Buffer,
+    Load,
+    Operand,
+    Store,
+)
+from tracejit.ir.scalar import BITS, poison_byte
+from tracejit.support.config import config
+from tracejit.support.errors import InternalError, UnsupportedError
+from tracejit.support.nodes import frozen
+
+__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "guarded", "poison"]
+
+STACK_BYTES = 16384  # local buffers up to this size live on the stack
+GUARD = 64
+"""Bytes before and after memory that are watched where `config.poison` is on."""
+_GUARDS = """
+define internal void @set_guards(ptr %p, i64 %n) {
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %out, label %set
+set:
+  %start = getelementptr i8, ptr %p, i64 64
+  %end = getelementptr i8, ptr %start, i64 %n
+  store <8 x i64> @@, ptr %p, align 1
+  store <8 x i64> @@, ptr %end, align 1
+  br label %out
+out:
+  ret void
+}
+define internal void @check_guards(ptr %p, i64 %n) {
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %out, label %check
+check:
+  %start = getelementptr i8, ptr %p, i64 64
+  %end = getelementptr i8, ptr %start, i64 %n
+  %before = load <8 x i64>, ptr %p, align 1
+  %after = load <8 x i64>, ptr %end, align 1
+  %x = icmp eq <8 x i64> %before, @@
+  %y = icmp eq <8 x i64> %after, @@
+  %both = and <8 x i1> %x, %y
+  %bits = bitcast <8 x i1> %both to i8
+  %whole = icmp eq i8 %bits, -1
+  br i1 %whole, label %out, label %broken
+broken:
+  call void @llvm.trap()
+  unreachable
+out:
+  ret void
+}""".replace("@@", f"<{', '.join(['i64 -4340410370284600381'] * 8)}>")
+
+
+@frozen(eq=False)
+class Place:
+    """Where an element lies: a pointer for each copy of `axes`, or a vector of pointers.
+
+    step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first
+    lane.
+    """
+
+    axes: Key
+    pointers: dict[Key, str]
+    step: int
+    varying: bool
+
+
+def _alloc(e: FunctionEmitter, b: Buffer) -> None:
+    """A local buffer: on the stack if it is small, else from the recycling allocator,
+    at the head of the function.
+    """
+    size: Extent = BITS[b.dtype] // 8 if b.dtype != "bool" else 1
+    for n in b.shape:
+        size = size * n
+    e.count += 1
+    pointer = f"%r{e.count}"
+    nbytes = e.polynomial(size) if isinstance(size, Dim) else str(size)
+    whole: Extent = size + 2 * GUARD if config.poison else size
+    if isinstance(whole, int) and whole <= STACK_BYTES:
+        e.entry.append(f"  {pointer} = alloca [{max(whole, 1)} x i8], align 64")
+        inside = guarded(e, pointer, nbytes)
+    else:
+        taken = e.polynomial(whole) if isinstance(whole, Dim) else str(whole)
+        e.declare("@tj_alloc", "declare ptr @tj_alloc(i64)")
+        e.declare("@tj_free", "declare void @tj_free(ptr, i64)")
+        e.entry.append(f"  {pointer} = call ptr @tj_alloc(i64 {taken})")
+        inside = guarded(e, pointer, nbytes)
+        e.exit.append(f"  call void @tj_free(ptr {pointer}, i64 {taken})")
+        leave_without_memory(e, pointer)
+    e.buffers[b] = (inside, [])
+    poison(e, inside, nbytes, b.dtype)
+
+
+def guarded(e: FunctionEmitter, pointer: str, nbytes: str) -> str:
+    """Where `config.poison` is on, the inner part of memory that is `2 * GUARD` bytes longer.
+
+    The function looks at both ends when it is left, and ends the process if something has written there.
+    """
+    if not config.poison:
+        return pointer
+    e.declare("@llvm.trap", "declare void @llvm.trap()")
+    e.declare("@guards", _GUARDS)
+    e.entry.append(f"  call void @set_guards(ptr {pointer}, i64 {nbytes})")
+    e.exit.append(f"  call void @check_guards(ptr {pointer}, i64 {nbytes})")
+    return e.at(e.entry, lambda: e.line(f"getelementptr i8, ptr {pointer}, i64 {GUARD}"))
+
+
+def poison(e: FunctionEmitter, pointer: str, nbytes: str, dtype: str) -> None:
+    """Where the switch is on, fill fresh memory so that reading an element before it is written shows."""
+    if config.poison:
+        e.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        e.put(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {poison_byte(dtype)}, i64 {nbytes}, i1 false)")
+
+
+def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
+    """Where an element lies.
+
+    The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants
+    come last, where they are part of the instruction that reads or writes.
+    """
+    words = [e.word(i) for i in index]
+    size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+    base, steps = e.buffer(b)
+    in_bytes = b.layout != "C"
+    if not in_bytes:
+        steps = _steps(e, b)
+    elif b.layout == "unit":
+        steps = [*steps[:-1], str(size)]
+    unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
+    across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not is_literal(s))]
+    stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)
+    if in_bytes:
+        stride, odd = divmod(stride, size)
+        stride = 0 if odd else stride
+    varying = bool(across) or any(w.stride for w in words)
+    axes = union(words)
+    terms = sorted(zip(words, steps, strict=True), key=lambda t: (not t[0].uniform, t[0].depth))
+    pointers: dict[Key, str] = {}
+    for key in copies(axes, e.counts):
+        row, shift, last, outside, reached = "0", 0, "0", 0, 0
+        lanes: list[str] = []
+        for w, s in terms:
+            at, depth = project(key, axes, w.axes), min(w.depth, e.depth())
+            if w.lanes:
+                lanes.append(_scaled(e, w, at, s))
+                continue
+            if w.stride and stride not in (1, -1):
+                lanes.append(_lane_steps(e, w.stride, s))
+            register, known = w.regs[at], literal_of(w.regs[at])
+            if known is not None and is_literal(s):
+                shift += known * int(s)
+                continue
+            if is_literal(s):
+                register, plus = e.shifted.get(register, (register, 0))
+                shift += plus * int(s)
+            reached = max(reached, depth)
+            term = index_op(e, "mul", register, s, depth)
+            if w.stride:
+                last = term if last == "0" else index_op(e, "add", last, term, reached)
+            else:
+                row = term if row == "0" else index_op(e, "add", row, term, reached)
+                outside = reached
+        pointer = base if row == "0" else _at(e, base, unit, row, outside)
+        pointer = _at(e, _at(e, pointer, unit, last, reached), unit, str(shift), reached)
+        if lanes:
+            offsets = functools.reduce(lambda a, c: e.line(f"add <{e.width} x i64> {a}, {c}"), lanes)
+            pointer = e.line(f"getelementptr {unit}, ptr {pointer}, <{e.width} x i64> {offsets}")
+        pointers[key] = pointer
+    return Place(axes, pointers, stride, varying)
+
+
+def _steps(e: FunctionEmitter, b: Buffer) -> list[str]:
+    """By how many elements those of a row-major buffer lie apart along each axis."""
+    steps: list[str] = []
+    step: Extent = 1
+    for n in reversed(b.shape):
+        steps.append(e.polynomial(step) if isinstance(step, Dim) else str(step))
+        step = step * n
+    return steps[::-1]
+
+
+def _scaled(e: FunctionEmitter, w: Word, at: Key, step: str) -> str:
+    """A vector of indices times what elements lie apart along their axis."""
+    n, register = e.width, e.vector(w, at)
+    if step == "1":
+        return register
+    by = e.vector(Word("i64", (), {(): step}, known=literal_of(step)), ())
+    return e.line(f"mul <{n} x i64> {register}, {by}")
+
+
+def _lane_steps(e: FunctionEmitter, stride: int, step: str) -> str:
+    """How far the element of each lane lies from that of the first one."""
+    n, lanes = e.width, ", ".join(f"i64 {k * stride}" for k in range(e.width))
+    if is_literal(step):
+        return "<" + ", ".join(f"i64 {k * stride * int(step)}" for k in range(n)) + ">"
+
+    def write() -> str:
+        by = e.vector(Word("i64", (), {(): step}), ())
+        return e.line(f"mul <{n} x i64> {by}, <{lanes}>")
+
+    return e.in_region(0, ("lane steps", n, stride, step), write)
+
+
+def _at(e: FunctionEmitter, base: str, unit: str, offset: str, depth: int) -> str:
+    """The address so many units after another one."""
+    if offset == "0":
+        return base
+    return e.in_region(
+        depth, ("at", unit, base, offset), lambda: e.line(f"getelementptr {unit}, ptr {base}, i64 {offset}")
+    )
+
+
+def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
+    place = _place(e, b, index)
+    memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
+    size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+    varying = place.varying
+    guard = e.mask if varying or _by_copy(e) else None
+    axes = place.axes if guard is None else union([place, guard])
+    regs: dict[Key, str] = {}
+    for key in copies(axes, e.counts):
+        pointer = place.pointers[project(key, axes, place.axes)]
+        mask = None if guard is None else _flag(e, guard, project(key, axes, guard.axes), varying)
+        if not varying:
+            raw = e.line(f"load {memory}, ptr {_where(e, mask, pointer)}, align {size}")
+            regs[key] = e.line(f"trunc i8 {raw} to i1") if b.dtype == "bool" else raw
+            continue
+        if place.step in (1, -1):
+            raw = _load_vector(e, pointer, memory, place.step, size, mask)
+        else:
+            raw = _gather(e, pointer, memory, size, mask)
+        regs[key] = e.line(f"icmp ne <{e.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
+    return Word(b.dtype, axes, regs, varying, depth=e.depth())
+
+
+def _by_copy(e: FunctionEmitter) -> bool:
+    """Whether the mask is a flag for each copy of an unrolled loop, not one for each lane."""
+    return e.mask is not None and not e.mask.lanes
+
+
+def _flag(e: FunctionEmitter, mask: Word, key: Key, varying: bool) -> str:
+    """The mask of one copy, for all lanes of an access that varies over them."""
+    return e.vector(mask, key) if varying else mask.regs[key]
+
+
+def _where(e: FunctionEmitter, flag: str | None, pointer: str) -> str:
+    """The pointer, or one to memory that nobody reads where the flag is off:
+    what it points to may be no element.
+    """
+    if flag is None:
+        return pointer
+    if e.nowhere == "":
+        e.nowhere = "%nowhere"
+        e.entry.append(f"  {e.nowhere} = alloca [16 x i8], align 16")
+    return e.line(f"select i1 {flag}, ptr {pointer}, ptr {e.nowhere}")
+
+
+def _load_vector(e: FunctionEmitter, first: str, memory: str, step: int, size: int, mask: str | None) -> str:
+    n = e.width
+    t = f"<{n} x {memory}>"
+    if step == -1:
+        first = e.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
+        mask = None if mask is None else _reverse(e, mask, "i1")
+    if mask is None:
+        raw = e.line(f"load {t}, ptr {first}, align {size}")
+    else:
+        symbol = f"@llvm.masked.load.v{n}{_suffix(memory)}.p0"
+        e.declare(symbol, f"declare {t} {symbol}(ptr, i32, <{n} x i1>, {t})")
+        raw = e.line(f"call {t} {symbol}(ptr {first}, i32 {size}, <{n} x i1> {mask}, {t} zeroinitializer)")
+    return _reverse(e, raw, memory) if step == -1 else raw
+
+
+def _reverse(e: FunctionEmitter, register: str, memory: str) -> str:
+    n = e.width
+    order = ", ".join(f"i32 {n - 1 - k}" for k in range(n))
+    return e.line(f"shufflevector <{n} x {memory}> {register}, <{n} x {memory}> poison, <{n} x i32> <{order}>")
+
+
+def _gather(e: FunctionEmitter, pointers: str, memory: str, size: int, mask: str | None) -> str:
+    n = e.width
+    t = f"<{n} x {memory}>"
+    symbol = f"@llvm.masked.gather.v{n}{_suffix(memory)}.v{n}p0"
+    e.declare(symbol, f"declare {t} {symbol}(<{n} x ptr>, i32, <{n} x i1>, {t})")
+    lanes = mask or "splat (i1 true)"
+    return e.line(f"call {t} {symbol}(<{n} x ptr> {pointers}, i32 {size}, <{n} x i1> {lanes}, {t} zeroinitializer)")
+
+
+def _store(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], value: Operand) -> None:
+    place = _place(e, b, index)
+    w = e.word(value)
+    memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
+    size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
+    varying = place.varying
+    if not varying and (w.lanes or w.stride):
+        raise InternalError("lanes store to one place")
+    axes = union([place, w, *([e.mask] if e.mask is not None else [])])
+    n = e.width
+    for key in copies(axes, e.counts):
+        pointer, of = place.pointers[project(key, axes, place.axes)], project(key, axes, w.axes)
+        mask = None if e.mask is None else _flag(e, e.mask, project(key, axes, e.mask.axes), varying)
+        if not varying:
+            register = w.regs[of]
+            if b.dtype == "bool":
+                register = e.line(f"zext i1 {register} to i8")
+            if mask is not None and not _by_copy(e):
+                raise InternalError("a masked store to one place")
+            e.put(f"store {memory} {register}, ptr {_where(e, mask, pointer)}, align {size}")
+            continue
+        register = e.vector(w, of)
+        if b.dtype == "bool":
+            register = e.line(f"zext <{n} x i1> {register} to <{n} x i8>")
+        if place.step in (1, -1):
+            _store_vector(e, pointer, memory, place.step, size, register, mask)
+        else:
+            symbol = f"@llvm.masked.scatter.v{n}{_suffix(memory)}.v{n}p0"
+            e.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, <{n} x ptr>, i32, <{n} x i1>)")
+            lanes = mask or "splat (i1 true)"
+            e.put(
+                f"call void {symbol}(<{n} x {memory}> {register}, <{n} x ptr> {pointer}, i32 {size}, <{n} x i1> "
+                f"{lanes})"
+            )
+
+
+def _store_vector(
+    e: FunctionEmitter, first: str, memory: str, step: int, size: int, register: str, mask: str | None
+) -> None:
+    n = e.width
+    if step == -1:
+        first = e.line(f"getelementptr {memory}, ptr {first}, i64 {1 - n}")
+        register = _reverse(e, register, memory)
+        mask = None if mask is None else _reverse(e, mask, "i1")
+    if mask is None:
+        e.put(f"store <{n} x {memory}> {register}, ptr {first}, align {size}")
+        return
+    symbol = f"@llvm.masked.store.v{n}{_suffix(memory)}.p0"
+    e.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, ptr, i32, <{n} x i1>)")
+    e.put(f"call void {symbol}(<{n} x {memory}> {register}, ptr {first}, i32 {size}, <{n} x i1> {mask})")
+
+
+def _suffix(memory: str) -> str:
+    return {"half": "f16", "float": "f32", "double": "f64"}.get(memory, memory)
+
+
+def emit_alloc(e: FunctionEmitter, s: Alloc) -> None:
+    """Write the statement."""
+    _alloc(e, s.buffer)
+
+
+def emit_load(e: FunctionEmitter, s: Load) -> None:
+    """Write the statement."""
+    e.env[s.out] = _load(e, s.buffer, s.index)
+
+
+def emit_store(e: FunctionEmitter, s: Store) -> None:
+    """Write the statement."""
+    _store(e, s.buffer, s.index, s.value)
+
+
+def emit_atomic(e: FunctionEmitter, s: Atomic) -> None:
+    """Raises: UnsupportedError."""
+    raise UnsupportedError("atomics are not used on the cpu backend: scatters run in order")

@@ -1,0 +1,47 @@
+"""Functions whose results have a shape that depends on values: for values that are known, and refused for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.support.errors import ConcretizationError
+from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["MASK", "data_dependent"]
+
+_OUTSIDE = "call it before or after the compiled function"
+MASK = "index with the mask itself (x[mask] = value), or use np.where(mask, x, other)"
+
+
+def data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function for values that are known, an error for others."""
+
+    def run(*args: ArrayLike, **kwargs: Any) -> Result:
+        try:
+            return function(
+                *[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs
+            )
+        except ConcretizationError as error:
+            raise ConcretizationError(
+                f"np.{name} gives a result whose shape depends on values, which are not known while tracing; {advice}",
+                location=user_location(),
+            ) from error
+
+    return run
+
+
+for _name, _advice in (
+    ("nonzero", MASK), ("flatnonzero", MASK), ("argwhere", MASK), ("unique", _OUTSIDE),
+    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"),
+    ("union1d", _OUTSIDE), ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"),
+    ("trim_zeros", "slice with known bounds"),
+):  # fmt: skip
+    FUNCTIONS[getattr(np, _name)] = data_dependent(_name, _advice, getattr(np, _name))
+METHODS["nonzero"] = data_dependent("nonzero", MASK, np.nonzero)
+METHODS["compress"] = lambda x, condition, axis=None: FUNCTIONS[np.compress](condition, x, axis)

@@ -1,0 +1,145 @@
+"""Attributes as a traced function sees them: what it reads and stores through dots, `getattr`, `hasattr`, `vars`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+)
+from typing import Any
+
+import numpy as np
+
+from tracejit.tracer import namespace
+from tracejit.tracer.ownership import is_users_type
+from tracejit.tracer.places import MISSING, ClassPlace, held_by_class
+from tracejit.tracer.substitutes import REDIRECTED, Redirected, type_of
+from tracejit.tracer.substitution import substitution
+from tracejit.tracer.trace import current_trace
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["ATTRIBUTES"]
+
+_SET: Any = object.__setattr__
+_DELETE: Any = object.__delattr__
+
+
+class _Attributes:
+    """What a trace makes of attributes (see `methods.Attributes`)."""
+
+    def active(self) -> bool:
+        return current_trace() is not None
+
+    def member(self, kind: type, name: str, original: Any, owner: type) -> Any:
+        trace = current_trace()
+        if trace is not None:
+            trace.reads.note(ClassPlace(owner if held_by_class(owner, name) is original else kind, name), original)
+        return substitution.value(original)
+
+    def found(self, owner: Any, name: str, value: Any) -> Any:
+        trace = current_trace()
+        if name == "__dict__":
+            if trace is not None and trace.reads.is_outside(owner):
+                trace.reads.reach(value, unseen=True)
+            return value
+        is_data = trace is not None and trace.reads.attribute(owner, name, value)
+        return substitution.value(value) if is_data else value
+
+    def made(self, owner: Any, value: Any) -> Any:
+        trace = current_trace()
+        if trace is None or not trace.reads.is_outside(owner):
+            return value
+        if type(owner).__dictoffset__:  # it may look there in ways that are not seen
+            trace.reads.reach(object.__getattribute__(owner, "__dict__"))
+        return substitution.held(value)
+
+    def descriptor(self, held: Any) -> None:
+        trace = current_trace()
+        if trace is not None:
+            trace.reads.reach(held)
+
+    def function(self, function: FunctionType) -> Callable[..., Any]:
+        return substitution.value(function)
+
+    def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
+        trace = current_trace()
+        if trace is None:
+            put(owner, name, *value)
+        else:
+            trace.changes.store(owner, name, put, *value)
+
+
+ATTRIBUTES = _Attributes()
+
+
+def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
+    _note_lookup(owner, name)
+    if default and isinstance(owner, Tracer) and not _stands_for_one_with(owner, name):
+        return default[0]  # a number of Python's has no shape
+    return getattr(owner, name, *default)
+
+
+def _has_attribute(owner: Any, name: str) -> bool:
+    _note_lookup(owner, name)
+    return _stands_for_one_with(owner, name) if isinstance(owner, Tracer) else hasattr(owner, name)
+
+
+def _stands_for_one_with(x: Tracer, name: str) -> bool:
+    """Whether what a traced value stands for has an attribute; a method of arrays that is not supported it has not."""
+    kind = type_of(x)
+    if kind is np.ndarray:
+        return hasattr(np.empty(0) if name.startswith("__") else x, name)
+    return hasattr(kind(0), name)
+
+
+def _note_lookup(owner: Any, name: str) -> None:
+    """Of attributes that are not there only these look-ups are seen,
+    where it is a class or function that may have them.
+    """
+    trace = current_trace()
+    if trace is None:
+        return
+    if isinstance(owner, type) and is_users_type(owner):
+        place = ClassPlace(owner, name)
+        trace.reads.note(place, place.read())
+    elif type(owner) is FunctionType:
+        trace.reads.reach(substitution.original(owner).__dict__)
+
+
+def _vars(*owner: Any) -> Any:
+    """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
+    trace = current_trace()
+    if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
+        return vars(*owner) if owner else sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+    kind: type = owner[0]
+    found: dict[str, Any] = {}
+    for name, held in (trace.patches.before.get(kind) or dict(vars(kind))).items():
+        if not isinstance(held, GetSetDescriptorType):
+            trace.reads.note(ClassPlace(kind, name), held)
+        found[name] = substitution.value(held)
+    return MappingProxyType(found)
+
+
+def _get_of_object(owner: Any, name: str) -> Any:
+    try:
+        value = object.__getattribute__(owner, name)
+    except AttributeError:
+        ATTRIBUTES.found(owner, name, MISSING)
+        raise
+    return value if current_trace() is None else ATTRIBUTES.found(owner, name, value)
+
+
+REDIRECTED[id(vars)] = Redirected(vars, _vars)
+namespace.vars_of = _vars
+REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
+REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
+REDIRECTED[id(object.__getattribute__)] = Redirected(object.__getattribute__, _get_of_object)
+REDIRECTED[id(object.__setattr__)] = Redirected(
+    object.__setattr__, lambda owner, name, value: ATTRIBUTES.store(owner, name, _SET, value)
+)
+REDIRECTED[id(object.__delattr__)] = Redirected(
+    object.__delattr__, lambda owner, name: ATTRIBUTES.store(owner, name, _DELETE)
+)

@@ -1,0 +1,78 @@
+"""Functions and properties that keep what they compute, as a traced function sees them."""
+
+from __future__ import annotations
+
+import functools
+from types import (
+    MethodType,
+)
+from typing import TYPE_CHECKING, Any
+
+from tracejit.support.errors import LeakedTracerError
+from tracejit.tracer.changes import holds_tracer
+from tracejit.tracer.places import CallPlace
+from tracejit.tracer.trace import current_trace, outside
+from tracejit.tracer.tracer import Tracer
+
+if TYPE_CHECKING:
+    from tracejit.tracer.substitution import Substitution
+
+__all__ = ["Cached", "CachedProperty"]
+
+
+class CachedProperty:
+    """Stands for a `cached_property`: an object from outside keeps the value that it has outside of traces."""
+
+    __slots__ = ("_original", "_substitution")
+
+    def __init__(self, original: functools.cached_property[Any], substitution: Substitution) -> None:
+        self._original, self._substitution = original, substitution
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        trace, original = current_trace(), self._original
+        if instance is None or trace is None:
+            return original.__get__(instance, owner)
+        if trace.reads.is_outside(instance):
+            try:
+                with outside():
+                    return original.__get__(instance, owner)
+            except LeakedTracerError:  # it uses what this trace has stored in the object
+                pass
+        redirected = functools.cached_property(self._substitution.value(original.func))
+        redirected.__set_name__(type(instance), original.attrname)  # type: ignore[arg-type]
+        return redirected.__get__(instance, owner)
+
+
+class Cached:
+    """Stands for a function with `functools.cache`: it keeps what it gives outside of traces."""
+
+    __slots__ = ("_original", "_substitution")
+
+    def __init__(self, original: Any, substitution: Substitution) -> None:
+        self._original, self._substitution = original, substitution
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, original = current_trace(), self._original
+        if trace is None:
+            return original(*args, **kwargs)
+        args, kwargs = tuple(map(_known, args)), {name: _known(x) for name, x in kwargs.items()}
+        if holds_tracer((args, kwargs)):
+            return original(*args, **kwargs)
+        args = tuple([self._substitution.original(x) for x in args])
+        kwargs = {name: self._substitution.original(x) for name, x in kwargs.items()}
+        with outside():
+            found = original(*args, **kwargs)
+        trace.reads.note(CallPlace(original, args, kwargs), found)
+        return self._substitution.value(found)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+def _known(x: Any) -> Any:
+    """A number whose value the trace knows, as that."""
+    known = x.known() if isinstance(x, Tracer) and not x.shape else None
+    return x if known is None else known.item() if x.aval.weak else known[()]

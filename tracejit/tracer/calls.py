@@ -1,0 +1,266 @@
+"""How a function of the tables is called: its results are arrays of their own, and it fills `out=`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.tracer.cell import Cell
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tables import (
+    FUNCTIONS,
+    IN_DTYPE_OF_OUT,
+    LEAST_INTO_INTEGERS,
+    METHODS,
+    OUT_CASTING,
+    SPREADING,
+    UFUNCS,
+    dtype_of_sum,
+)
+
+__all__ = ["call_function", "call_ufunc", "handed_out"]
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a ufunc, or a method of it like "reduce", makes of its operands: `__array_ufunc__` of traced arrays."""
+    if method == "__call__":
+        function = UFUNCS.get(ufunc) or UFUNCS.get(f"scipy.special.{ufunc.__name__}")
+    else:
+        function = UFUNCS.get((ufunc, method))
+    if function is None:
+        return _computed_now(
+            getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}"
+        )
+    folds = method in ("reduce", "accumulate")
+    casting = kwargs.pop("casting", "unsafe" if folds else "same_kind")
+    if casting != "same_kind" and not folds:
+        inputs = tuple(_cast(ufunc, inputs, kwargs, casting))
+    out = kwargs.pop("out", None)
+    if isinstance(out, tuple):
+        out = out[0] if len(out) == 1 else out
+    if out is None:
+        return handed_out(function, *inputs, **kwargs)
+    where = kwargs.pop("where", True)
+    if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
+        kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
+    result = function(*inputs, **kwargs)
+    mask = OPERATORS.mask_of(where)
+    return _write_out(out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting)
+
+
+def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function of NumPy's makes of its arguments: `__array_function__` of traced arrays."""
+    function = FUNCTIONS.get(func)
+    if function is None:
+        return _computed_now(func, func, args, kwargs)
+    return handed_out(function, *args, **kwargs)
+
+
+def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function of the tables gives, as NumPy hands it out:
+    arrays of their own, unless the function is one of `AS_IS`; or `out=`.
+    """
+    if not args and kwargs:
+        args, kwargs = _first_by_place(function, kwargs)
+    if "out" in kwargs or len(args) > 1:
+        args, kwargs, out = _without_out(function, args, kwargs)
+        if out is not None:
+            if (
+                isinstance(out, Cell)
+                and out.dtype.kind in "iu"
+                and out.dtype.itemsize < LEAST_INTO_INTEGERS.get(function, 0)
+            ):
+                raise UnsupportedError(
+                    f"np.{function.__name__} into out= of {out.dtype} is not supported: NumPy keeps its sums there; "
+                    "convert the result",
+                    location=user_location(),
+                )
+            rule = IN_DTYPE_OF_OUT.get(function)
+            if rule is not None:
+                args, kwargs = _in_dtype_of_out(function, args, kwargs, out, rule)
+            return _write_out(out, function(*args, **kwargs), function)
+    try:
+        result = function(*args, **kwargs)
+    except TypeError as error:
+        # the call itself: arguments that it does not take
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise UnsupportedError(f"in traced code {error}", location=user_location()) from None
+        raise
+    if function in AS_IS:
+        return result
+    if isinstance(result, Cell):
+        return _own(function, result, args, kwargs)
+    if type(result) in (list, tuple):
+        return type(result)(
+            [_own(function, x, args, kwargs) if isinstance(x, Cell) else x for x in cast("list[Any]", result)]
+        )
+    return result
+
+
+def _own(function: Callable[..., Any], result: Cell, args: Sequence[Any], kwargs: dict[str, Any]) -> Cell:
+    made = current_interpreter().fresh(result)
+    operands = _arrays((*args, *kwargs.values()))
+    regular = all(map(_is_regular, operands))
+    if function in LAYOUTS and not (regular and result.layout is None):
+        made.layout = LAYOUTS[function](operands, made, *args, **kwargs)
+    elif regular:
+        made.layout = result.layout
+    elif result.layout is not None and not any(result is x for x in operands):
+        made.layout = result.layout
+    elif made.ndim > 1:
+        made.layout = UNKNOWN
+    return made
+
+
+def _arrays(xs: Any) -> list[Any]:
+    """The arrays among operands, those in lists too."""
+    found: list[Any] = []
+    pending = list(xs)[::-1]
+    while pending:
+        x = pending.pop()
+        if isinstance(x, (Cell, np.ndarray)):
+            found.append(x)
+        elif isinstance(x, (list, tuple)):
+            pending += cast("list[Any]", x)[::-1]
+    return found
+
+
+def _is_regular(x: Any) -> bool:
+    """Whether the axes of an array walk through memory in C order, as far as the way it was made tells."""
+    if not isinstance(x, Cell):
+        return x.ndim < 2 or x.flags.c_contiguous
+    while x.root is not None:
+        if not x.index.keeps_order:
+            return False
+        x = x.root
+    return x.layout is None
+
+
+def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str = "") -> Any:
+    """What NumPy makes of values that depend on no argument of the trace.  Raises UnsupportedError if one does.
+
+    named: the function as the user knows it, of which `method` is called.
+    """
+
+    def value(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(value, cast("list[Any]", x))) if type(x) in (list, tuple) else x
+        if not isinstance(x, Cell):
+            return x
+        known = x.known()
+        if known is None:
+            from tracejit.tracer.advice import for_function, full_name
+
+            name = full_name(named) + method
+            raise UnsupportedError(
+                f"{name} is not supported in traced code; {for_function(name)}", location=user_location()
+            )
+        return known
+
+    return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
+
+
+def _first_by_place(function: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords of a call that names its first argument: `np.sum(a=x)`."""
+    code = getattr(function, "__code__", None)
+    name = code.co_varnames[0] if code and code.co_argcount else None
+    return ((kwargs[name],), {key: x for key, x in kwargs.items() if key != name}) if name in kwargs else ((), kwargs)
+
+
+def _without_out(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """(arguments, keywords, out) of a call: out is a keyword, or stands where the function's signature says."""
+    if "out" in kwargs:
+        return args, {name: x for name, x in kwargs.items() if name != "out"}, kwargs["out"]
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    place = names.index("out") if "out" in names else len(args)
+    return (
+        (args, kwargs, None) if place >= len(args) else ((*args[:place], None, *args[place + 1 :]), kwargs, args[place])
+    )
+
+
+def _computed_in(out: Any, operands: Sequence[Any], rule: Callable[..., Any]) -> np.dtype[Any] | None:
+    """The dtype for what goes into out=, None where that makes no difference."""
+    dtypes = [x.dtype for x in operands if hasattr(x, "dtype")]
+    if not isinstance(out, Cell) or not dtypes or out.dtype.kind not in "iuf":
+        return None
+    return rule(np.result_type(*dtypes), out.dtype)
+
+
+def _in_dtype_of_out(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, rule: Callable[..., Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords of a call with the dtype of out= for a dtype= that is not given,
+    or for its operand's where it takes none.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if "dtype" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        dtype = _computed_in(out, args[:1], rule)
+        return args if dtype is None else (METHODS["astype"](args[0], dtype), *args[1:]), kwargs
+    place = names.index("dtype") if "dtype" in names else len(args)
+    if kwargs.get("dtype") is not None or any(x is not None for x in args[place : place + 1]):
+        return args, kwargs
+    dtype = _computed_in(out, args[:1] if names else args, rule)
+    return args[:place], {**dict(zip(names[place + 1 :], args[place + 1 :], strict=False)), **kwargs, "dtype": dtype}
+
+
+def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
+    """The operands of a ufunc by another rule than "same_kind".  Raises:
+    DtypeError where it forbids what has to be converted.
+    """
+    dtype = kwargs.get("dtype")
+    if casting == "unsafe":  # which allows any conversion to dtype=
+        return [x if dtype is None or not isinstance(x, Cell) else METHODS["astype"](x, dtype) for x in inputs]
+    strong = [x.dtype for x in inputs if isinstance(x, np.ndarray) or (isinstance(x, Cell) and not x.aval.weak)]
+    loop = np.dtype(dtype) if dtype is not None else np.result_type(*strong) if strong else None
+    if any(not np.can_cast(have, loop, casting) for have in strong):  # type: ignore[arg-type]
+        names = ", ".join(map(str, strong))
+        raise DtypeError(
+            f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location()
+        )
+    return list(inputs)
+
+
+def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
+    """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises:
+    DtypeError, ShapeError where NumPy does.
+    """
+    if isinstance(out, tuple):
+        if len(out) == 1:
+            return _write_out(out[0], result, function, casting)
+        return tuple(
+            [
+                made if to is None else _write_out(to, made, function, casting)
+                for to, made in zip(out, result, strict=True)
+            ]
+        )
+    if not isinstance(out, Cell):
+        raise UnsupportedError(
+            "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the "
+            "function, by np.zeros, "
+            "np.empty or np.array",
+            location=user_location(),
+        )
+    shape = np.shape(result)
+    if len(shape) > out.ndim or (
+        function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)
+    ):
+        raise ShapeError(
+            f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location()
+        )
+    casting = casting or OUT_CASTING.get(
+        function, "same_kind" if function is None or function in SPREADING else "unsafe"
+    )
+    OPERATORS.setitem(out, Ellipsis, result, casting=casting)
+    return out
+
+
+def _fits_exactly(shape: Sequence[Any], out: Sequence[Any]) -> bool:
+    return len(shape) == len(out) and all(m == n for m, n in zip(shape, out, strict=True))

@@ -1,0 +1,207 @@
+"""A cell: what stands for an array, or a number, while a function is traced.
+
+It holds the current value in the terms of the interpreter that made it.  A write puts a new value into the cell, so the
+recorded program stays pure.  A view holds its root cell and an index, reads through the root, and writes through it.
+`tracer.py` makes an array of it, with NumPy's methods and Python's operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tracejit.ir.ranges import ANYTHING, Range
+from tracejit.ir.types import ShapedArray
+from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
+from tracejit.support.source import Location, user_location
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.tracer.layout import Layout
+from tracejit.tracer.operators import OPERATORS
+
+__all__ = ["Cell", "is_number"]
+
+_NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
+
+
+class Cell:
+    """What stands for an array while a function is traced.  Shape and dtype are known, values are not."""
+
+    __slots__ = (
+        "_aval",
+        "_value",
+        "_version",
+        "index",
+        "interpreter",
+        "is_array",
+        "layout",
+        "location",
+        "root",
+        "__weakref__",
+    )
+
+    def __init__(
+        self, interpreter: Interpreter, value: Any, aval: ShapedArray, root: Cell | None = None, index: Any = None
+    ) -> None:
+        self.interpreter = interpreter
+        self._value = value
+        self._aval = aval
+        self._version = 0
+        self.root = root
+        self.index = index
+        self.location = None
+        self.layout: Layout = None  # of an array that is no view
+        self.is_array = False  # of rank 0: an array, which `+=` changes, and not a number
+        if root is not None:
+            self._version = root.version
+
+    # -- what it holds -------------------------------------------------------------------------------------------------
+    @property
+    def version(self) -> int:
+        """How often the cell was written; a view has its root's."""
+        return self._version if self.root is None else self.root.version
+
+    @property
+    def value(self) -> Any:
+        """The current value in the terms of `interpreter`."""
+        root = self.root
+        if root is None:
+            return self._value
+        base = root
+        while base.root is not None:
+            base = base.root
+        # what a loop body has written into an outer array, its version does not tell
+        outer = base.interpreter is not self.interpreter
+        if outer or root.version != self._version:
+            with use_interpreter(self.interpreter):  # a loop's body may be what asks for it
+                read = OPERATORS.read_view(root, self.index)
+                # the view was all of the root; else `value` would ask here again
+                now = root.value if read is root else read._value
+            if outer:
+                return now
+            self._value, self._version = now, root.version
+        return self._value
+
+    def assign(self, value: Any) -> None:
+        """Put a traced value of the same shape and dtype into the cell, through the root if this is a view."""
+        if self.root is not None:
+            OPERATORS.setitem(self.root, self.index, value)
+            return
+        current_interpreter().write(self, value)
+
+    def store(self, interpreter: Interpreter, value: Any) -> None:
+        """Set the cell's value (called by the interpreter that owns it)."""
+        if interpreter is not self.interpreter:
+            raise UnsupportedError(
+                f"an array made outside of `{interpreter.name}` is changed in place inside it; copy it first (x = "
+                "x.copy()) "
+                "or return the new value",
+                location=user_location(),
+            )
+        self._value = value._value if isinstance(value, Cell) else value
+        self._version += 1
+
+    def seen(self) -> Cell:
+        """What it is for the current trace: the body of a loop or branch may have changed it,
+        or change it before it runs again.
+        """
+        current = current_interpreter()
+        return self if current is self.interpreter else current.seen(self)
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._aval.shape)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a number, and not an array of rank 0 or a view of one element (`x[..., 0]`)."""
+        return not self._aval.shape and not self.is_array and self.root is None
+
+    def weaken(self) -> None:
+        """Make it stand for a Python number."""
+        self._aval = ShapedArray(self._aval.shape, self._aval.dtype, True)
+
+    def returned(self) -> None:
+        """The traced function returns it: raises for what stands for an array of no known shape."""
+
+    # -- what is known of its value ------------------------------------------------------------------------------------
+    def concrete(self) -> Any:
+        """The concrete value if this interpreter knows it, else None."""
+        return self.interpreter.concrete(self)
+
+    def known(self) -> Any:
+        """The value that NumPy's functions may have for it, None if there is none or it would drop a derivative."""
+        if not self.interpreter.alive or self.interpreter.loses_derivative(self):
+            return None
+        return self.seen().concrete()
+
+    def _number(self) -> Any:
+        """The concrete value where a transformation computes eagerly, as in NumPy,
+        or where it depends on no argument of a trace.
+        """
+        known = self.seen().concrete() if self.interpreter.alive else None
+        return None if known is None else known[()]
+
+    def value_range(self) -> Range:
+        """Between which numbers its elements lie, if it holds integers and the trace can tell."""
+        return self.interpreter.value_range(self) if self.interpreter.alive else ANYTHING
+
+    def made(self) -> Any:
+        """Its value if it follows from nothing but arrays which the trace made, else None."""
+        return self.interpreter.made_here(self)
+
+    def _refuse(self, what: str | Callable[[Cell, Location | None], tuple[str, str]], advice: str = "") -> NoReturn:
+        if not self.interpreter.alive:
+            raise LeakedTracerError(
+                f"a traced array {self.aval} is used after the function that was traced had returned; return it "
+                "instead of storing it",
+                location=user_location(),
+            )
+        self.ask()
+        location = user_location()
+        if not isinstance(what, str):
+            what, advice = what(self, location)
+        raise _noted(
+            ConcretizationError(
+                f"{what} needs the value of a traced array {self.aval}, which is not known while tracing; {advice}",
+                location=location,
+            )
+        )
+
+    def ask(self) -> None:
+        """Begin the trace again with the value, if it can be had:
+        it follows from Python numbers among the arguments.
+        """
+        if self.interpreter.alive:
+            self.interpreter.need_value(self)
+
+
+def _noted(error: ConcretizationError) -> ConcretizationError:
+    """An error that NumPy's arrays would not raise: the trace raises it again if the function catches it."""
+    meet(error)
+    interpreter = current_interpreter()
+    while interpreter is not None:
+        if interpreter.keeps_refusals and interpreter.refused is None:
+            interpreter.refused = error
+            break
+        interpreter = interpreter.parent
+    return error
+
+
+def is_number(x: Cell) -> bool:
+    """Whether it stands for a Python number."""
+    return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS

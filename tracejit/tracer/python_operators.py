@@ -1,0 +1,191 @@
+"""What Python's operators do with a traced array or number, and with whom they leave it to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Dim
+from tracejit.support.errors import ShapeError
+from tracejit.support.source import user_location
+from tracejit.tracer.calls import handed_out
+from tracejit.tracer.cell import Cell
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+
+__all__ = [
+    "BINARY",
+    "COMPARISONS",
+    "UNARY",
+    "has_its_own_ufuncs",
+    "in_place",
+    "operator",
+    "python_operand",
+    "reflected",
+    "unary",
+]
+
+# Names of special methods, without the underscores: operators of two operands, which may be reflected, and of one.
+BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"
+COMPARISONS = "eq", "ne", "lt", "le", "gt", "ge"
+UNARY = "neg", "pos", "abs", "invert"
+_PYTHONS = frozenset({bool, int, float, Dim})
+"""Classes of what is a Python number for the function that is traced."""
+_ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray})
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
+"""Operators under which Python's bools are no integers."""
+_GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
+"""Operators by which integers outgrow 64 bits."""
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """The special method of an operator: `__add__`."""
+
+    def method(self: Cell, other: Any, *modulo: Any) -> Any:
+        function = ARITHMETIC.get(name)
+        other = _plain(name, self, other)
+        if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
+            return NotImplemented
+        if name in _COMPARISONS and _is_no_number(self, other):
+            return NotImplemented
+        return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
+
+    return method
+
+
+def reflected(name: str) -> Callable[..., Any]:
+    """The special method where the array stands to the right: `__radd__`."""
+
+    def method(self: Cell, other: Any) -> Any:
+        function = ARITHMETIC.get(name)
+        other = _plain(name, self, other)
+        if function is None or _is_sequence_operation(name, self, other) or _gives_way(self, other):
+            return NotImplemented
+        return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
+
+    return method
+
+
+def in_place(name: str) -> Callable[..., Any]:
+    """The special method that changes an array: `__iadd__`. Of numbers it makes new ones."""
+
+    def method(self: Cell, other: Any) -> Any:
+        if self.is_scalar:
+            return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
+        result = ARITHMETIC[name](self, other)
+        if len(np.shape(result)) > self.ndim:
+            raise ShapeError(
+                f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + "
+                "... for a new array",
+                location=user_location(),
+            )
+        OPERATORS.setitem(self, Ellipsis, result, casting="same_kind")
+        return self
+
+    return method
+
+
+def unary(name: str) -> Callable[..., Any]:
+    """The special method of an operator of one operand: `__neg__`."""
+
+    def method(self: Cell) -> Any:
+        return (
+            _number(handed_out(ARITHMETIC[name], python_operand(self)), 0)
+            if self.aval.weak
+            else handed_out(ARITHMETIC[name], self)
+        )
+
+    return method
+
+
+def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: Any) -> Any:
+    """An operator on a traced Python number and `other`, which is x or y."""
+    is_number = type(other) in _PYTHONS or (isinstance(other, Cell) and other.aval.weak)
+    if is_number and name not in _BITWISE:
+        x, y = python_operand(x), python_operand(y)
+        if name in _GROWING:
+            OPERATORS.check_growth(name, x, y)
+    result = _number(handed_out(function, x, y), other)
+    if is_number and name in _COMPARISONS and isinstance(result, Cell) and OPERATORS.wants_booleans():
+        known = result.known()  # `(n == 2) is True`
+        if known is None:
+            result.ask()
+        return result if known is None else bool(known)
+    return result
+
+
+def python_operand(x: Any) -> Any:
+    """An operand of Python's arithmetic on Python numbers: True is 1."""
+    if not isinstance(x, Cell):
+        return OPERATORS.number_of_extents(x) if isinstance(x, Dim) else int(x) if type(x) is bool else x
+    if not x.aval.weak or x.dtype.kind != "b":
+        return x
+    number = OPERATORS.to_dtype(x, np.int64)
+    number.weaken()
+    return number
+
+
+def _number(result: Any, other: Any) -> Any:
+    """The result of Python's operators on Python numbers: a Python number, whose dtype gives way to an array's."""
+    if type(other) in _PYTHONS or (isinstance(other, Cell) and other.aval.weak):
+        for x in result if isinstance(result, tuple) else (result,):
+            if isinstance(x, Cell):
+                x.weaken()
+    return result
+
+
+def _plain(name: str, number: Cell, x: Any) -> Any:
+    """The other operand of a number's operator: if its class derives from Python's numbers and calculates as they do,
+    as members of an IntEnum do, it is such a number, to NumPy's numbers one of NumPy's.
+    """
+    kind: Any = type(x)
+    if kind in _ARRAYS or not number.is_scalar or not issubclass(kind, (int, float)) or issubclass(kind, np.generic):
+        return x
+    base = int if issubclass(kind, int) else float
+    inherits = all(
+        getattr(kind, method, None) is getattr(base, method, None) for method in (f"__{name}__", f"__r{name}__")
+    )
+    if not inherits and not hasattr(kind, "__members__"):
+        return x
+    return base(x) if number.aval.weak else np.asarray(base(x))[()]
+
+
+def _is_sequence_operation(name: str, x: Cell, other: Any) -> bool:
+    """`[a, b] * n` with an integer that is no array repeats the list, as it does with NumPy's integers:
+    Python asks `__index__`.
+    """
+    if isinstance(other, Cell):  # asked first: of one, `isinstance` of anything else asks for its `__class__`
+        return False
+    if not isinstance(other, (list, tuple, str, bytes)) or x.aval.shape or x.is_array:
+        return False
+    return x.aval.weak or (x.dtype.kind in "iu" and (name == "mul" or isinstance(other, (str, bytes))))
+
+
+def _is_no_number(x: Cell, other: Any) -> bool:
+    """Whether a number is compared with what is none, like None or text: they are different, as Python says."""
+    return x.is_scalar and (other is None or isinstance(other, (str, bytes, dict, set, frozenset, type)))
+
+
+def _gives_way(x: Cell, other: Any) -> bool:
+    """Whether an operator leaves an operand to that operand's own class, as NumPy's arrays do,
+    and numbers with all that is none.
+
+    Source: NumPy's binop_override.h: `__array_ufunc__` if the class has one, else a greater `__array_priority__`.
+    """
+    kind: Any = type(other)
+    if kind in _ARRAYS or isinstance(other, (np.ndarray, np.generic)) or kind.__module__.startswith("tracejit."):
+        return False
+    if hasattr(kind, "__array_ufunc__"):
+        return True
+    if x.is_scalar and not hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__"):
+        return True
+    priority = getattr(kind, "__array_priority__", 0)
+    return isinstance(priority, (int, float)) and priority > 0
+
+
+def has_its_own_ufuncs(x: Any) -> bool:
+    """Whether an operand is of somebody else's class with an `__array_ufunc__`, which then answers."""
+    kind: Any = type(x)
+    if kind in _ARRAYS or not hasattr(kind, "__array_ufunc__"):
+        return False
+    return kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ and not kind.__module__.startswith("tracejit.")

@@ -1,0 +1,29 @@
+"""The functions of arrays that a trace knows, and how they fill `out=`: tables that the layers above fill."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""ndarray method or property name to function; properties are listed in `PROPERTIES`."""
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+"""NumPy ufunc to function; ufuncs of SciPy, which is not imported for it, by name."""
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""NumPy function (of `__array_function__`) to function."""
+PROPERTIES = frozenset({"T", "mT", "real", "imag", "flat", "at"})
+SPREADING: set[Any] = set()
+"""Functions of NumPy's that are ufuncs inside: their out= may be larger than the result, which is then repeated."""
+IN_DTYPE_OF_OUT: dict[Any, Callable[[np.dtype[Any], np.dtype[Any]], np.dtype[Any] | None]] = {}
+"""Functions that compute in another dtype where there is an out=: in which, by the operands' and its;
+None: in their own."""
+LEAST_INTO_INTEGERS: dict[Any, int] = {}
+"""The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
+OUT_CASTING: dict[Any, str] = {}
+"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe");
+"equiv": not at all."""
+
+
+def dtype_of_sum(have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
+    """In which dtype NumPy adds or multiplies elements up into out=."""
+    return out if np.can_cast(have, out, "same_kind") else np.result_type(have, out)

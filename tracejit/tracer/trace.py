@@ -1,0 +1,160 @@
+"""One tracing of a function: what it reads outside, what it changes there, the clones that are good for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import (
+    FunctionType,
+)
+from typing import TYPE_CHECKING, Any
+
+from tracejit.support.errors import Restart
+from tracejit.support.nodes import define, field
+from tracejit.support.source import user_location, warn_once
+from tracejit.tracer.bytecode import asks_for_booleans
+from tracejit.tracer.captured import MOST_ITEMS, Reads
+from tracejit.tracer.changes import Changes
+from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
+from tracejit.tracer.methods import ClassPatches
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.ownership import module_of
+
+if TYPE_CHECKING:
+    from tracejit.tracer.substitution import Substitution
+
+__all__ = ["Trace", "current_trace", "entered", "outside"]
+
+_trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The trace this thread is in, None outside."""
+    return _trace.get()
+
+
+@contextmanager
+def entered(trace: Trace | None) -> Generator[None]:
+    """This thread is in the trace in the block, or in none."""
+    token = _trace.set(trace)
+    try:
+        yield
+    finally:
+        _trace.reset(token)
+
+
+@contextmanager
+def outside() -> Generator[None]:
+    """Nothing is traced in the block: functions that keep what they compute compute it as they do elsewhere."""
+    with entered(None), use_interpreter(eager):
+        yield
+
+
+def _wants_booleans() -> bool:
+    trace = current_trace()
+    return trace is not None and trace.wants_booleans
+
+
+OPERATORS.wants_booleans = _wants_booleans
+
+
+@define(eq=False)
+class Trace:
+    """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
+
+    patches: ClassPatches
+    reads: Reads
+    changes: Changes
+    substitution: Substitution
+    # the function tells an argument's True from other objects (`x is True`)
+    need_booleans: Callable[[], None] = lambda: None
+    wants_booleans: bool = False  # it does so, perhaps with what a comparison gave
+    _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
+        factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
+    )
+    _entered: set[int] = field(factory=set[int])
+    _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
+
+    def clone(self, function: FunctionType, build: Callable[[FunctionType, Trace], FunctionType]) -> FunctionType:
+        """The clone of a function with cells.  Its cells hold tracers of one interpreter, so there is one for each."""
+        key = id(function), id(current_interpreter())
+        found = self._clones.get(key)
+        return build(function, self) if found is None else found[2]
+
+    def remember(self, function: FunctionType, clone: FunctionType) -> None:
+        interpreter = current_interpreter()
+        self._clones[id(function), id(interpreter)] = function, interpreter, clone
+
+    def enter(self, function: FunctionType) -> None:
+        """A function is about to be used: the classes its module defines get redirected methods."""
+        self.reads.function(function)
+        if asks_for_booleans(function.__code__):
+            self.wants_booleans = True
+            self.need_booleans()
+        key = id(function.__globals__)
+        if key not in self._entered:
+            self._entered.add(key)
+            for kind in self.substitution.namespace(function.__globals__).classes():
+                self.patches.add(kind)
+
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """The block runs the function.  What it has changed before an exception stays, unless it will be run again."""
+        try:
+            yield
+        except Restart:
+            raise
+        except BaseException:
+            self.changes.keep(refuse=False)
+            raise
+
+    def warn_of(self, value: Any) -> None:
+        """Where an object of an installed package holds items that are not followed, say so."""
+        kind: Any = type(value)
+        holds_items = any("__getitem__" in vars(base) for base in kind.__mro__)
+        if holds_items and not module_of(kind).startswith(("tracejit.", "numpy")):
+            warn_once(
+                f"what is in an object of {module_of(kind)}.{kind.__qualname__} from outside is taken for a constant "
+                "of the compiled "
+                "program: only its attributes are followed; pass arrays as arguments, or call clear_cache() when it "
+                "has changed",
+                user_location(),
+            )
+
+    def restart(self) -> None:
+        """The function is run again: what it has changed is undone."""
+        self.changes.undo()
+        self._containers.clear()
+
+    def container(self, value: Any) -> Any:
+        """A container from outside, with what stands for its items: a tuple, or a copy, one for the whole trace.
+
+        A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there
+        at the end.
+        """
+        if not self.reads.is_outside(value) or (hasattr(value, "__len__") and len(value) > MOST_ITEMS):
+            return value
+        key = id(value), id(current_interpreter())
+        known = self._containers.get(key)
+        if known is not None:
+            return known[1]
+        self._containers[key] = value, value  # a container may hold itself
+        if isinstance(value, tuple):
+            items = tuple([self.substitution.value(item) for item in value])
+            changed = any(item is not one for item, one in zip(items, value, strict=True))
+            found = tuple.__new__(type(value), items) if changed else value
+        else:
+            found = self.changes.copy(value, key, self.substitution.value)
+        self._containers[key] = value, found
+        return found
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that is traced, redirected."""
+        self.reads.reach(getattr(function, "__self__", function))
+        return self.substitution.redirect(function)
+
+    def argument(self, value: Any) -> Any:
+        """What stands for an argument that is not traced: a function, an object of the user's."""
+        self.reads.reach(value)
+        return self.substitution.value(value)
