@@ -7,13 +7,14 @@ Control flow recurses over the nesting of loops, not over the length of the prog
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
@@ -36,7 +37,10 @@ from tracejit.ir.program import (
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.branch import Cond
+from tracejit.primitives.counted_loop import Loop as CountedLoopPrimitive
 from tracejit.primitives.shape import BroadcastInDim
+from tracejit.primitives.while_loop import While
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import evolve, field, frozen
 
@@ -80,16 +84,18 @@ class _Context:
         self.compilation.log.report.append((equation, runs_in))
 
 
-def own_outputs(jaxpr: Jaxpr) -> Jaxpr:
+def own_outputs(jaxpr: Jaxpr, kept: Mapping[int, int] = MappingProxyType({})) -> Jaxpr:
     """Every output a distinct variable that an equation computes:
     arguments, literals and repeated outputs are copied.
+
+    kept: outputs that may be an argument as it is, and which.
     """
     made = {v for e in jaxpr.equations for v in e.outputs}
     seen: set[Var] = set()
     extra: list[Equation] = []
     outputs: list[Var] = []
-    for a in jaxpr.outputs:
-        if isinstance(a, Var) and a in made and a not in seen:
+    for n, a in enumerate(jaxpr.outputs):
+        if isinstance(a, Var) and a not in seen and (a in made or (n in kept and a is jaxpr.inputs[kept[n]])):
             seen.add(a)
             outputs.append(a)
             continue
@@ -139,15 +145,18 @@ class _Builder:
         parent: dict[Var, Var] = {}
         self.taken: set[Var] = set()
         for n, g in enumerate(groups):
-            found = _in_place_base(g)
-            if found is None or last[found[1]] != n or found[1] in self.taken:
-                continue
-            changed, base = found
-            if base in self.buffers and base not in self.overwritable:
-                continue  # an argument or captured array that must stay
-            g.in_place[changed] = base
-            parent[changed] = base
-            self.taken.add(base)
+            first = g.equations[0]
+            loop = first if isinstance(first.form, Loop) else None
+            found = _in_place_base(g) if loop is None else None
+            for changed, base in [found] if found is not None else _initial(loop) if loop is not None else []:
+                if last[base] != n or base in self.taken:
+                    continue
+                if base in self.buffers and base not in self.overwritable:
+                    continue  # an argument or captured array that must stay
+                if loop is None:
+                    g.in_place[changed] = base
+                parent[changed] = base
+                self.taken.add(base)
 
         def root(v: Var) -> Var:
             while v in parent:
@@ -252,9 +261,10 @@ class _Builder:
         arguments: Sequence[ProgramBuffer],
         overwritable: Sequence[bool],
         targets: Sequence[ProgramBuffer | None],
+        kept: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[list[Step], list[ProgramBuffer]]:
         """(steps, buffers of the outputs) of a body."""
-        jaxpr = own_outputs(self.c.compilation.cleaned(jaxpr))
+        jaxpr = own_outputs(self.c.compilation.cleaned(jaxpr), kept)
         buffers = dict(zip(jaxpr.inputs, arguments, strict=True))
         free = {v for v, ok in zip(jaxpr.inputs, overwritable, strict=True) if ok}
         inner = _Builder(self.c, buffers, free)
@@ -296,12 +306,17 @@ class _Builder:
             swaps.append(Swap(carry, out))
         return [*steps, *copies, *swaps]
 
+    def begin(self, carry: Var, atom: Atom) -> None:
+        """Fill the buffer of a loop's carry with its first value, unless it has taken over that value's memory."""
+        if atom not in self.taken or self.buffers[atom] is not self.buffers[carry]:  # type: ignore[index]
+            self.into(self.buffers[carry], atom)
+
     def _while(self, e: FormEquation, form: Loop, n_cond: int, n_body: int) -> None:
         cond, body = form.bodies
         cond_consts = [self.buffer_of(a) for a in e.inputs[:n_cond]]
         body_consts = [self.buffer_of(a) for a in e.inputs[n_cond : n_cond + n_body]]
         for v, a in zip(e.outputs, e.inputs[n_cond + n_body :], strict=True):
-            self.into(self.buffers[v], a)
+            self.begin(v, a)
         carries = [self.buffers[v] for v in e.outputs]
         cond_steps, (flag,) = self.nested(cond, [*cond_consts, *carries], [False] * (n_cond + len(carries)), [None])
         self.steps.append(WhileLoop(tuple(cond_steps), flag, tuple(self._carry(carries, body, body_consts))))
@@ -314,7 +329,7 @@ class _Builder:
         nk, nc = p["consts"], p["carries"]
         consts = [self.buffer_of(a) for a in (*e.inputs[:nk], *e.inputs[nk + nc :])]
         for v, a in zip(e.outputs, e.inputs[nk : nk + nc], strict=False):
-            self.into(self.buffers[v], a)
+            self.begin(v, a)
         index = self.temporary(Var(ShapedArray((), np.int64)), "i")
         self.into(index, Literal(0, ShapedArray((), np.int64)))
         carries = [index, *[self.buffers[v] for v in e.outputs]]
@@ -323,10 +338,13 @@ class _Builder:
     def _cond(self, e: FormEquation, form: Loop) -> None:
         flag, *operands = [self.buffer_of(a) for a in e.inputs]
         targets = [self.buffers[v] for v in e.outputs]
+        kept = {j: k for j, k in _handed_through(form).items() if targets[j] is operands[k]}
+        wanted = [None if j in kept else t for j, t in enumerate(targets)]
         sides: list[Steps] = []
         for body in form.bodies:
-            steps, outs = self.nested(body, operands, [False] * len(operands), targets)
-            assert all(o is t for o, t in zip(outs, targets, strict=True))
+            steps, outs = self.nested(body, operands, [k in kept.values() for k in range(len(operands))], wanted, kept)
+            # what was made elsewhere is copied when nothing reads the operand any more
+            steps += [Copy(t, o) for t, o in zip(targets, outs, strict=True) if o is not t]
             sides.append(tuple(steps))
         otherwise, then = sides
         self.steps.append(Branch(flag, then, otherwise))
@@ -343,6 +361,70 @@ def _in_place_base(g: Group) -> tuple[Var, Var] | None:
     if base not in g.inputs or base in root.inputs[1:] or any(base in e.inputs for e in g.equations if e is not root):
         return None
     return None if reads_own_base(root.form) else (root.outputs[0], base)
+
+
+def _initial(e: FormEquation) -> list[tuple[Var, Var]]:
+    """(carry, its first value, whose memory it may take over) of a loop: what the loop does not read otherwise."""
+    assert isinstance(e.form, Loop)
+    p = dict(e.form.parameters)
+    match e.form.kind:
+        case "while":
+            first, end = p["cond_consts"] + p["body_consts"], len(e.inputs)
+        case "for":
+            first, end = p["consts"], p["consts"] + p["carries"]
+        case _:
+            through = {j: e.inputs[1 + k] for j, k in _handed_through(e.form).items()}
+            return [
+                (e.outputs[j], a) for j, a in through.items() if isinstance(a, Var) and list(e.inputs).count(a) == 1
+            ]
+    others = {*e.inputs[:first], *e.inputs[end:]}
+    return [
+        (v, a)
+        for v, a in zip(e.outputs, e.inputs[first:end], strict=False)
+        if isinstance(a, Var) and a not in others and _alike(v, a)
+    ]
+
+
+def _handed_through(form: Loop) -> dict[int, int]:
+    """Outputs of a branch -> the operand each of them is, or is a changed version of, on one side; each once."""
+    found: dict[int, int] = {}
+    for body in form.bodies:
+        for j, out in enumerate(body.outputs):
+            k = _stem(body, out)
+            if k is not None and j not in found and k not in found.values() and _alike(body.inputs[k], out):
+                found[j] = k
+    return found
+
+
+def _stem(jaxpr: Jaxpr, atom: Atom) -> int | None:
+    """The input which an output is a changed version of, as updates in place make it."""
+    producer = {v: e for e in jaxpr.equations for v in e.outputs}
+    while isinstance(atom, Var):
+        made = producer.get(atom)
+        if made is None:
+            return jaxpr.inputs.index(atom)
+        if made.primitive.name in ("update_slice", "dynamic_update_slice", "scatter"):
+            atom = made.inputs[0]
+            continue
+        place = made.outputs.index(atom)
+        match made.primitive:
+            case Cond(branches=branches):
+                inner = [k for body in branches if (k := _stem(body, body.outputs[place])) is not None]
+                if not inner:
+                    return None
+                atom = made.inputs[1 + inner[0]]
+            case While(cond_consts=tests, body_consts=consts):
+                atom = made.inputs[tests + consts + place]
+            case CountedLoopPrimitive(consts=consts, carries=carries) if place < carries:
+                atom = made.inputs[consts + place]
+            case _:
+                return None
+    return None
+
+
+def _alike(v: Atom, a: Atom) -> bool:
+    """Whether the one may lie in the memory of the other."""
+    return same_shape(v.aval.shape, a.aval.shape) and kernel_dtype(v.aval.dtype) == kernel_dtype(a.aval.dtype)
 
 
 def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:

@@ -20,8 +20,9 @@ from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
-from tracejit.numpy.strides import outer_first, sliced_strides, strides_of
-from tracejit.numpy.views import Flat, Rearranged, of_a_number, view
+from tracejit.numpy.strides import outer_first, strides_of
+from tracejit.numpy.through import through
+from tracejit.numpy.views import BasicIndex, Flat, Rearranged, of_a_number, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import (
@@ -35,36 +36,13 @@ from tracejit.support.errors import (
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
-from tracejit.tracer.layout import AS_IS, Layout, Strides, ordered_strides
+from tracejit.tracer.layout import AS_IS, Layout, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import with_masks_by_value
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["BasicIndex", "classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
-
-
-@frozen(eq=False)
-class BasicIndex:
-    """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements,
-    with which step.
-
-    shape: of the view: the sizes with integer-indexed axes dropped and new axes of extent 1.
-    """
-
-    start: tuple[Any, ...]
-    size: Shape
-    step: tuple[int, ...]
-    shape: Shape
-    keeps_order = True
-
-    def strides(self, shape: Shape, strides: Strides) -> Strides:
-        """The view's strides from its root's."""
-        return sliced_strides(self, strides)
-
-    @property
-    def static(self) -> bool:
-        return not any(isinstance(s, Tracer) for s in self.start)
+__all__ = ["classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
 
 
 @frozen(eq=False)
@@ -271,6 +249,11 @@ def read_view(x: ArrayLike, index: IndexLike) -> Result:
         return view(x, index)
     if index.static:
         value = slice_array(x, index.start, index.size, index.step)
+    elif isinstance(x, Tracer) and x.root is not None and (found := through(x, index))[2]:
+        base, at, turns = found
+        value = p.dynamic_slice(base, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in at.start], at.size)
+        for turn in reversed(turns):
+            value = turn.undo(value)
     else:
         if any(k != 1 for k in index.step):
             traced = [isinstance(s, Tracer) for s in index.start]
@@ -482,8 +465,16 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
             location=user_location(),
         )
     value = to_dtype(value, x.dtype)
-    if not _writes_itself(x, index, value):
-        x.assign(updated(x, index, value))
+    if _writes_itself(x, index, value):
+        return
+    if x.root is not None and not isinstance(index, Rearranged):
+        found = index if isinstance(index, BasicIndex) else classify(x, index)
+        if isinstance(found, BasicIndex):
+            value = reshape(_fit(value, found.shape), found.size)
+            x, index, turns = through(x, found)
+            for turn in turns:
+                value = turn.apply(value)
+    x.assign(updated(x, index, value))
 
 
 def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:

@@ -1,17 +1,17 @@
-"""Views that are no slices: another shape, another order of axes or elements, read-only spreads.
+"""Views: parts of an array, another shape, another order of axes or elements, read-only spreads.
 
-Such a view of a traced array reads through the array it was taken from and writes through it, where NumPy's would share
+A view of a traced array reads through the array it was taken from and writes through it, where NumPy's would share
 memory.  Whether NumPy's would is decided from the strides, see `strides`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tracejit.ir.extents import DimDependent, Shape
 from tracejit.numpy.promotion import aval
-from tracejit.numpy.strides import is_contiguous, like, reshaped_strides, strides_of
+from tracejit.numpy.strides import is_contiguous, like, reshaped_strides, sliced_strides, strides_of
 from tracejit.primitives import shape as p
 from tracejit.support.errors import UnsupportedError, WriteError
 from tracejit.support.nodes import frozen
@@ -22,9 +22,32 @@ from tracejit.tracer.layout import Open, Strides
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "Flat", "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number", "reshaped",
-    "reversed_along", "transposed", "view",
+    "BasicIndex", "Flat", "Reading", "Rearranged", "Reshaped", "Reversed", "Transposed", "contiguous", "of_a_number",
+    "reshaped", "reversed_along", "transposed", "view",
 ]  # fmt: skip
+
+
+@frozen(eq=False)
+class BasicIndex:
+    """One entry per axis of the array: where it starts (a number, extent or traced integer), how many elements,
+    with which step.
+
+    shape: of the view: the sizes with integer-indexed axes dropped and new axes of extent 1.
+    """
+
+    start: tuple[Any, ...]
+    size: Shape
+    step: tuple[int, ...]
+    shape: Shape
+    keeps_order = True
+
+    def strides(self, shape: Shape, strides: Strides) -> Strides:
+        """The view's strides from its root's."""
+        return sliced_strides(self, strides)
+
+    @property
+    def static(self) -> bool:
+        return not any(isinstance(s, Tracer) for s in self.start)
 
 
 class Rearranged:
