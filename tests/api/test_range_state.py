@@ -534,3 +534,37 @@ def test_a_temporary_is_not_read_after_its_loop():
 
     with pytest.raises(LeakedTracerError, match="used after the loop"):
         tj.jit(function)(np.ones((3, 3)))
+
+
+class _Sign:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, np.float64(0.0), [0.0], (0.0,), {"a": 0.0}])
+def test_a_zero_that_changes_its_sign_is_a_change(zero: Any):
+    """0.0 == -0.0, and yet copysign and division tell them apart."""
+
+    def turned(x: Any) -> Any:
+        match x:
+            case list():
+                return [-x[0]]
+            case tuple():
+                return (-x[0],)
+            case dict():
+                return {"a": -x["a"]}
+            case _:
+                return -x
+
+    def f(x: Any) -> Any:
+        s = _Sign(zero)
+        for i in tj.range(4):
+            held = s.value
+            x[i] = np.copysign(
+                1.0, held["a"] if isinstance(held, dict) else held[0] if isinstance(held, (list, tuple)) else held
+            )
+            s.value = turned(held)
+        return x
+
+    with pytest.raises(TracejitError):
+        tj.jit(f)(np.zeros(4))

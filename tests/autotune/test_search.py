@@ -84,7 +84,10 @@ def test_a_kernel_on_a_grid_is_searched(record_backend: Any, opencl_cache: None)
     record_backend("opencl")
     backend = get_backend("opencl")
     work = workload()
-    outcome = search(work, backend, backend.target(), parse_schedule("grid work_group 1"), seconds=8)
+    for seconds in (8, 60, 240):  # on a busy machine the time may be over after the first compilation
+        outcome = search(work, backend, backend.target(), parse_schedule("grid work_group 1"), seconds=seconds)
+        if outcome.distinct > 1:
+            break
     assert outcome.distinct > 1
     assert outcome.chosen_seconds <= outcome.default_seconds
     assert not outcome.rejected

@@ -91,7 +91,7 @@ def test_privatize_keeps_carriers_that_are_pairs():
         ("vector L7 8 1", "has no loop L7"),
         ("vector L0 3 1", "power of two"),
         ("vector L1 8 1; vector L0 8 1", "inside of another vector loop"),
-        ("privatize L1 8", "not a loop over columns"),
+        ("privatize L1 8", "not a loop over columns, independent"),
         ("split L0 0", "must be positive"),
         ("turn L0", "not a schedule directive"),
     ],

@@ -254,3 +254,10 @@ def test_results_share_no_memory_with_operands_jitted_or_not(name: str):
         np.testing.assert_array_equal(found, expected)
     assert np.all(f(x.copy())[1] == 77)
     assert np.all(f(x.copy())[0] == -1)
+
+
+@pytest.mark.parametrize("xs", [3.0, np.float64(3.0), np.array(3.0), (np.ones(3), 2)])
+def test_scan_and_map_over_a_number_are_refused(xs):
+    for run in (lambda: tj.lax.scan(lambda c, x: (c, c), 0.0, xs), lambda: tj.lax.map(lambda x: x, xs)):
+        with pytest.raises(ShapeError, match="leading axis of xs"):
+            run()

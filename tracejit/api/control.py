@@ -87,7 +87,14 @@ def scan(
     array([0., 2., 9.])
     """
     leaves, _ = leaves_of(xs)
-    extents = [aval_of_argument(x).shape[0] for x in leaves]
+    shapes = [aval_of_argument(x).shape for x in leaves]
+    if not all(shapes):
+        raise ShapeError(
+            "scan and map go along the leading axis of xs, and one of them is a number; give it as an array of rank 1, "
+            "or let f take it from outside",
+            location=user_location(),
+        )
+    extents = [shape[0] for shape in shapes]
     if not extents and length is None:
         raise ShapeError("scan needs xs or length", location=user_location())
     count = extents[0] if extents else int(length)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from tracejit.ir.kernel import (
     walk,
 )
 from tracejit.ir.passes.cut import can_cut, cut
-from tracejit.ir.passes.independence import independent
+from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize
 from tracejit.ir.scalar import BITS, OPS, is_float
 from tracejit.ir.schedule import (
@@ -378,7 +378,7 @@ def _small_unrolls(nest: _Nest, vectors: Sequence[_Nest], names: dict[Value, str
             and 1 < n.trips <= JAM
             and not any(_holds(n, v) for v in vectors)
         ):
-            if conflicts(n.loop).stores:
+            if conflicts(n.loop).stores or not can_run_in_step(n.loop):
                 continue
             out.append(Unroll(names[n.loop.index]))
     return out
@@ -390,7 +390,7 @@ def _holds(outer: _Nest, inner: _Nest) -> bool:
 
 def _column_bytes(nest: _Nest) -> float:
     """How much memory a column reduction reads, if it is one that rows should be read for; else 0."""
-    if not can_privatize(nest.loop) or len(nest.children) != 1:
+    if not can_privatize(nest.loop) or len(nest.children) != 1 or not independent(nest.loop, nest.loop.index):
         return 0.0
     vary = _strides(nest)
     reduction = nest.children[0]

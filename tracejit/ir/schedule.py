@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import (
+    Alloc,
     Axis,
     Block,
     Const,
@@ -34,9 +35,10 @@ from tracejit.ir.kernel import (
     While,
     blocks,
     index_const,
+    walk,
 )
 from tracejit.ir.passes.cut import can_cut, cut
-from tracejit.ir.passes.independence import independent
+from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
 from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.support.errors import ScheduleError
@@ -79,6 +81,8 @@ class Loops:
             out: list[Statement] = []
             for s in block:
                 if isinstance(s, For) and self.names.get(s.index) == name:
+                    if s.step != 1:
+                        raise ScheduleError(f"{d}: the loop has a step of {s.step}")
                     out += make(s)
                 else:
                     out.append(map_blocks(s, rewrite))
@@ -196,8 +200,10 @@ class Privatize(Directive):
             raise ScheduleError(f"{self}: the size must be positive")
 
         def blocked(s: For) -> Sequence[Statement]:
-            if not can_privatize(s):
-                raise ScheduleError(f"{self}: it is not a loop over columns around one reduction")
+            if not can_privatize(s) or not independent(s, s.index):
+                raise ScheduleError(
+                    f"{self}: it is not a loop over columns, independent of each other, around one reduction"
+                )
             made, columns = privatize(s, self.block)
             loops.part(made.index, f"{self.loop}.o", s)
             for index in columns:
@@ -275,6 +281,8 @@ class Vector(_AxisDirective):
         self.independent(whole)
         if _is_recurrence(s):
             raise ScheduleError(f"{self}: its iterations depend on each other")
+        if any(isinstance(inside, Alloc) for inside in walk(s.body)):
+            raise ScheduleError(f"{self}: each iteration has local memory of its own")
         if conflicts(s).updates:
             raise ScheduleError(f"{self}: its iterations may update one place")
 
@@ -294,7 +302,9 @@ class Unroll(_AxisDirective):
     def check(self, s: For, whole: For) -> None:
         if not (isinstance(s.lower, Const) and isinstance(s.upper, Const) and isinstance(s.upper.value, int)):
             raise ScheduleError(f"{self}: its bounds are not constant")
-        if conflicts(s).stores:  # copies run in step
+        if not s.params and not can_run_in_step(s):
+            raise ScheduleError(f"{self}: its iterations cannot run in step")
+        if conflicts(s).stores:
             raise ScheduleError(f"{self}: its iterations may store to one place, and the last one counts")
 
 
@@ -398,12 +408,22 @@ def parse_schedule(text: str) -> Schedule:
     out: list[Directive] = []
     for part in filter(None, (p.strip() for p in text.split(";"))):
         word, *rest = part.split()
-        values: list[Any] = [int(r) if r.lstrip("-").isdigit() else r for r in rest]
-        try:
-            out.append(Directive.kinds[word](*values))
-        except (KeyError, TypeError) as error:
+        kind = Directive.kinds.get(word) if word else None
+        if kind is None:
             known = ", ".join(filter(None, Directive.kinds))
-            raise ScheduleError(f"not a schedule directive: {part!r}; known are {known}") from error
+            raise ScheduleError(f"not a schedule directive: {part!r}; known are {known}")
+        values: list[Any] = [int(r) if r.lstrip("-").isdigit() else r for r in rest]
+        types = {name: getattr(of, "__name__", of) for name, of in kind.__annotations__.items()}
+        fields = [(f.name, str(types[f.name])) for f in fields_of(kind)]
+        fits = all(type(v).__name__ in of.split(" | ") for v, (_, of) in zip(values, fields, strict=False))
+        try:
+            made = kind(*values) if fits else None
+        except TypeError:  # too few, or too many
+            made = None
+        if made is None:
+            form = " ".join([word, *[f"<{name}: {of}>" for name, of in fields]])
+            raise ScheduleError(f"{part!r} is not of the form `{form}`")
+        out.append(made)
     return Schedule(tuple(out))
 
 

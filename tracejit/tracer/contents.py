@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.support.equality import strictly_equal
 from tracejit.tracer.ownership import module_of
 
 __all__ = [
@@ -197,5 +198,5 @@ def same(one: Any, two: Any) -> bool:
     if type(one) is tuple:
         return len(one) == len(two) and all(map(same, one, two))
     if type(one) in _VALUES or isinstance(one, np.generic):
-        return bool(one == two) or (one != one and two != two)
+        return strictly_equal(one, two)
     return isinstance(one, (MethodType, BuiltinMethodType)) and bool(one == two)

@@ -30,7 +30,7 @@ from tracejit.ir.kernel import (
 )
 from tracejit.support.nodes import frozen
 
-__all__ = ["Accesses", "Linear", "accesses", "defined_in", "independent", "linear"]
+__all__ = ["Accesses", "Linear", "accesses", "can_run_in_step", "defined_in", "independent", "linear"]
 
 Linear: TypeAlias = "dict[Value | None, Extent]"  # a sum of coefficient * value, the constant under None
 
@@ -142,6 +142,11 @@ def independent(nest: For, index: Value) -> bool:
         return True
     defined = defined_in((nest,))
     return all(_separate(buffer, statements, index, defined) for buffer, statements in left.items())
+
+
+def can_run_in_step(loop: For) -> bool:
+    """Whether the statements of a loop without carries may be run for all its iterations one after the other."""
+    return independent(loop, loop.index) and not any(isinstance(s, Alloc) for s in walk(loop.body))
 
 
 def _plainly_separate(found: Sequence[Load | Store | Atomic], index: Value) -> bool:

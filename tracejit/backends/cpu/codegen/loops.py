@@ -12,7 +12,7 @@ from tracejit.backends.cpu.codegen.threads import emit_parallel
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.ir.kernel import Block, Const, For, Op, Statement, blocks
 from tracejit.ir.scalar import OPS
-from tracejit.support.errors import InternalError
+from tracejit.support.errors import InternalError, UnsupportedError
 
 __all__ = ["emit_for"]
 
@@ -20,7 +20,12 @@ UNROLL_LIMIT = 8  # iterations a serial loop with a constant trip count may have
 
 
 def emit_for(e: FunctionEmitter, s: For) -> None:
-    """A loop as its axis says: in order, unrolled and jammed, over vectors, or over the thread pool."""
+    """A loop as its axis says: in order, unrolled and jammed, over vectors, or over the thread pool.
+
+    Raises: UnsupportedError for a step, which loops have on grids of a device only.
+    """
+    if s.step != 1:
+        raise UnsupportedError("the cpu backend runs loops of step 1")
     match s.axis.kind:
         case "parallel" if e.width == 1 and not e.counts:
             emit_parallel(e, s)
