@@ -6,6 +6,9 @@ changed between calls, whatever its dtype, its size, or the way its elements are
 
 from __future__ import annotations
 
+import functools
+import itertools
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -145,3 +148,89 @@ def test_an_unaligned_outer_array_is_read_as_any_other():
             args = np.arange(6.0), i, np.array([0, 5, 5])
             for got, want in zip(jitted(*args), f(*args), strict=True):
                 np.testing.assert_allclose(got, want)
+
+
+class Holder:
+    """Holds an array under a name that may be bound anew, and `kept` in what stays as it is."""
+
+    def __init__(self, array: np.ndarray, keep: Callable[[np.ndarray], Any]) -> None:
+        self.array = array
+        self.kept = keep(array)
+
+
+# how an array is kept -> (what keeps it, how it is read there)
+KEPT: dict[str, tuple[Callable[[np.ndarray], Any], Callable[[Any], Any]]] = {
+    "tuple": (lambda w: (w,), lambda t: t[0] * 1),
+    "nested tuple": (lambda w: ((w, 2), 3), lambda t: t[0][0] * 1),
+    "tuple in a list": (lambda w: [(w,)], lambda t: t[0][0] * 1),
+    "tuple in a dict": (lambda w: {"a": (w, 0.5)}, lambda t: t["a"][0] * 1),
+    "items": (lambda w: (w, w + 1), lambda t: sum((p**2).sum() for p in t)),
+    "chain": (lambda w: (w,), lambda t: next(itertools.chain(t, t)) * 1),
+    "number": (lambda w: (w,), lambda t: float(t[0][1])),
+    "default": (lambda w: eval("lambda low=w: low * 1", {"w": w}), lambda f: f()),
+    "partial": (lambda w: functools.partial(np.add, w), lambda f: f(1)),
+    "method": (lambda w: w.sum, lambda f: f()),
+    "special method": (lambda w: w.__getitem__, lambda f: f(1)),
+    "proxy": (lambda w: types.MappingProxyType({"a": (w,)}), lambda t: t["a"][0] * 1),
+    "list": (lambda w: [w], lambda t: t[0] * 1),
+    "dict": (lambda w: {"a": w}, lambda t: t["a"] * 1),
+    "list and tuple": (lambda w: [w, (w,)], lambda t: t[0] + t[1][0] * 2),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("first", ["name", "kept"])
+def test_an_array_that_is_kept_stays_when_its_name_is_bound_anew(kept: str, first: str):
+    keep, read = KEPT[kept]
+    holder = Holder(np.array([1.0, 2.0, 3.0]), keep)
+    f = {
+        "name": lambda x: x + holder.array * 10 + read(holder.kept),
+        "kept": lambda x: x + read(holder.kept) + holder.array * 10,
+    }[first]
+    jitted = tj.jit(f)
+    x = np.zeros(3)
+    for change in (
+        lambda: None,
+        lambda: setattr(holder, "array", np.full(3, 7.0)),
+        lambda: None,
+        lambda: holder.array.fill(4),
+        lambda: setattr(holder, "kept", keep(np.full(3, 5.0))),
+        lambda: setattr(holder, "array", np.full(3, 8.0)),
+    ):
+        change()
+        np.testing.assert_array_equal(jitted(x), f(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("way", ["len", "ndim", "shape", "size", "zeros_like", "dtype"])
+def test_the_form_of_an_outer_array_is_followed(way: str):
+    g = np.arange(4)
+    read = {
+        "len": lambda: len(g),
+        "ndim": lambda: g.ndim,
+        "shape": lambda: g.shape[0],
+        "size": lambda: g.size,
+        "zeros_like": lambda: np.zeros_like(g).shape[-1],
+        "dtype": lambda: g.dtype == np.int64,
+    }[way]
+    f = lambda x: x + read()  # noqa: E731
+    jitted = tj.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(np.zeros(2)), f(np.zeros(2)))
+    if way == "dtype":
+        g.dtype = np.float64
+    elif way == "size":
+        g.resize(2, refcheck=False)
+    else:
+        g.shape = 2, 2
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(np.zeros(2)), f(np.zeros(2)))
+
+
+def test_classes_made_where_nothing_has_a_name_are_followed():
+    scope: dict[str, Any] = {}
+    exec("class P:\n    k = 2\np = P()\ndef f(x): return x + p.k", scope)
+    jitted = tj.jit(scope["f"])
+    assert jitted(1) == 3
+    scope["p"].k = 7
+    assert jitted(1) == 8

@@ -261,3 +261,19 @@ def test_scan_and_map_over_a_number_are_refused(xs):
     for run in (lambda: tj.lax.scan(lambda c, x: (c, c), 0.0, xs), lambda: tj.lax.map(lambda x: x, xs)):
         with pytest.raises(ShapeError, match="leading axis of xs"):
             run()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_the_index_of_a_loop_does_not_turn_around(dtype):
+    programs = [
+        lambda b, x: lax.fori_loop(b[0], b[1], lambda i, s: s + i * i * 1000, np.int64(0)),
+        lambda b, x: lax.fori_loop(b[0], x.shape[0], lambda i, s: s + x[i], 0.0),
+        lambda b, x: lax.fori_loop(b[0], b[1] + 5, lambda i, s: s + x[i - 1] * i, 0.0),
+        lambda b, x: lax.fori_loop(2, b[1], lambda i, s: s * 3 % 1009 + i, np.int64(1)),
+    ]
+    b, x = np.array([3, 100], dtype), np.arange(300.0)
+    for f in programs:
+        np.testing.assert_array_equal(tj.jit(f)(b, x), f(b, x))
+    once = lambda q: lax.fori_loop(q, 200, lambda i, s: s + i * 20, np.int64(0))  # noqa: E731
+    np.testing.assert_array_equal(tj.jit(tj.vmap(once))(b), [once(int(q)) for q in b])
+    assert tj.jit(once)(b[1]) == once(int(b[1]))

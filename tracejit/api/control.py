@@ -39,6 +39,7 @@ from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
@@ -63,6 +64,8 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         carry, _ = _loop(lambda i, c, _: (body(i + first if first else i, c), None), init, None, extent, reverse=False)
         return carry
 
+    lower, upper = (_python_integer(x) for x in (lower, upper))
+
     def test(state: Any) -> Any:
         return state[0] < upper
 
@@ -70,6 +73,17 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         return state[0] + 1, body(state[0], state[1])
 
     return while_loop(test, step, (lower, init))[1]
+
+
+def _python_integer(x: Any) -> Any:
+    """An end of a range, as Python counts: an integer of a narrow dtype does not turn around."""
+    if not isinstance(x, Tracer) or x.dtype.kind not in "iu" or x.aval.weak:
+        return x
+    if x.dtype == np.uint64:
+        OPERATORS.check_number(x, np.dtype(np.int64))
+    number = OPERATORS.to_dtype(x, np.int64)
+    number.weaken()
+    return number
 
 
 def scan(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import Enum, EnumMeta
 from functools import partial
 from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -197,6 +197,8 @@ class Reads:
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
     _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
+    # arrays in what stays as it is, like a tuple: no place says that another one has come
+    _kept: dict[int, Any] = field(factory=dict[int, Any])
     _items: int = 0
 
     def note(self, place: Place, value: Any) -> None:
@@ -212,17 +214,19 @@ class Reads:
 
         unseen: arrays in it are used without our seeing it, so their elements are part of the program.
         """
-        pending: list[Any] = [value]
+        pending: list[tuple[Any, bool]] = [(value, place is not None)]
         while pending:
-            value = pending.pop()
+            value, followed = pending.pop()
             kind: Any = type(value)
+            if kind is np.ndarray and not followed:
+                self._kept[id(value)] = value
             if kind is np.ndarray and unseen:
                 self._freeze(id(value), value)
             if kind in _SCALARS or kind is np.ndarray or id(value) in self._watched:
                 continue
             if isinstance(value, (tuple, frozenset)):
                 self._watched[id(value)] = value
-                pending += value  # type: ignore[arg-type]
+                pending += [(x, False) for x in cast("Sequence[Any]", value)]
             elif family(kind) is not None:
                 self._watched[id(value)] = value
                 self._items += len(value)
@@ -234,18 +238,18 @@ class Reads:
                 inside = ContentsPlace(value)
                 items = contents(value)
                 self.found[inside.identity()] = inside, items
-                pending += items
+                pending += [(x, True) for x in items]
             elif (namespace := namespace_of(value)) is not None:
                 self._watched[id(value)] = value
-                pending.append(namespace)
+                pending.append((namespace, True))
             elif kind is MappingProxyType:
                 self._watched[id(value)] = value
-                pending.append(underlying(value))
+                pending.append((underlying(value), True))
             elif isinstance(value, partial):
                 self._watched[id(value)] = value
-                pending += [value.func, value.args, value.keywords]
+                pending += [(value.func, False), (value.args, False), (value.keywords, True)]
             elif kind is MethodType:
-                pending.append(value.__self__)
+                pending.append((value.__self__, False))
             elif isinstance(value, (Enum, EnumMeta)):
                 self._watched[id(value)] = value
                 for member in value if isinstance(value, EnumMeta) else (value,):
@@ -363,8 +367,11 @@ class Reads:
                 count[id(x)] = count.get(id(x), 0) + 1
 
         def followed(x: Any) -> int:
-            return number.get(id(x), -1) if type(x) is np.ndarray and count[id(x)] == 1 and id(x) in traced else -1
+            alone = type(x) is np.ndarray and count[id(x)] == 1 and id(x) not in self._kept
+            return number.get(id(x), -1) if alone and id(x) in traced else -1
 
+        captured = set(map(id, constants))
+        looked_at = tuple([x for key, x in traced.items() if key not in captured])
         reads: list[Read] = []
         for place, value in self.found.values():
             if isinstance(place, ContentsPlace):
@@ -372,7 +379,7 @@ class Reads:
                 reads.append(Read(place, value, constants=numbers if any(n >= 0 for n in numbers) else ()))
             else:
                 reads.append(Read(place, value, followed(value)))
-        return Dependencies(tuple(reads), tuple(constants), (*frozen_arrays, *self.frozen.values()))
+        return Dependencies(tuple(reads), tuple(constants), (*frozen_arrays, *self.frozen.values()), looked_at)
 
 
 def _form(array: Any) -> Any:
@@ -398,13 +405,15 @@ class Dependencies:
     reads: tuple[Read, ...] = ()
     constants: tuple[Any, ...] = ()
     frozen_arrays: tuple[np.ndarray[Any, Any], ...] = ()
+    looked_at: tuple[np.ndarray[Any, Any], ...] = ()
+    """Arrays that are no inputs of the program: of them it has the shape or dtype at most."""
     spent: str = ""
     """What the trace itself changed, in words: the program is not for another call, even if all is as before again."""
     _forms: tuple[Any, ...] = ()
     _contents: tuple[tuple[Any, ...] | None, ...] = ()
 
     def __post_init__(self) -> None:
-        self._forms = tuple(map(_form, self.constants))
+        self._forms = tuple(map(_form, (*self.constants, *self.looked_at)))
         self._contents = tuple(map(content, self.frozen_arrays))
 
     def changed(self) -> bool:
@@ -412,9 +421,12 @@ class Dependencies:
         return (
             bool(self.spent)
             or not all(read.holds() for read in self.reads)
-            or any(_form(x) != form for x, form in zip(self.constants, self._forms, strict=True))
+            or any(_form(x) != form for x, form in zip(self._arrays(), self._forms, strict=True))
             or not self._contents_hold()
         )
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return (*self.constants, *self.looked_at)
 
     def _contents_hold(self) -> bool:
         return all(content(x) == known for x, known in zip(self.frozen_arrays, self._contents, strict=True))
@@ -438,12 +450,12 @@ class Dependencies:
             if now is not read:
                 now.follow(constants)
             reads.append(now)
-        for array, form in zip(self.constants, self._forms, strict=True):
+        for array, form in zip(self._arrays(), self._forms, strict=True):
             if form is not None and _form(array)[:2] != form[:2]:
                 return None
         if not self._contents_hold() or self._sharing(constants) != self._sharing(self.constants):
             return None
-        return Dependencies(tuple(reads), tuple(constants), self.frozen_arrays)
+        return Dependencies(tuple(reads), tuple(constants), self.frozen_arrays, self.looked_at)
 
     def _sharing(self, constants: Sequence[Any]) -> frozenset[tuple[int, int]]:
         """Which arrays share memory, were `constants` the captured ones:

@@ -86,8 +86,8 @@ def _is_users_class(kind: type) -> bool:
     functions = [x for x in vars(kind).values() if type(x) is FunctionType]
     if functions:
         return any(is_users_function(f) for f in functions)
-    if module_of(kind) in ("builtins", "__builtin__"):
-        return False
+    if module_of(kind) in ("builtins", "__builtin__"):  # also what `exec` makes where there is no `__name__`
+        return "__dict__" in vars(kind) and "__weakref__" in vars(kind)
     module = sys.modules.get(module_of(kind))
     return module is None or is_users_module(module)  # no module: one made at run time
 

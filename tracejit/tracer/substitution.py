@@ -14,6 +14,7 @@ from types import (
     FunctionType,
     MappingProxyType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any, TypeVar
@@ -122,7 +123,7 @@ class Substitution:
             return value if found is held else MappingProxyType(found)
         if value is os.environ:
             return Environment()
-        if kind is BuiltinMethodType and (
+        if kind in (BuiltinMethodType, MethodWrapperType) and (
             type(value.__self__) is np.ndarray or family(type(value.__self__)) is not None
         ):
             owner = self.held(value.__self__)  # w.sum, or LOG.append, under a name

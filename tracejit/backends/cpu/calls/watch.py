@@ -166,7 +166,7 @@ def _table(dependencies: Dependencies) -> _Table:
             table.slow.append(read.holds)
     for namespace, names in dicts.values():
         table.add(dict_checks(namespace, names))
-    for item in dependencies.constants:
+    for item in (*dependencies.constants, *dependencies.looked_at):
         if isinstance(item, np.ndarray):
             table.add(_array_checks(item))
     for item in dependencies.frozen_arrays:
