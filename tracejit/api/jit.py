@@ -302,20 +302,21 @@ def jit(
 
     backend: "cpu" (default), "opencl", "reference".
     dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for
-    each alone. writeback: whether arguments the function changes in place are changed for the caller too; False makes
-    such a write an error. redirect: whether the function, and functions and methods of yours that it calls, see traced
-    versions of NumPy's functions that make
-        arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each call, another may
-        be bound to the name).  With False such arrays are constants, and only what NumPy hands over by its protocols is
-        traced.
+        each alone.
+    writeback: whether arguments the function changes in place are changed for the caller too; False makes such a write
+        an error.
+    redirect: whether the function, and functions and methods of yours that it calls, see traced versions of NumPy's
+        functions that make arrays (`np.zeros(n)` can then be filled in place) and of arrays outside of it (read at each
+        call, another may be bound to the name).  With False such arrays are constants, and only what NumPy hands over
+        by its protocols is traced.
     alternatives: names of lowering rules that are used on demand only: "blas" hands products of two matrices to NumPy's
-    BLAS. donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such
-    an array, whose old
-        elements are gone then (the result is that array itself).  A read-only or overlapping array is copied first.
+        BLAS.
+    donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such an
+        array, whose old elements are gone then (the result is that array itself).  A read-only or overlapping array is
+        copied first.
 
     Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling
-    raise,
-        at the first call.
+        raise, at the first call.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit

@@ -39,7 +39,8 @@ def tune(
     backend: as for `jit`; by default that of `f`.
     seconds: about how long it may take altogether.
     dynamic_shapes: True tunes the code for symbolic extents, False the code for exactly these; by default what `f`
-    compiles first. default: the schedule to beat, per kernel; by default the heuristic's.
+        compiles first.
+    default: the schedule to beat, per kernel; by default the heuristic's.
     database: a file; by default TRACEJIT_TUNE_DB or schedules.txt in the user's cache directory.
 
     Raises: UnsupportedError if kernels of the backend cannot be measured; UserError if `database` is no file; what
@@ -63,9 +64,7 @@ def tune(
 
         real = get_backend(where)
         if not real.is_scheduled:
-            raise UnsupportedError(
-                f"tj.tune: the {real.name} backend interprets kernels; schedules make no difference there"
-            )
+            raise UnsupportedError(f"tj.tune: kernels of the {real.name} backend have no schedules to search")
         dynamic = options.dynamic_shapes if dynamic_shapes is None else dynamic_shapes
         tuned = compiled_with(f, evolve(options.without_donation(), backend=where, dynamic_shapes=dynamic is True))
         report = tune_call(tuned, real, default, database, seconds, args, kwargs)

@@ -28,7 +28,8 @@ def vmap(
     tuple with an entry for each positional argument, each again a pytree of integers and None that is a prefix of the
     argument's.  Keyword arguments are mapped over axis 0.
     out_axes: where the mapped axis goes in the results, a prefix of the result's pytree; None for results that do not
-    vary. axis_size: the extent of the mapped axis, needed only where no argument has one.
+    vary.
+    axis_size: the extent of the mapped axis, needed only where no argument has one.
 
     A jitted function mapped is compiled too.
 

@@ -35,7 +35,8 @@ class Workload:
     """A kernel with arguments: what candidates run on.
 
     arrays: one an argument.  kept: names of outputs whose old contents matter (updates in place), which each run starts
-    from. product: of a matrix product what its kernel is made of.
+    from.
+    product: of a matrix product what its kernel is made of.
     """
 
     kernel: Kernel

@@ -100,8 +100,9 @@ class Intrinsics:
         return Intrinsics(dict(self.entries), dict(self.helpers))
 
     def extended(self, own: Mapping[str, Any]) -> Intrinsics:
-        """This table with the spellings users registered for the target.  Raises:
-        UserError for one that is no template.
+        """This table with the spellings users registered for the target.
+
+        Raises: UserError for one that is no template.
         """
         if not own:
             return self

@@ -54,7 +54,8 @@ class Layout:
     """Byte offsets into the objects that compiled code reads.
 
     long_tag: the word at `long_size` is CPython 3.12's `lv_tag` (sign in bits 0-1, digit count from bit 3), not the
-    signed digit count. wide_refcount: counts are one 64-bit word and no object is immortal (3.11); otherwise the low 32
+    signed digit count.
+    wide_refcount: counts are one 64-bit word and no object is immortal (3.11); otherwise the low 32
     bits count, and `immortal_refcount` or more means immortal.
     swapped_byteorder: the character in a dtype of foreign byte order.
     """

@@ -44,8 +44,10 @@ class ArrayGuard:
     """An `np.ndarray`, exactly (a subclass does not match), of this dtype and shape.
 
     shape: a number, or a name that is bound where it first occurs and must be equal afterwards. An extent of 1 never
-    matches a name. layout: "C" is C-contiguous, "strided" any byte strides; both aligned. scattered: not C-contiguous,
-    which another entry is for. writeable: the program writes into it: it must be writeable, must not overlap itself,
+    matches a name.
+    layout: "C" is C-contiguous, "strided" any byte strides; both aligned.
+    scattered: not C-contiguous, which another entry is for.
+    writeable: the program writes into it: it must be writeable, must not overlap itself,
     nor any other array among the arguments.
     """
 

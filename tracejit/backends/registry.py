@@ -16,7 +16,7 @@ __all__ = ["BackendInfo", "backend_reason", "get_backend", "list_backends", "reg
 
 @define(eq=False)
 class BackendInfo:
-    """A known backend: how it is made, its place in the order of choice, and the instance once made."""
+    """A known backend: how it is made, its place in lists (hidden if negative), and the instance once made."""
 
     name: str
     factory: Callable[[], Backend] | str

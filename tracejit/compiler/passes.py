@@ -75,8 +75,9 @@ class Journal:
         return thing
 
     def seen(self, name: str, dialect: Dialect, thing: Any, of: str = "") -> Any:
-        """What a pass made, written to the dump; or what the edited text says.  Raises:
-        UserError where a text cannot take its place.
+        """What a pass made, written to the dump; or what the edited text says.
+
+        Raises: UserError where a text cannot take its place.
         """
         if not self._directory:
             return thing

@@ -140,7 +140,7 @@ class Piecewise:
 @frozen(eq=False)
 class Loop:
     """A loop or branch over whole arrays whose bodies are jaxprs:
-    kind "while", "for", "scan" or "cond", run by the program.
+    kind "while", "for" or "cond", run by the program.
     """
 
     kind: str

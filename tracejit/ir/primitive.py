@@ -1,6 +1,6 @@
 """The base class of primitives and their registry.
 
-A primitive is a `node` in `tracejit.primitives`: fields are its parameters, methods its rules.
+A primitive is a `frozen` class in `tracejit.primitives`: fields are its parameters, methods its rules.
 """
 
 from __future__ import annotations

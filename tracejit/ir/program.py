@@ -2,15 +2,14 @@
 
     program = buffers, steps
     step    = launch kernel(buffers) | call symbol(buffers, constants) | copy target <- source | swap a, b
-            | while { steps } flag { steps }            runs the second block while the flag buffer (bool, rank 0) is
-            true | for count { steps }                       a constant or symbolic number of times
+            | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
+            | for count { steps }               a constant or symbolic number of times
             | if flag { steps } else { steps }
-            | check failure                             ends the program with an error if the buffer (i64, rank 0) is
-            not 0
+            | check failure                     ends the program with an error if the buffer (i64, rank 0) is not 0
 
-A buffer is input, output, temporary or constant; an input among the outputs is donated: that result lies in the
-argument.  `swap` exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend
-runs programs: the CPU compiles them, others walk them.
+A buffer is input, output or temporary; an input among the outputs is donated: that result lies in the argument.
+`swap` exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend runs programs:
+the CPU compiles them, others walk them.
 """
 
 from __future__ import annotations

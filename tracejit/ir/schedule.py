@@ -70,8 +70,9 @@ class Loops:
         return Loops(kernel, names, frozenset(names), {})
 
     def change(self, d: Directive, name: str, make: Callable[[For], Sequence[Statement]]) -> None:
-        """Every loop of a name, unless it was cut to nothing, becomes what `make` says.  Raises:
-        ScheduleError for other names.
+        """Every loop of a name, unless it was cut to nothing, becomes what `make` says.
+
+        Raises: ScheduleError for other names.
         """
         known = set(self.names.values())
         if name not in known:

@@ -61,8 +61,9 @@ def check_number(x: Tracer, dtype: np.dtype[Any]) -> None:
 
 
 def check_exponent(x: ArrayLike) -> None:
-    """The program fails if an element of an integer exponent is negative.  Raises:
-    NegativePower where that is known.
+    """The program fails if an element of an integer exponent is negative.
+
+    Raises: NegativePower where that is known.
     """
     if not isinstance(x, Tracer):
         if np.any(np.asarray(x) < 0):

@@ -21,17 +21,16 @@ class Config:
     backend: the default backend name (TRACEJIT_BACKEND).
     default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
     cpu: the processor that CPU code is made for, "native" or a level of x86-64, "x86-64-v2", "x86-64-v3", "x86-64-v4"
-    (TRACEJIT_CPU;
-        read when the first function is compiled).
+        (TRACEJIT_CPU; read when the first function is compiled).
     cache_size: how many executables one jitted function keeps.
-    poison: fill results, intermediate and local arrays before each use with NaN, and integers with bytes 0xA5, so that
-    an element which
-        nothing writes shows, and put them between guards, so that who writes outside of them is found (TRACEJIT_POISON;
-        read when a function is compiled).  The reference backend always fills them.
-    dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
+    poison: fill results, intermediate and local arrays before each use with NaN, and integers with an improbable
+        number, so that an element which nothing writes shows, and put them between guards, so that who writes outside
+        of them is found (TRACEJIT_POISON; read when a function is compiled).  The reference backend always fills them.
     tiers: have LLVM translate a program quickly for its first call, and well in the background once it is called again
-    (TRACEJIT_TIERS). replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE);
-    see `compiler/passes.py`.
+        (TRACEJIT_TIERS).
+    dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
+    replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see
+        `compiler/passes.py`.
     """
 
     checks: bool = False

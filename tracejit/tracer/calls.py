@@ -212,8 +212,9 @@ def _in_dtype_of_out(
 
 
 def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: str) -> list[Any]:
-    """The operands of a ufunc by another rule than "same_kind".  Raises:
-    DtypeError where it forbids what has to be converted.
+    """The operands of a ufunc by another rule than "same_kind".
+
+    Raises: DtypeError where it forbids what has to be converted.
     """
     dtype = kwargs.get("dtype")
     if casting == "unsafe":  # which allows any conversion to dtype=
@@ -229,8 +230,9 @@ def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: st
 
 
 def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
-    """The array given as out=, filled with a result; `function` is None for a ufunc.  Raises:
-    DtypeError, ShapeError where NumPy does.
+    """The array given as out=, filled with a result; `function` is None for a ufunc.
+
+    Raises: DtypeError, ShapeError where NumPy does.
     """
     if isinstance(out, tuple):
         if len(out) == 1:

@@ -69,7 +69,9 @@ def prepared(function: F, outside: dict[int, Any] | None = None) -> F:
     """A function that runs its redirected clone, within the trace in progress or one of its own: for transformations.
 
     NumPy arrays among its arguments are traced as those are that it reads from outside, so that copies of them can be
-    filled. outside: gets the arrays that it has read, under their identities.
+    filled.
+
+    outside: gets the arrays that it has read, under their identities.
     """
 
     def traced(trace: Trace, x: Any) -> Any:

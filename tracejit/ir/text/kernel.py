@@ -1,11 +1,11 @@
 """Kernels as text.
 
     kernel    = "kernel" name "(" [buffer ["out"], ...] ")" ["dims(" name, ... ")"] [product] block
-    buffer    = name ":" dtype "[" extent, ... "]" layout [space] ["align" n]          (space only where it is not
-    global) product   = "product" "(" dtype "," outer "," m "," n "," k "," factor "," factor "," epilogue ")"
-    extents factor    = ("m" | "n" | "k" | "x") ["computed"]
-    block     = "{" statement* ["yield" operand*] "}"                                 statements end at a line's end or
-    at ";" statement = value "=" op operand*
+    buffer    = name ":" dtype "[" extent, ... "]" layout [space] ["align" n]   (space only where it is not global)
+    product   = "product" "(" dtype "," outer "," m "," n "," k "," factor "," factor "," epilogue ")"
+    factor    = ("m" | "n" | "k" | "x") ["computed"]
+    block     = "{" statement* ["yield" operand*] "}"                (statements end at a line's end or at ";")
+    statement = value "=" op operand*
               | value "=" "load" name "[" operand, ... "]"
               | "store" name "[" operand, ... "]" "=" operand
               | "alloc" buffer
@@ -14,15 +14,15 @@
               | [values "="] "if" operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
               | "barrier" scope
-              | values "=" "prefix" "(" operand* ")" operand*                            the carried values of the scan
-              loop, the elements | value "=" "read" number "[" operand, ... "]"                           (in forms
-              only)
-    axis      = kind | kind "(" width "," factor ")"                                  (nothing: serial)
+              | values "=" "prefix" "(" operand* ")" operand*        (carried values of the scan loop, elements)
+              | value "=" "read" number "[" operand, ... "]"         (in forms only)
+    axis      = kind | kind "(" width "," factor ")"                 (nothing: serial)
     carry     = "carry(" value "=" operand, ... ")"
     lambda    = "(" value, ... ")" block
-    value     = "%" word [":" dtype]                                                  (the dtype where nothing else
-    tells it) operand   = "%" word | number [":" dtype] | True | False | dim | "(" extent ")"     (numbers and extents
-    are i64 where no dtype follows)
+    value     = "%" word [":" dtype]                                 (the dtype where nothing else tells it)
+    operand   = "%" word | number [":" dtype] | True | False | dim | "(" extent ")"
+
+Numbers and extents are i64 where no dtype follows.
 
 Values live to the end of their block; those of a while's condition are seen in its body too.
 A dtype follows from the operation, the buffer or the initial value; `convert`, `bitcast` and `read` state it.

@@ -190,8 +190,9 @@ def _loaded() -> _Native:
 
 
 def ensure_loaded() -> None:
-    """Make every symbol that an entry refers to known to `llvm.load`.   Raises:
-    RuntimeError where native dispatch is not supported.
+    """Make every symbol that an entry refers to known to `llvm.load`.
+
+    Raises: RuntimeError where native dispatch is not supported.
     """
     _native()
 

@@ -197,7 +197,8 @@ def load(
     """Compile LLVM IR text and load it.
 
     passes: None runs no optimiser (the emitter writes the final form); otherwise names from `pass_names()`, comma
-    separated, run in order. symbols: addresses for this module's external declarations, before those of `define_symbol`
+    separated, run in order.
+    symbols: addresses for this module's external declarations, before those of `define_symbol`
     and of the process itself (libc, libm).
 
     quick: straightforward code generation, five times as fast, for code that runs rarely or does little between calls.
