@@ -187,3 +187,68 @@ def run(seed: int) -> int:
 @pytest.mark.parametrize("start", range(0, 60, 10))
 def test_nested_loops_and_branches_change_arrays_as_plain_python_does(start: int):
     assert sum(run(seed) for seed in range(start, start + 10)) > 10
+
+
+SIDES = ["x, y", "y, x", "x.at[0].set(1.0), y", "y.at[0].set(1.0), x.at[1].set(2.0)", "y.at[0].set(x[1]), x.at[1].set(y[0])",
+         "x, x", "y.at[2].set(3.0), y", "x + 1, y.at[0].add(x[0])", "x.at[0].set(y[0]), y.at[0].set(x[0])", "x[::-1], y",
+         "x.at[0].add(y.sum()), y.at[1].add(x.sum())", "y[::-1], x.at[0].add(1.0)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("yes", SIDES)
+@pytest.mark.parametrize("no", SIDES)
+def test_branches_exchange_and_change_what_they_are_given(yes: str, no: str):
+    """One side hands arrays through, so that both work in their memory; the other may exchange them."""
+    x, y, p = np.arange(1.0, 5), np.arange(10.0, 50, 10), np.array([1, 0, 1, 1, 0, 0, 1])
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def yes(x, y): return {yes}\ndef no(x, y): return {no}", scope)
+
+    def many(p: Any, x: Any, y: Any) -> Any:
+        body = lambda i, c: tj.lax.cond(p[i] > 0, scope["yes"], scope["no"], *c)  # noqa: E731
+        return tj.lax.fori_loop(0, p.shape[0], body, (x, y))
+
+    def once(p: Any, x: Any, y: Any) -> Any:
+        return tj.lax.cond(p[0] > 0, scope["yes"], scope["no"], x * 1, y + 0)
+
+    want = tj.numpy.array(x), tj.numpy.array(y)
+    for flag in p:  # outside of a trace `at` gives new arrays
+        want = scope["yes" if flag else "no"](*want)
+    for got in (tj.jit(many)(p, x, y), tj.jit(many)(p, x, y)):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+    for flag in (0, 1):
+        first = scope["yes" if flag else "no"](tj.numpy.array(x), tj.numpy.array(y))
+        for a, b in zip(tj.jit(once)(np.array([flag]), x, y), first, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+LAST = ["c", "c[::-1]", "(d[0], c[1])", "(c[1], d[0])", "(c[0], c[0] * 1)"]
+
+
+@pytest.mark.parametrize("first", SIDES[::3])
+@pytest.mark.parametrize("second", SIDES[1::3])
+def test_inner_loops_exchange_and_change_what_they_are_given(first: str, second: str):
+    """Two loops after each other work in the memory of what the loop around carries, which may exchange it."""
+    p, x, y = np.array([1, 2, 0, 3]), np.arange(1.0, 5), np.arange(10.0, 50, 10)
+    for last in LAST:
+        scope: dict[str, Any] = {"np": np}
+        exec(
+            f"def one(x, y): return {first}\ndef two(x, y): return {second}\ndef last(c, d): return {last}",
+            scope,
+        )
+
+        def traced(p: Any, x: Any, y: Any, s: dict[str, Any] = scope) -> Any:
+            def body(i: Any, c: Any) -> Any:
+                d = tj.lax.fori_loop(0, 2, lambda _, c: s["one"](*c), c)
+                return s["last"](tj.lax.fori_loop(0, p[i], lambda _, c: s["two"](*c), d), d)
+
+            return tj.lax.fori_loop(0, p.shape[0], body, (x, y))
+
+        want = tj.numpy.array(x), tj.numpy.array(y)
+        for times in p:
+            d = scope["one"](*scope["one"](*want))
+            c = d
+            for _ in range(times):
+                c = scope["two"](*c)
+            want = scope["last"](c, d)
+        for a, b in zip(tj.jit(traced)(p, x, y), want, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=last)

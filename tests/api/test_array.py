@@ -313,3 +313,11 @@ def test_tracejit_numpy_returns_arrays(make: Any):
     got = make(tj.numpy)
     assert isinstance(got, tj.Array)
     np.testing.assert_allclose(got, make(np))
+
+
+def test_an_array_is_made_of_an_array():
+    x = tj.numpy.array([1, 2, 3])
+    for made in (tj.numpy.array(x), tj.numpy.asarray(x), tj.numpy.array(x, np.float32), tj.numpy.array([x, x])):
+        assert isinstance(made, tj.Array)
+        np.testing.assert_array_equal(np.asarray(made)[..., :], np.asarray(x) if made.ndim == 1 else [[1, 2, 3]] * 2)
+    assert tj.numpy.array(x, np.float32).dtype == np.float32

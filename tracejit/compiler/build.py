@@ -343,8 +343,16 @@ class _Builder:
         sides: list[Steps] = []
         for body in form.bodies:
             steps, outs = self.nested(body, operands, [k in kept.values() for k in range(len(operands))], wanted, kept)
-            # what was made elsewhere is copied when nothing reads the operand any more
-            steps += [Copy(t, o) for t, o in zip(targets, outs, strict=True) if o is not t]
+            # what was made elsewhere is copied when nothing reads the operand any more; in another operand's memory
+            # (a branch that exchanges two arrays) it may be overwritten before
+            moved = [(t, o) for t, o in zip(targets, outs, strict=True) if o is not t]
+            for n, (t, o) in enumerate(moved):
+                if o in targets:
+                    fresh = ProgramBuffer(f"n{len(self.c.temporaries)}", t.dtype, t.shape, "temporary")
+                    self.c.temporaries.append(fresh)
+                    steps.append(Copy(fresh, o))
+                    moved[n] = t, fresh
+            steps += [Copy(t, o) for t, o in moved]
             sides.append(tuple(steps))
         otherwise, then = sides
         self.steps.append(Branch(flag, then, otherwise))

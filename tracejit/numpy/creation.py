@@ -173,7 +173,8 @@ def _converted(value: ArrayLike, dtype: DTypeLike, ndmin: int, order: Any, fresh
     y = x if dtype is None else to_dtype(x, dtype)
     if fresh or y is not value:
         y = copy(y) if y is value else y
-        y.layout = laid_out_like(x, y.shape, y.dtype, order or "K")
+        if isinstance(y, Tracer):
+            y.layout = laid_out_like(x, y.shape, y.dtype, order or "K")
     elif order in ("C", "F"):
         y = contiguous(y, y.shape, order, name)
     y = as_rank_0_array(y)
