@@ -189,9 +189,12 @@ def test_nested_loops_and_branches_change_arrays_as_plain_python_does(start: int
     assert sum(run(seed) for seed in range(start, start + 10)) > 10
 
 
-SIDES = ["x, y", "y, x", "x.at[0].set(1.0), y", "y.at[0].set(1.0), x.at[1].set(2.0)", "y.at[0].set(x[1]), x.at[1].set(y[0])",
-         "x, x", "y.at[2].set(3.0), y", "x + 1, y.at[0].add(x[0])", "x.at[0].set(y[0]), y.at[0].set(x[0])", "x[::-1], y",
-         "x.at[0].add(y.sum()), y.at[1].add(x.sum())", "y[::-1], x.at[0].add(1.0)"]  # fmt: skip
+SIDES = [
+    "x, y", "y, x", "x.at[0].set(1.0), y", "y.at[0].set(1.0), x.at[1].set(2.0)",
+    "y.at[0].set(x[1]), x.at[1].set(y[0])", "x, x", "y.at[2].set(3.0), y", "x + 1, y.at[0].add(x[0])",
+    "x.at[0].set(y[0]), y.at[0].set(x[0])", "x[::-1], y", "x.at[0].add(y.sum()), y.at[1].add(x.sum())",
+    "y[::-1], x.at[0].add(1.0)",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("yes", SIDES)
@@ -237,9 +240,9 @@ def test_inner_loops_exchange_and_change_what_they_are_given(first: str, second:
         )
 
         def traced(p: Any, x: Any, y: Any, s: dict[str, Any] = scope) -> Any:
-            def body(i: Any, c: Any) -> Any:
-                d = tj.lax.fori_loop(0, 2, lambda _, c: s["one"](*c), c)
-                return s["last"](tj.lax.fori_loop(0, p[i], lambda _, c: s["two"](*c), d), d)
+            def body(i: Any, both: Any) -> Any:
+                d = tj.lax.fori_loop(0, 2, lambda _, held: s["one"](*held), both)
+                return s["last"](tj.lax.fori_loop(0, p[i], lambda _, held: s["two"](*held), d), d)
 
             return tj.lax.fori_loop(0, p.shape[0], body, (x, y))
 
