@@ -9,8 +9,10 @@ import dataclasses
 import decimal
 import fractions
 import functools
+import gc
 import pickle
 import random
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -667,6 +669,126 @@ def test_loops_that_are_left_early():
 
     for f in (breaking, returning):
         assert refused(f, X.copy())[:2] == (TracerError, LEFT)
+
+
+def test_loops_that_are_left_by_an_error_which_is_kept():
+    kept: list[Any] = []
+
+    def caught(x: Any) -> Any:
+        try:
+            [missing for _ in tj.range(3)]  # type: ignore[name-defined]
+        except NameError as error:
+            kept.append(error)
+        x[0] = 5
+        return x
+
+    def started(x: Any) -> Any:
+        kept.append(iter(tj.range(3)))
+        next(kept[-1])
+        return x
+
+    for f in (caught, tj.vmap(lambda x: caught(x * 1)), started):
+        error, message, *_ = refused(f, np.ones((2, 4)))
+        assert error is TracerError
+        assert message == LEFT or f is started
+    kept.clear()
+
+
+def test_the_generator_of_a_loop_may_go_at_any_time():
+    def f(x: Any) -> Any:
+        return [missing for _ in tj.range(3)]  # type: ignore[name-defined]  # noqa: F821
+
+    def after(x: Any, drop: Any) -> Any:
+        y = x + 1
+        drop()
+        y[0] = 7
+        return y * 2
+
+    kept: list[Any] = []
+
+    def drop() -> None:
+        kept.clear()
+        gc.collect()
+
+    def in_another_thread() -> None:
+        thread = threading.Thread(target=drop)
+        thread.start()
+        thread.join()
+
+    for way in (drop, in_another_thread):
+        for traced in (False, True):
+            try:
+                tj.jit(f)(X)
+            except NameError as error:
+                kept.append(error)
+            if not traced:
+                way()
+            made = tj.jit(functools.partial(after, drop=way if traced else lambda: None))
+            np.testing.assert_array_equal(made(np.ones(3)), [14, 4, 4])
+
+
+@pytest.mark.parametrize("loop", [
+    lambda x, body: tj.lax.fori_loop(0, 2, lambda i, c: body(), 0),
+    lambda x, body: tj.lax.while_loop(lambda c: c < 3, lambda c: body(), 0),
+    lambda x, body: tj.lax.cond(x[0] > 0, body, body),
+    lambda x, body: tj.lax.scan(lambda c, e: body(), 0, x),
+])  # fmt: skip
+def test_changes_of_a_body_that_raises_are_not_lost(loop: Any):
+    def f(x: Any) -> Any:
+        y = x.copy()
+
+        def body() -> Any:
+            y[0] += 1
+            raise ValueError("enough")
+
+        try:
+            loop(x, body)
+        except ValueError:
+            pass
+        return y
+
+    error, message, *_ = refused(f, np.ones(3))
+    assert error is TracerError
+    assert "changes an array and then raises ValueError, which the function catches" in message
+
+    def unchanged(x: Any) -> Any:
+        def body() -> Any:
+            raise ValueError("enough")
+
+        try:
+            loop(x, body)
+        except ValueError:
+            return x + 1
+        return x
+
+    np.testing.assert_array_equal(tj.jit(unchanged)(np.ones(3)), [2, 2, 2])
+
+
+def test_the_smallest_of_an_array_of_rank_0_and_a_number_may_be_either():
+    def changed(a: Any, c: Any) -> Any:
+        row = a[min(np.where(c, 1, 2), 2)]
+        row += 100
+        return a
+
+    def read(a: Any, c: Any) -> Any:
+        return a + a[min(np.where(c, 1, 2), 2)] + a[max(np.where(c, 1, 0), np.where(c, 0, 2))]
+
+    def of_arrays(a: Any, c: Any) -> Any:
+        row = a[min(np.where(c, 1, 2), np.where(c, 2, 0))]
+        row += 100
+        return a
+
+    def of_numbers(a: Any, c: Any) -> Any:
+        row = a[min(c + 1, 2)]
+        row += 100
+        return a
+
+    a = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(UnsupportedError, match="is a view or a copy depends on what k is"):
+        tj.jit(changed)(a.copy(), True)
+    for f in (read, of_arrays, of_numbers):
+        for c in (True, False):
+            np.testing.assert_array_equal(tj.jit(f)(a.copy(), c), f(a.copy(), c))
 
 
 def test_names_that_a_loop_binds_anew():

@@ -171,6 +171,14 @@ KEPT: dict[str, tuple[Callable[[np.ndarray], Any], Callable[[Any], Any]]] = {
     "partial": (lambda w: functools.partial(np.add, w), lambda f: f(1)),
     "method": (lambda w: w.sum, lambda f: f()),
     "special method": (lambda w: w.__getitem__, lambda f: f(1)),
+    "method of a tuple": (lambda w: (w, 1).__getitem__, lambda f: f(0) * 1),
+    "method of a list": (lambda w: [w].__getitem__, lambda f: f(0) * 1),
+    "method of a dict": (lambda w: {"a": (w,)}.get, lambda f: f("a")[0] * 1),
+    "partial method": (
+        lambda w: type("C", (), {"m": functools.partialmethod(lambda _, a: a * 1, w)})(),
+        lambda c: c.m(),
+    ),
+    "cache": (lambda w: functools.cache(lambda _: w), lambda f: f(1) * 1),
     "proxy": (lambda w: types.MappingProxyType({"a": (w,)}), lambda t: t["a"][0] * 1),
     "list": (lambda w: [w], lambda t: t[0] * 1),
     "dict": (lambda w: {"a": w}, lambda t: t["a"] * 1),
@@ -180,25 +188,34 @@ KEPT: dict[str, tuple[Callable[[np.ndarray], Any], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize("first", ["name", "kept"])
-def test_an_array_that_is_kept_stays_when_its_name_is_bound_anew(kept: str, first: str):
+@pytest.mark.parametrize("where", ["attribute", "cell"])
+def test_an_array_that_is_kept_stays_when_its_name_is_bound_anew(kept: str, first: str, where: str):
     keep, read = KEPT[kept]
-    holder = Holder(np.array([1.0, 2.0, 3.0]), keep)
+    array = np.array([1.0, 2.0, 3.0])
+    holder = Holder(array, keep)
+    held = holder.kept
     f = {
-        "name": lambda x: x + holder.array * 10 + read(holder.kept),
-        "kept": lambda x: x + read(holder.kept) + holder.array * 10,
-    }[first]
+        ("name", "attribute"): lambda x: x + holder.array * 10 + read(holder.kept),
+        ("kept", "attribute"): lambda x: x + read(holder.kept) + holder.array * 10,
+        ("name", "cell"): lambda x: x + array * 10 + read(held),
+        ("kept", "cell"): lambda x: x + read(held) + array * 10,
+    }[first, where]
     jitted = tj.jit(f)
     x = np.zeros(3)
-    for change in (
-        lambda: None,
-        lambda: setattr(holder, "array", np.full(3, 7.0)),
-        lambda: None,
-        lambda: holder.array.fill(4),
-        lambda: setattr(holder, "kept", keep(np.full(3, 5.0))),
-        lambda: setattr(holder, "array", np.full(3, 8.0)),
-    ):
-        change()
-        np.testing.assert_array_equal(jitted(x), f(x))
+    steps: list[tuple[np.ndarray | None, np.ndarray | None]] = [
+        (None, None),
+        (np.full(3, 7.0), None),
+        (None, None),
+        (None, np.full(3, 5.0)),
+        (np.full(3, 8.0), None),
+    ]
+    for n, (anew, kept_anew) in enumerate(steps):
+        if anew is not None:
+            array = holder.array = anew
+        if kept_anew is not None:
+            holder.array.fill(4)
+            held = holder.kept = keep(kept_anew)
+        np.testing.assert_array_equal(jitted(x), f(x), err_msg=str(n))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -225,6 +242,24 @@ def test_the_form_of_an_outer_array_is_followed(way: str):
         g.shape = 2, 2
     for _ in range(3):
         np.testing.assert_array_equal(jitted(np.zeros(2)), f(np.zeros(2)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((4, 4), (8, 32)), ((4, 4), (40, 8)), ((4, 4), (0, 8)), ((16,), (0,)), ((8,), (16,))]
+)
+@pytest.mark.parametrize("read", [lambda x, g: x + g, lambda x, g: x + g.sum(0), lambda x, g: x + g[::-1][1]])
+def test_strides_of_an_outer_array_that_change_are_followed(
+    shape: tuple[int, ...], strides: tuple[int, ...], read: Callable[[Any, Any], Any]
+):
+    g = np.arange(32.0)[: 8 if shape == (8,) else 16].reshape(shape)
+    f = lambda x: read(x, g)  # noqa: E731
+    jitted = tj.jit(f)
+    x = np.zeros(g.shape)
+    for s in (g.strides, strides, g.strides, strides):
+        g.strides = s
+        for _ in range(2):
+            np.testing.assert_array_equal(jitted(x), f(x))
 
 
 def test_classes_made_where_nothing_has_a_name_are_followed():

@@ -414,3 +414,17 @@ def test_nothing_is_taken_of_nothing(dtype: str):
     for mode in ("clip", "wrap", "raise"):
         got = tj.jit(lambda x, i, mode=mode: np.take(x, i, mode=mode))(np.zeros(0), np.zeros(0, dtype))
         assert (got.shape, got.dtype) == ((0,), np.float64)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int64, np.float64])
+@pytest.mark.parametrize("initial", [np.array([5]), np.array([[4]]), np.array([1, 2])])
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod"])
+def test_the_initial_value_of_a_fold_is_a_number(name: str, initial: Any, dtype: Any):
+    x = np.ones(3, dtype)
+    with pytest.raises(ValueError, match="initial= is a number"):
+        tj.jit(lambda x, y: getattr(np, name)(x, initial=y))(x, initial.astype(dtype))
+    f = lambda x, y: getattr(np, name)(x, initial=y)  # noqa: E731
+    for y in (dtype(1), np.array(1, dtype)):
+        got, want = tj.jit(f)(x, y), f(x, y)
+        assert np.shape(got) == np.shape(want)
+        assert got == want

@@ -24,10 +24,10 @@ from tracejit.primitives.while_loop import While
 from tracejit.support.errors import DtypeError, TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
-from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
+from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, enter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
-from tracejit.tracer.stage import ChangedLater, StageInterpreter
+from tracejit.tracer.stage import ChangedLater, StageInterpreter, left_early
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["range"]
@@ -120,20 +120,26 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         # as range's numbers are: it bends to the dtype of arrays
         index: Any = inner.new_input(ShapedArray((), np.int64, weak=True))
         inner.ranges[index.value] = (0, count - 1) if count is not None else _numbers(start, stop, step)
+        program.open_loops += 1
+        enter(inner)
         try:
-            with use_interpreter(inner):
-                yield (
-                    index
-                    if count is None or (step == 1 and isinstance(start, int) and start == 0)
-                    else index * step + start
-                )
+            yield (
+                index
+                if count is None or (step == 1 and isinstance(start, int) and start == 0)
+                else index * step + start
+            )
+            enter(current)
             filled = first is None and (_varies(inner, held.filled()) or _asks_for_names(frame.f_code))
         except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
-            program.refused = _left_early() if first is None else _filled_a_cache()
+            program.refused = left_early() if first is None else _filled_a_cache()
+            # Whoever keeps the generator (a traceback) may let it go when other traces are at work, in any thread.
+            if current_interpreter() is inner:
+                enter(current)
             raise
         finally:
             inner.alive = False
-        program.refused = program.refused or inner.refused
+            program.open_loops -= 1
+        program.refused = program.refused or inner.refused or (left_early() if inner.open_loops else None)
         _check_names(frame, before, inner)
         held.check("the loop over tj.range", _INSTEAD)
         if not filled:
@@ -162,15 +168,6 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
 
 
 _INSTEAD = "change arrays in place (x[...] = ...), use tj.lax.fori_loop with the values as its state, or Python's range"
-
-
-def _left_early() -> TracerError:
-    return TracerError(
-        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for "
-        "every iteration; "
-        "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
-        location=user_location(),
-    )
 
 
 def _filled_a_cache() -> TracerError:

@@ -22,7 +22,7 @@ from tracejit.numpy.masked import Selection, assigned, select
 from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
 from tracejit.numpy.strides import outer_first, strides_of
 from tracejit.numpy.through import through
-from tracejit.numpy.views import BasicIndex, Flat, Rearranged, of_a_number, view
+from tracejit.numpy.views import BasicIndex, Flat, Rearranged, of_a_number, undecided, view
 from tracejit.primitives import indexing as p
 from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.support.errors import (
@@ -230,7 +230,17 @@ def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
     ):
         return of_a_number(view)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
-        return METHODS["copy"](view, "K") if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)) else view
+        if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)):
+            return METHODS["copy"](view, "K")
+        if isinstance(x, Tracer) and isinstance(view, Tracer) and any(map(_is_number_or_array, parts)):
+            return undecided(
+                x,
+                view,
+                "whether x[k] is a view or a copy depends on what k is, the smallest or largest of an array of rank 0 "
+                "and a number, and a change in place makes the difference; use int(k) for a view, x[k].copy() for a "
+                "copy",
+            )
+        return view
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
 
 
@@ -241,6 +251,11 @@ def _is_rank_0_array(part: IndexLike) -> bool:
     if isinstance(part, Tracer):
         return not part.shape and not part.is_scalar and part.dtype.kind in "iu"
     return isinstance(part, np.ndarray) and not part.ndim and part.dtype.kind in "iu"
+
+
+def _is_number_or_array(part: IndexLike) -> bool:
+    """Whether only values tell if a part of an index is an array of rank 0 or a number."""
+    return isinstance(part, Tracer) and not part.shape and part.is_array is None and part.dtype.kind in "iu"
 
 
 def read_view(x: ArrayLike, index: IndexLike) -> Result:

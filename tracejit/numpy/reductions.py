@@ -35,6 +35,7 @@ from tracejit.tracer.tables import (
     UFUNCS,
     dtype_of_sum,
 )
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum", "max", "mean",
@@ -108,6 +109,8 @@ def _reduction(
         have = aval(x)
         if isinstance(initial, np.generic):
             initial = initial.item()  # as checked as a number of Python's
+        if (initial.shape if isinstance(initial, Tracer) else np.shape(initial)) != ():
+            raise ShapeError(f"np.{name}: initial= is a number, not an array", location=user_location())
         if name in ("sum", "prod") and dtype is not None and canonical(dtype).kind == "b":
             truth = any if name == "sum" else all
             found = truth(x, axis, keepdims=keepdims is True, where=where)

@@ -193,8 +193,21 @@ def _view_if(x: Tracer, shape: Shape, shares: Callable[[Strides], bool], name: s
         error: BaseException | None = strides.error if isinstance(strides, Open) else None
     except DimDependent as dependent:
         error = dependent
-    value = p.reshape(x, shape)
-    return Tracer(value.interpreter, value.value, value.aval, root=x, index=_Undecided(shape, name, error))
+    return undecided(
+        x,
+        p.reshape(x, shape),
+        f"whether the result of {name} is a view or a copy depends on the memory order of an array that is not "
+        "followed here, and a change in place makes the difference; copy it first (x.ravel().copy(), or np.array(x, "
+        "order='C') before the call)",
+        error,
+    )
+
+
+def undecided(x: Tracer, value: Tracer, why: str, error: BaseException | None = None) -> Tracer:
+    """A part of x with its present value that is a view or a copy: neither it nor x may be changed as long as it is
+    used.  why: the message then.  error: raised instead to start the trace again with more knowledge.
+    """
+    return Tracer(value.interpreter, value.value, value.aval, root=x, index=_Undecided(value.shape, why, error))
 
 
 @frozen(eq=False)
@@ -204,7 +217,7 @@ class _Undecided(Reshaped):
     error: raised to start the trace again with more knowledge, None if there is none to be had.
     """
 
-    name: str
+    why: str
     error: BaseException | None
 
     def read(self, x: ArrayLike) -> Result:
@@ -219,13 +232,7 @@ class _Undecided(Reshaped):
     def _decide(self) -> NoReturn:
         if self.error is not None:
             raise self.error
-        raise UnsupportedError(
-            f"whether the result of {self.name} is a view or a copy depends on the memory order of an array that is "
-            "not followed here, and "
-            "a change in place makes the difference; copy it first (x.ravel().copy(), or np.array(x, order='C') "
-            "before the call)",
-            location=user_location(),
-        )
+        raise UnsupportedError(self.why, location=user_location())
 
 
 def transposed(x: ArrayLike, perm: Sequence[int]) -> Result:

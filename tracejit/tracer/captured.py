@@ -10,8 +10,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import Enum, EnumMeta
-from functools import partial
-from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType
+from functools import partial, partialmethod
+from types import (
+    BuiltinMethodType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -46,6 +54,7 @@ _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 MOST_ITEMS = 1 << 16
 """Items of containers that are compared at each call, of all together;
 a container with more is taken to stay as it is."""
+_METHODS_IN_C = (BuiltinMethodType, MethodWrapperType)
 _HEAP_TYPE = 1 << 9  # of classes made by class statements
 
 
@@ -245,10 +254,12 @@ class Reads:
             elif kind is MappingProxyType:
                 self._watched[id(value)] = value
                 pending.append((underlying(value), True))
-            elif isinstance(value, partial):
+            elif isinstance(value, (partial, partialmethod)):
                 self._watched[id(value)] = value
                 pending += [(value.func, False), (value.args, False), (value.keywords, True)]
             elif kind is MethodType:
+                pending.append((value.__self__, False))
+            elif kind in _METHODS_IN_C and not isinstance(value.__self__, ModuleType):
                 pending.append((value.__self__, False))
             elif isinstance(value, (Enum, EnumMeta)):
                 self._watched[id(value)] = value
@@ -451,7 +462,7 @@ class Dependencies:
                 now.follow(constants)
             reads.append(now)
         for array, form in zip(self._arrays(), self._forms, strict=True):
-            if form is not None and _form(array)[:2] != form[:2]:
+            if form is not None and _form(array)[:3] != form[:3]:
                 return None
         if not self._contents_hold() or self._sharing(constants) != self._sharing(self.constants):
             return None

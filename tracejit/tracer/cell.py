@@ -52,7 +52,8 @@ class Cell:
         self.index = index
         self.location = None
         self.layout: Layout = None  # of an array that is no view
-        self.is_array = False  # of rank 0: an array, which `+=` changes, and not a number
+        # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
+        self.is_array: bool | None = False
         if root is not None:
             self._version = root.version
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager",
+    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "enter",
     "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
@@ -186,6 +186,13 @@ def prepare() -> None:
         preparation()
         with suppress(ValueError):  # another thread was as far
             _preparations.remove(preparation)
+
+
+def enter(interpreter: Interpreter) -> None:
+    """Make `interpreter` the current one until another is: for what cannot be a block, as a loop is in a generator."""
+    if _preparations:
+        prepare()
+    _current.set(interpreter)
 
 
 class use_interpreter:

@@ -12,7 +12,14 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray, aval_of
-from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError, refusals
+from tracejit.support.errors import (
+    LeakedTracerError,
+    Restart,
+    TracejitError,
+    TracerError,
+    UnsupportedError,
+    refusals,
+)
 from tracejit.support.nodes import frozen
 from tracejit.support.source import Location, user_location, warn_once
 from tracejit.tracer.cell import Cell
@@ -32,6 +39,7 @@ __all__ = [
     "StageInterpreter",
     "Staged",
     "aval_of_argument",
+    "left_early",
     "sizes_of_inputs",
     "stage",
     "with_masks_by_value",
@@ -111,6 +119,7 @@ class StageInterpreter(Interpreter):
         # it, or a trace around it, is that of a program
         self.of_program: bool = around is not None and around.of_program
         self.masks_by_value: bool = around is not None and around.masks_by_value
+        self.open_loops = 0  # over tj.range, whose bodies are being traced
         self.relied_on: set[Var] = set()  # arrays from outside of which a value was asked for and known
         self._made_here: set[int] = set()
 
@@ -468,6 +477,10 @@ def stage(
             failures = interpreter.failures
             if failures is not None and failures.cell.version:
                 outputs.append(interpreter.atom(failures.cell))
+    except Exception as error:
+        if interpreter.cells and not isinstance(error, TracejitError):
+            _lost_changes(interpreter, error)
+        raise
     finally:
         interpreter.alive = False
     jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
@@ -475,6 +488,32 @@ def stage(
     outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
     sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
     return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites)
+
+
+def left_early() -> TracerError:
+    """The error for a loop over tj.range whose body is not run to its end."""
+    return TracerError(
+        "a loop over tj.range is left early (break, return or an exception); its body is traced once and stands for "
+        "every iteration; "
+        "use tj.lax.while_loop, or Python's range for a loop that is unrolled",
+        location=user_location(),
+    )
+
+
+def _lost_changes(interpreter: StageInterpreter, error: Exception) -> None:
+    """A body of a loop or branch that changes outer arrays has ended with an error of the user's: should the function
+    catch it, the changes that NumPy's arrays would have are missing, so that its trace is refused.
+    """
+    around = interpreter.parent
+    while around is not None and not (isinstance(around, StageInterpreter) and not around.partial):
+        around = around.parent
+    if around is not None and around.refused is None:
+        around.refused = TracerError(
+            f"the body of a loop or branch changes an array and then raises {type(error).__name__}, which the function "
+            "catches: the body is traced, not run, so that the change is not to be had; raise before anything is "
+            "changed, or catch the error inside of the body",
+            location=user_location(),
+        )
 
 
 def with_masks_by_value() -> bool | None:
@@ -500,6 +539,8 @@ def _results(
         if interpreter.refused is None:
             raise
         raise interpreter.refused from None
+    if interpreter.open_loops and interpreter.refused is None:  # their generators are kept, as by an error's traceback
+        interpreter.refused = left_early()
     # What a function catches of ours has not happened to NumPy's arrays: the handler would be wrong.
     if interpreter.refused is not None:
         raise interpreter.refused

@@ -296,7 +296,9 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
         if not isinstance(found, Tracer):
             return found
-        found.is_array = False  # one of the numbers, though np.where gives an array
+        # It is one of the items, though np.where gives an array.
+        kinds = {not x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.ndarray) for x in items}
+        found.is_array = kinds.pop() if len(kinds) == 1 else None
         return found.as_python_number() if ours else found
 
     return functools.update_wrapper(call, original)
