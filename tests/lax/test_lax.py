@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracejitError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
@@ -277,3 +277,58 @@ def test_the_index_of_a_loop_does_not_turn_around(dtype):
     once = lambda q: lax.fori_loop(q, 200, lambda i, s: s + i * 20, np.int64(0))  # noqa: E731
     np.testing.assert_array_equal(tj.jit(tj.vmap(once))(b), [once(int(q)) for q in b])
     assert tj.jit(once)(b[1]) == once(int(b[1]))
+
+
+@pytest.mark.filterwarnings("ignore:f was compiled for")
+@pytest.mark.parametrize("step", [1, 2, 3, -1, None])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint16, np.int32, np.uint64])
+def test_a_range_counts_in_python_integers(step: int | None, dtype: Any):
+    top = min(int(np.iinfo(dtype).max), 100_000)
+
+    def f(a, b, *rest):
+        s = np.zeros(1, np.int64)
+        for i in tj.range(a, b, *rest):
+            s[0] += i * i + (i << 3) + i + 200
+        return s
+
+    calls: list[tuple[Any, ...]] = [(0, 5), (dtype(top - 5), dtype(top)), (dtype(top), dtype(top - 4))]
+    calls += [(dtype(top - 5), top), (top - 5, dtype(top)), (0, 7), (5, 0)]
+    if step is not None:
+        calls = [(*c, step) for c in calls]
+        if np.iinfo(dtype).min < 0 or step > 0:
+            calls += [(*c[:2], dtype(step)) for c in calls]
+    for order in (calls, calls[::-1]):
+        jitted = tj.jit(f)
+        for call in order:
+            np.testing.assert_array_equal(jitted(*call), f(*call), err_msg=str(call))
+
+
+@pytest.mark.parametrize("end", [0.2, np.float64(2), np.array(2.5), np.array([2, 3])])
+def test_a_counted_loop_counts_in_integers(end: Any):
+    with pytest.raises(TypeError):
+        tj.jit(lambda x: tj.lax.fori_loop(0, end, lambda i, c: c + 1, x))(1.0)
+    with pytest.raises((TypeError, TracejitError)):
+        tj.jit(lambda x, end: tj.lax.fori_loop(0, end, lambda i, c: c + 1, x))(1.0, end)
+
+
+def test_masks_in_loops_of_bodies_outside_of_programs():
+    def f(a, loop=tj.lax.while_loop):
+        z = np.zeros_like(a)
+
+        def step(c):
+            for _ in tj.range(2):
+                z[z > 2] = 1
+                z[a > 0.5] += 1.5
+            return c + 1
+
+        loop(lambda c: c < 3, step, 0)
+        return z
+
+    def plain(condition, body, c):
+        while condition(c):
+            c = body(c)
+
+    a = np.linspace(0.0, 1.0, 6).reshape(2, 3)
+    want = np.stack([f(row, plain) for row in a])
+    for got in (tj.vmap(f)(a), tj.jit(tj.vmap(f))(a), np.stack([tj.jit(f)(row) for row in a])):
+        np.testing.assert_array_equal(got, want)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import WriteError
+from tracejit.support.errors import UnsupportedError, WriteError
 
 
 def written(statement: str) -> Callable[[Any], Any]:
@@ -288,3 +288,59 @@ def test_a_view_of_all_of_a_view_sees_later_writes():
     x = np.arange(8.0).reshape(2, 4)
     for found, expected in zip(tj.jit(f)(x.copy()), f(x.copy()), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+UNIT_AXES: dict[str, Any] = {
+    "y[None]": lambda y: y[None],
+    "y[:, None]": lambda y: y[:, None],
+    "y[None, :, None]": lambda y: y[None, :, None],
+    "reshape": lambda y: y.reshape(1, -1),
+    "atleast_2d": np.atleast_2d,
+    "y[None, 1:]": lambda y: y[None, 1:],
+    "y[::-1][:, None]": lambda y: y[::-1][:, None],
+    "y[None].T": lambda y: y[None].T,
+    "y[2:5:2][None]": lambda y: y[1:5:2][None],
+    "y": lambda y: y,
+}
+
+
+@pytest.mark.parametrize("way", UNIT_AXES)
+@pytest.mark.parametrize("part", [
+    slice(None, None, -1), slice(None, None, 2), slice(1, None, 3), slice(None), slice(1, 2), slice(0, 0), 0, -1,
+])  # fmt: skip
+def test_steps_and_traced_places_in_views_with_axes_of_one_element(way: str, part: Any):
+    make = UNIT_AXES[way]
+    for axis in range(make(np.zeros(6)).ndim):
+        places = [slice(None)] * make(np.zeros(6)).ndim
+        for other in range(len(places)):
+            if other != axis:
+                places[other] = part
+
+        def read(y: Any, axis: int = axis, places: list[Any] = places) -> Any:
+            v, s = make(y), np.zeros(1)
+            for i in tj.range(v.shape[axis]):
+                found = v[(*places[:axis], i, *places[axis + 1 :])]
+                s[0] += (found * np.arange(1.0, found.size + 1).reshape(found.shape)).sum() * (i + 1)
+            return s
+
+        def written(y: Any, axis: int = axis, places: list[Any] = places) -> Any:
+            y = y * 1
+            v = make(y)
+            for i in tj.range(2):
+                v[(*places[:axis], i % v.shape[axis], *places[axis + 1 :])] += 10 * (i + 1)
+            return y
+
+        for f in (read, written):
+            jitted = tj.jit(f)
+            for n in (6, 6, 8):
+                try:
+                    want = f(np.arange(1.0, n + 1))
+                except (ValueError, IndexError):
+                    continue
+                try:
+                    got = jitted(np.arange(1.0, n + 1))
+                except UnsupportedError:
+                    assert f is written
+                    assert isinstance(part, slice)
+                    continue
+                np.testing.assert_array_equal(got, want)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import to_flag
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.while_loop import While
-from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.failures import failure_cell
@@ -76,8 +77,17 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 def _python_integer(x: Any) -> Any:
-    """An end of a range, as Python counts: an integer of a narrow dtype does not turn around."""
-    if not isinstance(x, Tracer) or x.dtype.kind not in "iu" or x.aval.weak:
+    """An end of a range, as Python counts: an integer of a narrow dtype does not turn around.  Raises
+    DtypeError or Python's TypeError for what is no integer.
+    """
+    if not isinstance(x, Tracer):
+        return x if isinstance(x, Dim) else operator.index(x)
+    if x.shape or x.dtype.kind not in "biu":
+        raise DtypeError(
+            f"tj.lax.fori_loop counts in integers, not in a traced array {x.aval}; use x.astype(int)",
+            location=user_location(),
+        )
+    if x.dtype.kind in "iu" and x.aval.weak:
         return x
     if x.dtype == np.uint64:
         OPERATORS.check_number(x, np.dtype(np.int64))

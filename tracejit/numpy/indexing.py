@@ -262,29 +262,31 @@ def read_view(x: ArrayLike, index: IndexLike) -> Result:
     """The view of x at a basic index (or by a rearrangement), with its present value."""
     if isinstance(index, Rearranged):
         return view(x, index)
-    if index.static:
-        value = slice_array(x, index.start, index.size, index.step)
-    elif isinstance(x, Tracer) and x.root is not None and (found := through(x, index))[2]:
-        base, at, turns = found
-        value = p.dynamic_slice(base, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in at.start], at.size)
+    if not index.static and isinstance(x, Tracer) and x.root is not None:
+        base, at, turns = through(x, index)
+        value = _elements(base, at)
         for turn in reversed(turns):
             value = turn.undo(value)
     else:
-        if any(k != 1 for k in index.step):
-            traced = [isinstance(s, Tracer) for s in index.start]
-            first = tuple(0 if t else s for t, s in zip(traced, index.start, strict=True))
-            size = tuple(whole if t else n for t, whole, n in zip(traced, aval(x).shape, index.size, strict=True))
-            part = slice_array(x, first, size, tuple(1 if t else k for t, k in zip(traced, index.step, strict=True)))
-            starts = [s if isinstance(s, Tracer) else np.int64(0) for s in index.start]
-            value = p.dynamic_slice(part, starts, index.size)
-        else:
-            value = p.dynamic_slice(
-                x, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start], index.size
-            )
+        value = _elements(x, index)
     value = reshape(value, index.shape)
     if not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=index)
+
+
+def _elements(x: ArrayLike, index: BasicIndex) -> Result:
+    """The elements of x at an index, an axis for each of x's."""
+    if index.static:
+        return slice_array(x, index.start, index.size, index.step)
+    if all(k == 1 for k in index.step):
+        starts = [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start]
+        return p.dynamic_slice(x, starts, index.size)
+    traced = [isinstance(s, Tracer) for s in index.start]
+    first = tuple(0 if t else s for t, s in zip(traced, index.start, strict=True))
+    size = tuple(whole if t else n for t, whole, n in zip(traced, aval(x).shape, index.size, strict=True))
+    part = slice_array(x, first, size, tuple(1 if t else k for t, k in zip(traced, index.step, strict=True)))
+    return p.dynamic_slice(part, [s if isinstance(s, Tracer) else np.int64(0) for s in index.start], index.size)
 
 
 def _index_arrays(

@@ -456,6 +456,7 @@ def stage(
     interpreter.careful |= careful
     interpreter.masks_by_value |= masks_by_value
     interpreter.of_program |= program
+    interpreter.careful |= not interpreter.of_program  # nobody is there to start again
     for tracer, layout in zip(tracers, layouts, strict=False):
         tracer.layout = layout
     for n, known in (ranges or {}).items():
