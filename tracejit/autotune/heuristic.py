@@ -13,20 +13,22 @@ from typing import Any
 from tracejit.autotune.products import product_tile
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import (
+    Access,
     Block,
     Const,
     For,
     If,
     Kernel,
-    Load,
     Op,
-    Operand,
     Prefix,
     Statement,
-    Store,
     Value,
     While,
+    accesses_of,
     blocks,
+    is_pure,
+    operands_of,
+    results_of,
     walk,
 )
 from tracejit.ir.passes.cut import can_cut, cut
@@ -109,13 +111,6 @@ def _strides(nest: _Nest) -> dict[Value, Any]:
             if isinstance(s, Op):
                 if any(isinstance(a, Value) and a in vary for a in s.args):
                     vary[s.out] = _affine(s, vary)
-            elif isinstance(s, Load):
-                if any(isinstance(a, Value) and a in vary for a in s.index):
-                    vary[s.out] = None
-            elif isinstance(s, Prefix):
-                for o in s.outs:
-                    if any(isinstance(a, Value) and a in vary for a in (*s.elements, *s.params)):
-                        vary[o] = None
             elif isinstance(s, (For, While)):
                 for p, r, y, i in zip(s.params, s.results, s.yields, s.inits, strict=True):
                     if any(isinstance(a, Value) and a in vary for a in (y, i)):
@@ -128,6 +123,8 @@ def _strides(nest: _Nest) -> dict[Value, Any]:
                 if any(isinstance(a, Value) and a in vary for a in ys):
                     for r in s.results:
                         vary[r] = None
+            elif any(isinstance(a, Value) and a in vary for a in operands_of(s)):
+                vary.update(dict.fromkeys(results_of(s)))
     return vary
 
 
@@ -148,12 +145,12 @@ def _affine(s: Op, vary: dict[Value, Any]) -> Any:
     return None
 
 
-def _access_cost(index: Sequence[Operand], layout: str, vary: dict[Value, Any], width: int) -> float:
+def _access_cost(access: Access, vary: dict[Value, Any], width: int) -> float:
     """Instructions of one access for a whole vector."""
-    steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in index]
+    steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in access.index or ()]
     if all(s == 0 for s in steps):
         return 1.0
-    contiguous = layout != "strided" and steps[-1] in (1, -1) and all(s == 0 for s in steps[:-1])
+    contiguous = access.buffer.layout != "strided" and steps[-1] in (1, -1) and all(s == 0 for s in steps[:-1])
     return 1.0 if contiguous else float(width)
 
 
@@ -165,9 +162,7 @@ def _rate(nest: _Nest, vector: For, vary: dict[Value, Any], width: int) -> float
 def _rate_block(body: Sequence[Any], vector: For, vary: dict[Value, Any], width: int) -> float:
     total = 0.0
     for s in body:
-        if isinstance(s, (Load, Store)):
-            total += _access_cost(s.index, s.buffer.layout, vary, width)
-        elif isinstance(s, Op):
+        if isinstance(s, Op):
             total += OPS[s.op].cost
         elif isinstance(s, Prefix):
             total += 12.0 if s.params == vector.params else 2.0
@@ -183,6 +178,8 @@ def _rate_block(body: Sequence[Any], vector: For, vary: dict[Value, Any], width:
             total += 30 * (_rate_block(s.condition, vector, vary, width) + _rate_block(s.body, vector, vary, width))
         elif isinstance(s, If):
             total += _rate_block(s.then, vector, vary, width) + _rate_block(s.orelse, vector, vary, width)
+        else:
+            total += sum([_access_cost(a, vary, width) for a in accesses_of(s)])
     return total
 
 
@@ -190,17 +187,15 @@ def _scalar_cost(body: Sequence[Any]) -> float:
     """Cost of one pass over a block without lanes."""
     total = 0.0
     for s in body:
-        if isinstance(s, (Load, Store)):
-            total += 1.0
-        elif isinstance(s, Op):
+        if isinstance(s, Op):
             total += OPS[s.op].cost
         elif isinstance(s, For):
             total += _Nest(s).trips * (_scalar_cost(s.body) + 2)
         elif isinstance(s, (While, If)):
             factor = 30 if isinstance(s, While) else 1
             total += factor * sum(_scalar_cost(b) for b in blocks(s))
-        elif isinstance(s, Prefix):
-            total += 4.0
+        else:
+            total += 4.0 if isinstance(s, Prefix) else len(accesses_of(s))
     return total
 
 
@@ -210,16 +205,16 @@ def _may_be_vector(nest: _Nest) -> bool:
         return False
     return (
         (not loop.params or loop.combine is not None)
-        and not any([isinstance(s, Store) and not s.index for s in nest.inside])
+        and not any([a.writes and not a.atomic and not a.index for s in nest.inside for a in accesses_of(s)])
         and not conflicts(loop).updates
     )
 
 
 def _width(nest: _Nest, vector_bits: int) -> int:
     """Lanes of a vector loop: by the widest floating type, else by the widest element of memory."""
-    kinds = {s.out.dtype for s in nest.inside if isinstance(s, (Op, Load))}
+    kinds = {r.dtype for s in nest.inside if is_pure(s) for r in results_of(s)}
     floats = [BITS[dtype] for dtype in kinds if is_float(dtype)]
-    memory = [BITS[s.buffer.dtype] for s in nest.inside if isinstance(s, (Load, Store))]
+    memory = [BITS[a.buffer.dtype] for s in nest.inside for a in accesses_of(s) if not a.atomic]
     return max(2, vector_bits // max(max(floats or memory or [64]), 8))
 
 
@@ -250,13 +245,12 @@ def _one_by_one(body: Sequence[Statement], vary: dict[Value, Any]) -> float:
     """How many accesses of a pass over a body have no instruction for a vector of them."""
     total = 0.0
     for s in body:
-        if isinstance(s, (Load, Store)):
-            narrow = BITS[s.buffer.dtype] < 32
-            total += narrow and _access_cost(s.index, s.buffer.layout, vary, 2) > 1
-        elif isinstance(s, For):
+        if isinstance(s, For):
             total += (_Nest(s).trips if isinstance(s.upper, Const) else 1) * _one_by_one(s.body, vary)
-        else:
-            total += sum(_one_by_one(block, vary) for block in blocks(s))
+            continue
+        total += sum(_one_by_one(block, vary) for block in blocks(s))
+        for access in accesses_of(s):
+            total += BITS[access.buffer.dtype] < 32 and _access_cost(access, vary, 2) > 1
     return total
 
 
@@ -281,7 +275,9 @@ def _choose(nest: _Nest, vector_bits: int) -> tuple[list[_Nest], float]:
 def _uniform_stores(nest: _Nest, vary: dict[Value, Any]) -> bool:
     """Whether some store inside would be to one place for all lanes."""
     return any(
-        isinstance(s, Store) and not any(isinstance(i, Value) and i in vary for i in s.index) for s in nest.inside
+        a.writes and not a.atomic and not any(isinstance(i, Value) and i in vary for i in a.index or ())
+        for s in nest.inside
+        for a in accesses_of(s)
     )
 
 
@@ -396,11 +392,13 @@ def _column_bytes(nest: _Nest) -> float:
     reduction = nest.children[0]
     total = 0.0
     for s in reduction.loop.body:
-        if isinstance(s, Load):
-            steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in s.index]
-            if s.buffer.layout != "C" or not steps or steps[-1] != 1 or any(x != 0 for x in steps[:-1]):
+        for access in accesses_of(s):
+            if not access.reads:
+                continue
+            steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in access.index or ()]
+            if access.buffer.layout != "C" or not steps or steps[-1] != 1 or any(x != 0 for x in steps[:-1]):
                 return 0.0
-            total += nest.trips * reduction.trips * BITS[s.buffer.dtype] / 8
+            total += nest.trips * reduction.trips * BITS[access.buffer.dtype] / 8
     return total
 
 

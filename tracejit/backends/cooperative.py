@@ -28,6 +28,7 @@ from tracejit.ir.kernel import (
     Statement,
     Store,
     Value,
+    allocated_by,
     index_const,
     results_of,
     walk,
@@ -177,10 +178,10 @@ def group_body(body: Block, schedule: GridSchedule) -> Block | None:
     or needs too much memory.
     """
     team = Team(schedule.work_group, schedule.contiguous)
-    for alloc in [s for s in body if isinstance(s, Alloc)]:
-        if not fits(alloc.buffer, schedule.shared_bytes):
+    for buffer in [b for s in body for b in allocated_by(s)]:
+        if not fits(buffer, schedule.shared_bytes):
             return None
-        body = replace_buffers(body, {alloc.buffer: team.array(alloc.buffer)})
+        body = replace_buffers(body, {buffer: team.array(buffer)})
     for s in body:
         if not _place(s, team, schedule):
             return None
@@ -189,7 +190,7 @@ def group_body(body: Block, schedule: GridSchedule) -> Block | None:
 
 def _place(s: Statement, team: Team, schedule: GridSchedule) -> bool:
     touched = accesses((s,))
-    if touched.opaque or not all(fits(a.buffer, schedule.array_bytes) for a in walk((s,)) if isinstance(a, Alloc)):
+    if touched.opaque or not all(fits(b, schedule.array_bytes) for x in walk((s,)) for b in allocated_by(x)):
         return False
     if isinstance(s, For) and cooperates(s) and not _short(s):
         team.reduce(s, s.results)

@@ -15,6 +15,7 @@ from tracejit.ir.kernel import (
     Statement,
     Store,
     Value,
+    accesses_of,
     operands_of,
     results_of,
     walk,
@@ -70,7 +71,7 @@ def with_atomics(loop: For, dtypes: frozenset[str]) -> For:
     if not dtypes or not nest_of(loop).ordered:
         return loop
     uses = Counter(x for s in walk((loop,)) for x in operands_of(s) if isinstance(x, Value))
-    touched = Counter(s.buffer for s in walk((loop,)) if isinstance(s, (Load, Store, Atomic)))
+    touched = Counter(a.buffer for s in walk((loop,)) for a in accesses_of(s))
 
     def run(block: Block) -> Block:
         gone: set[Statement] = set()

@@ -19,36 +19,37 @@ from attrs import define, field
 
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
 from tracejit.backends.distribute import distribute, with_atomics
-from tracejit.backends.nest import (
+from tracejit.backends.nest import (  # fmt: skip
     GridSchedule,
     Nest,
     flatten,
     flatten_reduction,
     fold_in_blocks,
     nest_of,
+    repeatable,
     scans,
     trip_count,
     without_prefixes,
-)  # fmt: skip
+)
 from tracejit.backends.shares import split_scan, splits
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
-from tracejit.ir.kernel import (
-    Alloc,
+from tracejit.ir.kernel import (  # fmt: skip
     Axis,
     Block,
     Buffer,
     For,
     Kernel,
     Load,
-    Op,
     Statement,
     Store,
     Value,
+    accesses_of,
+    allocated_by,
     index_const,
     operands_of,
     results_of,
     walk,
-)  # fmt: skip
+)
 from tracejit.ir.passes.independence import accesses, defined_in, linear
 from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.support.errors import UnsupportedError
@@ -167,7 +168,7 @@ class _Binder:
     temporaries: list[Buffer] = field(factory=list[Buffer])
     spilled: dict[Value, Buffer] = field(factory=dict[Value, Buffer])
     body: Block = ()
-    pure: dict[Value, Op | Load] = field(factory=dict[Value, Op | Load])  # statements that any device kernel may repeat
+    pure: dict[Value, Statement] = field(factory=dict[Value, Statement])  # statements that any device kernel may repeat
 
     def run(self) -> None:
         """Cut, spill, and make a device kernel of each part."""
@@ -179,9 +180,7 @@ class _Binder:
             for p in distribute(t)
         )
         written = accesses(self.body).writes
-        self.pure = {
-            s.out: s for s in self.body if isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
-        }
+        self.pure = {r: s for s in self.body if repeatable(s, written) for r in results_of(s)}
         segments = _cut(self.body, frozenset(self.pure.values()))
         self._spill(segments)
         for segment in segments:
@@ -204,14 +203,14 @@ class _Binder:
 
     def _globals_for_top_arrays(self, body: Block) -> Block:
         """Arrays of the top level are seen by several device kernels, or by all work-items of one."""
-        arrays = [s.buffer for s in body if isinstance(s, Alloc)]
+        arrays = [b for s in body for b in allocated_by(s)]
         return replace_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
 
     def _globals_for_large_arrays(
         self, body: Block, index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
     ) -> Block:
         """Private arrays that are too large, or of symbolic size, become slices of a temporary, one an iteration."""
-        large = [s.buffer for s in walk(body) if isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes)]
+        large = [b for s in walk(body) for b in allocated_by(s) if not fits(b, self.schedule.array_bytes)]
         return replace_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
 
     # Scalars between device kernels
@@ -285,7 +284,7 @@ class _Binder:
                     grouped=True,
                 )
                 return
-        large = any(isinstance(s, Alloc) and not fits(s.buffer, self.schedule.array_bytes) for s in walk(nest.body))
+        large = any(not fits(b, self.schedule.array_bytes) for s in walk(nest.body) for b in allocated_by(s))
         if large and not fixed:
             self._single(segment)
             return
@@ -308,9 +307,8 @@ class _Binder:
         return split_scan(s, [self._temporary(p.dtype, (shares,)) for p in s.params], count)
 
     def _shareable(self, segment: _Segment) -> bool:
-        return all(
-            fits(s.buffer, self.schedule.array_bytes) for s in walk((segment.statements[0],)) if isinstance(s, Alloc)
-        )
+        inside = walk((segment.statements[0],))
+        return all(fits(b, self.schedule.array_bytes) for s in inside for b in allocated_by(s))
 
     def _reduction(self, segment: _Segment) -> None:
         """Partial results by many groups, then one group for those and for the statements that follow."""
@@ -371,10 +369,9 @@ def _contiguous(reduction: For) -> bool:
         inner = inner.body[0]
         index = inner.index
     defined = defined_in((reduction,))
-    moving = [
-        s for s in walk((reduction,)) if isinstance(s, Load) and any(index in linear(i, defined) for i in s.index)
-    ]
-    return bool(moving) and all(index in linear(s.index[-1], defined) for s in moving)
+    read = [a.index for s in walk((reduction,)) for a in accesses_of(s) if a.reads and a.index is not None]
+    moving = [places for places in read if any(index in linear(i, defined) for i in places)]
+    return bool(moving) and all(index in linear(places[-1], defined) for places in moving)
 
 
 def _group_count(loop: For, schedule: GridSchedule) -> int:

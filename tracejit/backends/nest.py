@@ -21,7 +21,9 @@ from tracejit.ir.kernel import (
     Prefix,
     Statement,
     Value,
+    accesses_of,
     index_const,
+    is_pure,
     results_of,
     walk,
 )
@@ -142,10 +144,8 @@ def _inner_loop(loop: For, known: set[Value], written: frozenset[Buffer]) -> For
 
 
 def repeatable(s: Statement, written: frozenset[Buffer]) -> bool:
-    """Whether a statement gives the same value wherever it is computed:
-    an operation, or a load of memory that is not written.
-    """
-    return isinstance(s, Op) or (isinstance(s, Load) and s.buffer not in written)
+    """Whether a statement gives the same values wherever it is computed: it reads no memory that is written."""
+    return is_pure(s) and not any(a.buffer in written for a in accesses_of(s))
 
 
 def _cost(s: Statement) -> float:

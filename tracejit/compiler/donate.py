@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tracejit.backends.runner import mentions
 from tracejit.ir.extents import same_shape
-from tracejit.ir.kernel import Buffer, For, If, Kernel, Load, Statement, Store, Value, While, blocks
+from tracejit.ir.kernel import Access, Buffer, For, Kernel, Statement, Value, accesses_of, blocks, walk
 from tracejit.ir.program import (
     Branch,
     Call,
@@ -135,42 +135,28 @@ def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
     Loops whose index is no part of it are parallel (their iterations store to different places, as no two may store to
     one).
     """
-    stores: list[tuple[Store, tuple[For, ...]]] = []
-    loads: list[Load] = []
+    stores: list[tuple[Access, tuple[For, ...]]] = []
+    loads: list[Access] = []
     stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ()) for s in reversed(kernel.body)]
     while stack:
         s, loops = stack.pop()
-        match s:
-            case Load() if s.buffer is old:
-                if stores:
-                    return False
-                loads.append(s)
-            case Store() if s.buffer is new:
-                stores.append((s, loops))
-            case Load() | Store() if s.buffer is old or s.buffer is new:
+        for access in accesses_of(s):
+            if access.buffer is old and not access.writes and not stores:
+                loads.append(access)
+            elif access.buffer is new and not access.reads:
+                stores.append((access, loops))
+            elif access.buffer is old or access.buffer is new:
                 return False
-            case While() | If() if any(_touches(x, (old, new)) for block in blocks(s) for x in block):
-                return False
-            case For():
-                stack += [(x, (*loops, s)) for x in reversed(s.body)]
-            case _ if _touches(s, (old, new)):
-                return False
-            case _:
-                pass
+        if isinstance(s, For):
+            stack += [(x, (*loops, s)) for x in reversed(s.body)]
+        elif any(a.buffer in (old, new) for block in blocks(s) for x in walk(block) for a in accesses_of(x)):
+            return False
     if len(stores) != 1:
         return False
     store, loops = stores[0]
+    if store.index is None:
+        return False
     values = [i for i in store.index if isinstance(i, Value)]
     if any(load.index != store.index for load in loads):
         return False
     return all(loop.index in values or loop.axis.kind == "parallel" for loop in loops)
-
-
-def _touches(statement: Statement, buffers: tuple[Buffer, ...]) -> bool:
-    stack = [statement]
-    while stack:
-        s = stack.pop()
-        if any(getattr(s, "buffer", None) is b for b in buffers):
-            return True
-        stack += [x for block in blocks(s) for x in block]
-    return False

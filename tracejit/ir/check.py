@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
@@ -239,7 +240,7 @@ class _KernelChecker:
     ) -> None:
         """A nested block: what it allocates and, unless `keep`, what it defines is gone after it."""
         owner, before, buffers = self.current, list[Value](), self.buffers
-        self.buffers = set(buffers) if any(isinstance(s, k.Alloc) for s in block) else buffers
+        self.buffers = set(buffers) if any(k.allocated_by(s) for s in block) else buffers
         self.define(*defined)
         before += defined
         for statement in block:
@@ -288,11 +289,13 @@ class _KernelChecker:
         if not fits:
             self.fail(f"{op} is not defined on {dtype}")
 
-    def access(self, buffer: Buffer, index: Sequence[Operand]) -> None:
+    def access(self, buffer: Buffer, index: Sequence[Operand] | None) -> None:
         if self.pure:
             self.fail("a combiner works on scalars only")
         if id(buffer) not in self.buffers:
             self.fail(f"buffer {buffer.name} is neither a parameter nor allocated here")
+        if index is None:
+            return
         if len(index) != len(buffer.shape):
             self.fail(f"buffer {buffer.name} of rank {len(buffer.shape)} is indexed by {len(index)} operands")
         self.uses(index, f"{buffer.name}: index", "i64")
@@ -324,11 +327,14 @@ class _KernelChecker:
     def alloc(self, s: k.Alloc) -> None:
         if self.pure:
             self.fail("a combiner works on scalars only")
-        if id(s.buffer) in self.buffers:
-            self.fail(f"buffer {s.buffer.name} is allocated twice")
-        if s.buffer.layout != "C":
-            self.fail(f"buffer {s.buffer.name} is allocated with layout {s.buffer.layout}; allocations are C")
-        self.declare(s.buffer)
+        self.allocated(s.buffer)
+
+    def allocated(self, buffer: Buffer) -> None:
+        if id(buffer) in self.buffers:
+            self.fail(f"buffer {buffer.name} is allocated twice")
+        if buffer.layout != "C":
+            self.fail(f"buffer {buffer.name} is allocated with layout {buffer.layout}; allocations are C")
+        self.declare(buffer)
 
     def barrier(self, s: k.Barrier) -> None:
         if self.pure:
@@ -338,12 +344,23 @@ class _KernelChecker:
         """By what the fields are declared to be."""
         if type(s) not in k.STATEMENTS or isinstance(s, k.Read):  # forms read
             self.fail(f"{type(s).__name__} is not a statement of a kernel")
-        for name, x in as_dict(s).items():
-            if isinstance(x, Buffer) and id(x) not in self.buffers:
-                self.fail(f"{name}: buffer {x.name} is neither a parameter nor allocated here")
-        self.uses(k.operands_of(s), f"{type(s).__name__}: operand")
-        for block in k.blocks(s):
-            self.block(block, k.bound_in(s))
+        if self.pure and not k.is_pure(s):
+            self.fail("a combiner works on scalars only")
+        for access in k.accesses_of(s):
+            self.access(access.buffer, access.index)
+            if access.writes:
+                self.written(access.buffer)
+        for buffer in k.allocated_by(s):
+            self.allocated(buffer)
+        parts = [(role, getattr(s, name), many) for name, (role, many) in k.roles_of(type(s)).items()]
+        operand = f"{type(s).__name__}: operand"
+        for n, (role, x, many) in enumerate(parts):
+            if role == "used":
+                self.uses(x if many else (x,), operand)
+            elif role == "nested":  # what is yielded before the next block is read at the end of this one
+                rest = itertools.takewhile(lambda part: part[0] != "nested", parts[n + 1 :])
+                last = [y for r, ys, several in rest if r == "yielded" for y in (ys if several else (ys,))]
+                self.block(x, k.bound_in(s), last)
         self.define(*k.results_of(s))
 
     def prefix(self, s: k.Prefix) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.ir.kernel import Const, For, If, Load, Op, Operand, Prefix, Store, Value, While, walk
+from tracejit.ir.kernel import Access, Const, For, Op, Operand, Value, accesses_of, bound_in, results_of, walk
 from tracejit.support.nodes import frozen
 
 __all__ = ["Conflicts", "conflicts"]
@@ -26,15 +26,26 @@ class Conflicts:
 
 def conflicts(loop: For) -> Conflicts:
     """What may go wrong when iterations of `loop` run in another order (`stores`), or in lanes (`updates`)."""
-    unsafe = [s for s in walk(loop.body) if isinstance(s, Store) and not any(i is loop.index for i in s.index)]
-    if not any(isinstance(i, Value) for s in unsafe for i in s.index):
+    unsafe = [
+        a
+        for s in walk(loop.body)
+        for a in accesses_of(s)
+        if a.writes and not a.atomic and not (a.index and any(i is loop.index for i in a.index))
+    ]
+    if not any(a.index is None or any(isinstance(i, Value) for i in a.index) for a in unsafe):
         return Conflicts()
     strides, data = _flow(loop)
-    found = [s for s in unsafe if any(i in data for i in s.index) and not any(_moves(i, strides) for i in s.index)]
-    if not found:
+    written = {a.buffer for a in unsafe if _may_meet(a, strides, data)}
+    if not written:
         return Conflicts()
-    written = {s.buffer for s in found}
-    return Conflicts(True, any(isinstance(s, Load) and s.buffer in written for s in walk(loop.body)))
+    return Conflicts(True, any(a.reads and a.buffer in written for s in walk(loop.body) for a in accesses_of(s)))
+
+
+def _may_meet(access: Access, strides: dict[Value, int], data: set[Operand]) -> bool:
+    """Whether iterations may store to one element."""
+    if access.index is None:
+        return True
+    return any(i in data for i in access.index) and not any(_moves(i, strides) for i in access.index)
 
 
 def _moves(i: Operand, strides: dict[Value, int]) -> bool:
@@ -57,22 +68,14 @@ def _flow(loop: For) -> tuple[dict[Value, int], set[Operand]]:
                         factor = _factor(s, strides)
                         if factor is not None:
                             strides[s.out] = factor
-                case Load():
-                    data.add(s.out)
-                case Prefix():
-                    data.update(s.outs)
                 case For():
                     if s.lower in data or s.upper in data:
                         data.add(s.index)
                     elif isinstance(s.lower, Value) and s.lower in strides:
                         strides[s.index] = strides[s.lower]
                     data.update((*s.params, *s.results))
-                case While():
-                    data.update((*s.params, *s.results))
-                case If():
-                    data.update(s.results)
                 case _:
-                    pass
+                    data.update((*bound_in(s), *results_of(s)))
     return strides, data
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from tracejit.ir.kernel import Atomic, Buffer, Kernel, Load, Store, walk
+from tracejit.ir.kernel import Buffer, Kernel, accesses_of, walk
 from tracejit.ir.program import (
     Branch,
     Call,
@@ -44,10 +44,11 @@ def kernel_effects(kernel: Kernel) -> tuple[set[Buffer], set[Buffer]]:
     reads: set[Buffer] = set()
     writes: set[Buffer] = set()
     for s in walk(kernel.body):
-        if isinstance(s, Load | Atomic):
-            reads.add(s.buffer)
-        if isinstance(s, Store | Atomic):
-            writes.add(s.buffer)
+        for access in accesses_of(s):
+            if access.reads:
+                reads.add(access.buffer)
+            if access.writes:
+                writes.add(access.buffer)
     parameters = set(kernel.buffers)
     return reads & parameters, writes & parameters
 

@@ -18,10 +18,12 @@ from the identity `inits`, and joined by `combine`.  A `for` whose body has a `p
 how, its params enter only there, its yields are the prefix's outs.  `for` without `combine` and with carries is a
 recurrence.  Indices are i64.
 
-A statement is a class that says of each field what it is to data flow: `used`, `defined`, `bound`, `nested`, `yielded`;
-any other field is data of the statement's own.  `operands_of`, `results_of`, `blocks`, `walk` below, the copies of
-`ir.rewrite`, the verifier and, where a statement has a `syntax` (and says by `like` which field its results have their
-dtypes from), printer and parser follow from that: a new statement is a class here and an entry in `Statement`.
+A statement is a class that says of each field what it is to data flow (`used`, `defined`, `bound`, `nested`,
+`yielded`) and to memory (`loaded`, `stored`, `updated`, `allocated`); any other field is data of the statement's own.
+`operands_of`, `results_of`, `blocks`, `accesses_of`, `allocated_by`, `walk` below, the copies of `ir.rewrite`, the
+verifier, what passes and backends know of effects and, where a statement has a `syntax` (and says by `like` which field
+its results have their dtypes from), printer and parser follow from that: a new statement is a class here and an entry
+in `Statement`, and a rule of each code generator that takes it.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Alloc", "Atomic", "Axis", "Barrier", "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined",
-    "Factor", "For", "If", "index_const", "Kernel", "Lambda", "Load", "MatrixProduct", "nested", "Op", "Operand",
-    "operands_of", "PARALLEL", "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "statement",
-    "Statement", "STATEMENTS", "Store", "used", "Value", "walk", "While", "yielded",
+    "Access", "accesses_of", "Alloc", "allocated", "allocated_by", "allocated_in", "Atomic", "Axis", "Barrier",
+    "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "Factor", "For", "If",
+    "index_const", "is_opaque", "is_pure", "Kernel", "Lambda", "Load", "loaded", "MatrixProduct", "memory_of",
+    "nested", "Op", "Operand", "operands_of", "PARALLEL", "Prefix", "Read", "results_of", "Role", "ROLES",
+    "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "stored", "updated", "used", "Value",
+    "walk", "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -165,9 +169,62 @@ def defined(**options: Any) -> Any:
     return field(metadata={"role": "defined"}, **options)
 
 
+def loaded(at: str | None = None, **options: Any) -> Any:
+    """A field: a buffer that the statement reads.  at: the field that has the index; None where it may be any element,
+    so that nothing is known of the order of indices or of iterations.
+    """
+    return field(metadata={"memory": _Memory(at, reads=True)}, **options)
+
+
+def stored(at: str | None = None, **options: Any) -> Any:
+    """A field: a buffer that the statement writes; `at` as in `loaded`."""
+    return field(metadata={"memory": _Memory(at, writes=True)}, **options)
+
+
+def updated(at: str | None = None, op: str | None = None, **options: Any) -> Any:
+    """A field: a buffer that the statement reads and writes; `at` as in `loaded`.  op: the field that has the operation
+    where parallel iterations may do it to one element, undivided.
+    """
+    return field(metadata={"memory": _Memory(at, reads=True, writes=True, op=op)}, **options)
+
+
+def allocated(**options: Any) -> Any:
+    """A field: a buffer that lives from the statement to the end of its block."""
+    return field(metadata={"allocated": True}, **options)
+
+
+@frozen
+class _Memory:
+    """What a field that is a buffer is to memory."""
+
+    at: str | None
+    reads: bool = False
+    writes: bool = False
+    op: str | None = None
+
+
+@frozen(eq=False)
+class Access:
+    """What a statement does itself to one buffer.
+
+    index: which element; None: any.  atomic: the operation that parallel iterations may do to one element; "" else.
+    """
+
+    buffer: Buffer
+    index: tuple[Operand, ...] | None
+    reads: bool
+    writes: bool
+    atomic: str = ""
+
+
 STATEMENTS: list[type] = []
 """The classes of statements, in the order of their definition."""
+_ONE = frozenset({"Value", "Operand", "Block"})
+_SEVERAL = frozenset({"tuple[Value, ...]", "tuple[Operand, ...]"})
 _ROLES: dict[type, dict[str, tuple[Role, bool]]] = {}
+_MEMORY: dict[type, dict[str, _Memory]] = {}
+_ALLOCATED: dict[type, tuple[str, ...]] = {}
+_PURE: dict[type, bool] = {}
 _OPERANDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _RESULTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _BOUND: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
@@ -175,16 +232,38 @@ _BLOCKS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
 @dataclass_transform(
-    frozen_default=True, eq_default=False, field_specifiers=(field, used, bound, nested, yielded, defined)
+    frozen_default=True,
+    eq_default=False,
+    field_specifiers=(field, used, bound, nested, yielded, defined, loaded, stored, updated, allocated),
 )
 def statement(cls: type[T]) -> type[T]:
-    """A class of statements: a node whose fields say what they are to data flow."""
+    """A class of statements: a node whose fields say what they are to data flow and to memory.
+
+    `opaque` as a class attribute says that it does what no field tells (waits for others, belongs to the loop around
+    it): it is not dropped, moved, repeated or shared out.
+
+    Raises: TypeError for a field in data flow whose annotation does not say whether it holds one or several.
+    """
     made = frozen(eq=False)(cls)
     roles: dict[str, tuple[Role, bool]] = {}
+    memory: dict[str, _Memory] = {}
     for f in fields_of(made):
         if role := f.metadata.get("role"):
-            roles[f.name] = role, role != "nested" and cls.__annotations__[f.name].startswith("tuple[")
+            annotation = cls.__annotations__[f.name]
+            if annotation not in _ONE | _SEVERAL:
+                known = ", ".join(sorted(_ONE | _SEVERAL))
+                raise TypeError(f"{cls.__name__}.{f.name} is {role}: its annotation must be one of {known}")
+            roles[f.name] = role, annotation in _SEVERAL
+        elif found := f.metadata.get("memory"):
+            memory[f.name] = found
     _ROLES[made] = roles
+    if memory:
+        _MEMORY[made] = memory
+    if buffers := tuple([f.name for f in fields_of(made) if f.metadata.get("allocated")]):
+        _ALLOCATED[made] = buffers
+    kinds = {role for role, _ in roles.values()}
+    changes = bool(buffers) or any(m.writes for m in memory.values()) or getattr(made, "opaque", False)
+    _PURE[made] = "defined" in kinds and not changes and not kinds & {"nested", "bound", "yielded"}
     _OPERANDS[made] = _gatherer(roles, "used", "yielded")
     _RESULTS[made] = _gatherer(roles, "defined")
     _BOUND[made] = _gatherer(roles, "bound")
@@ -234,6 +313,53 @@ def bound_in(s: Statement) -> tuple[Value, ...]:
 def operands_of(s: Statement) -> tuple[Operand, ...]:
     """The operands a statement reads itself (not those of its nested blocks, but their yields)."""
     return _OPERANDS[type(s)](s)
+
+
+def memory_of(kind: type) -> dict[str, _Memory]:
+    """The fields of a class of statements that are buffers it reads or writes."""
+    return _MEMORY.get(kind, {})
+
+
+def allocated_in(kind: type) -> tuple[str, ...]:
+    """The fields of a class of statements that are buffers it allocates."""
+    return _ALLOCATED.get(kind, ())
+
+
+def accesses_of(s: Statement) -> tuple[Access, ...]:
+    """What a statement does to memory itself, its blocks left out."""
+    found = _MEMORY.get(type(s))
+    if found is None:
+        return ()
+    return tuple(
+        [
+            Access(
+                getattr(s, name),
+                None if m.at is None else getattr(s, m.at),
+                m.reads,
+                m.writes,
+                "" if m.op is None else getattr(s, m.op),
+            )
+            for name, m in found.items()
+        ]
+    )
+
+
+def allocated_by(s: Statement) -> tuple[Buffer, ...]:
+    """The buffers that live from this statement to the end of its block."""
+    found = _ALLOCATED.get(type(s))
+    return () if found is None else tuple([getattr(s, name) for name in found])
+
+
+def is_pure(s: Statement) -> bool:
+    """Whether a statement only defines values, by its operands and the memory it reads: where that memory does not
+    change it may be dropped, moved and repeated.
+    """
+    return _PURE[type(s)]
+
+
+def is_opaque(s: Statement) -> bool:
+    """Whether a statement does what none of its fields tells."""
+    return getattr(s, "opaque", False)
 
 
 def walk(body: Block) -> Iterator[Statement]:
@@ -287,7 +413,7 @@ class Load:
     like: ClassVar = "buffer"
 
     out: Value = defined()
-    buffer: Buffer
+    buffer: Buffer = loaded(at="index")
     index: tuple[Operand, ...] = used()
 
 
@@ -297,7 +423,7 @@ class Store:
 
     syntax: ClassVar = "store {buffer}[{index}] = {value}"
 
-    buffer: Buffer
+    buffer: Buffer = stored(at="index")
     index: tuple[Operand, ...] = used()
     value: Operand = used()
 
@@ -308,7 +434,7 @@ class Alloc:
 
     syntax: ClassVar = "alloc {buffer:declared}"
 
-    buffer: Buffer
+    buffer: Buffer = allocated()
 
 
 @statement
@@ -365,7 +491,7 @@ class Atomic:
     syntax: ClassVar = "atomic {op} {buffer}[{index}] {value}"
 
     op: str
-    buffer: Buffer
+    buffer: Buffer = updated(at="index", op="op")
     index: tuple[Operand, ...] = used()
     value: Operand = used()
 
@@ -375,6 +501,7 @@ class Barrier:
     """Waits for all invocations of `scope`, and makes their writes seen."""
 
     syntax: ClassVar = "barrier {scope}"
+    opaque: ClassVar = True
 
     scope: str = "block"
 
@@ -387,6 +514,7 @@ class Prefix:
 
     syntax: ClassVar = "prefix({params}) {elements}"
     like: ClassVar = "params"
+    opaque: ClassVar = True
 
     outs: tuple[Value, ...] = defined()
     params: tuple[Value, ...] = used()

@@ -11,17 +11,15 @@ from typing import Any, TypeVar
 
 from tracejit.ir.kernel import (
     ROLES,
-    Alloc,
-    Atomic,
     Block,
     Buffer,
     Lambda,
-    Load,
     Operand,
     Role,
-    Statement,
-    Store,
     Value,
+    allocated_by,
+    allocated_in,
+    memory_of,
     roles_of,
 )
 from tracejit.support.nodes import evolve
@@ -31,6 +29,8 @@ __all__ = [
     "fresh_lambda",
     "fresh_statement",
     "inline",
+    "map_accesses",
+    "map_allocated",
     "map_blocks",
     "replace",
     "replace_buffers",
@@ -45,15 +45,46 @@ def replace(x: Operand, values: Mapping[Value, Operand]) -> Operand:
     return values.get(x, x) if type(x) is Value else x
 
 
-def map_blocks(s: S, rewrite: Callable[[Block], Block]) -> S:
-    """`s` with `rewrite` applied to each of its blocks; `s` itself if that changes none."""
+def map_blocks(s: S, rewrite: Callable[[Block], Block], *, last_first: bool = False) -> S:
+    """`s` with `rewrite` applied to each of its blocks, in order or from the last one on;
+    `s` itself if that changes none.
+    """
     changes: dict[str, Any] = {}
-    for name, _ in _fields(type(s), "nested"):
+    names = _fields(type(s), "nested")
+    for name, _ in reversed(names) if last_first else names:
         block = getattr(s, name)
         made = rewrite(block)
         if made is not block:
             changes[name] = made
     return evolve(s, **changes) if changes else s
+
+
+def map_accesses(
+    s: S, rewrite: Callable[[Buffer, tuple[Operand, ...] | None], tuple[Buffer, tuple[Operand, ...] | None]]
+) -> S:
+    """`s` with each buffer that it reads or writes itself, and the index there (None: any), replaced by those that
+    `rewrite` gives.
+
+    Raises: ValueError where an access of any element should get an index.
+    """
+    changes: dict[str, Any] = {}
+    for name, memory in memory_of(type(s)).items():
+        buffer = getattr(s, name)
+        index = None if memory.at is None else getattr(s, memory.at)
+        new, at = rewrite(buffer, index)
+        if new is not buffer:
+            changes[name] = new
+        if at is not index:
+            if memory.at is None or changes.get(memory.at, at) != at:
+                raise ValueError(f"{type(s).__name__}.{name} cannot take indices of its own")
+            changes[memory.at] = at
+    return evolve(s, **changes) if changes else s
+
+
+def map_allocated(s: S, buffers: Mapping[Buffer, Buffer]) -> S:
+    """`s` with the buffers that it allocates replaced."""
+    names = allocated_in(type(s))
+    return evolve(s, **{name: buffers.get(getattr(s, name), getattr(s, name)) for name in names}) if names else s
 
 
 def substitute(s: S, values: Mapping[Value, Operand]) -> S:
@@ -106,21 +137,22 @@ def fresh_lambda(function: Lambda) -> Lambda:
 
 
 def replace_buffers(body: Block, buffers: Mapping[Buffer, Buffer], prefix: tuple[Operand, ...] = ()) -> Block:
-    """`body` with buffers replaced, and `prefix` put before the indices of those;
-    their `Alloc` statements are dropped.
+    """`body` with buffers replaced, and `prefix` put before the indices of those; the statements that allocate them
+    are dropped.
+
+    Raises: ValueError where a statement takes no indices that `prefix` could be put before.
     """
 
+    def access(buffer: Buffer, index: tuple[Operand, ...] | None) -> tuple[Buffer, tuple[Operand, ...] | None]:
+        new = buffers.get(buffer)
+        if new is None:
+            return buffer, index
+        return new, prefix + (index or ()) if prefix else index
+
     def run(block: Block) -> Block:
-        out: list[Statement] = []
-        for s in block:
-            match s:
-                case Alloc() if s.buffer in buffers:
-                    continue
-                case Load() | Store() | Atomic() if s.buffer in buffers:
-                    out.append(evolve(s, buffer=buffers[s.buffer], index=prefix + s.index))
-                case _:
-                    out.append(map_blocks(s, run))
-        return tuple(out)
+        return tuple(
+            [map_blocks(map_accesses(s, access), run) for s in block if not any(b in buffers for b in allocated_by(s))]
+        )
 
     return run(body) if buffers else body
 

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import (
-    Alloc,
     Axis,
     Block,
     Const,
@@ -33,6 +32,7 @@ from tracejit.ir.kernel import (
     Statement,
     Value,
     While,
+    allocated_by,
     blocks,
     index_const,
     walk,
@@ -282,7 +282,7 @@ class Vector(_AxisDirective):
         self.independent(whole)
         if _is_recurrence(s):
             raise ScheduleError(f"{self}: its iterations depend on each other")
-        if any(isinstance(inside, Alloc) for inside in walk(s.body)):
+        if any(allocated_by(inside) for inside in walk(s.body)):
             raise ScheduleError(f"{self}: each iteration has local memory of its own")
         if conflicts(s).updates:
             raise ScheduleError(f"{self}: its iterations may update one place")

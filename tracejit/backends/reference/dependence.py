@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tracejit.ir.extents import evaluate
 from tracejit.ir.kernel import (
-    Alloc,
-    Atomic,
+    Access,
     Buffer,
     Const,
     For,
     If,
-    Load,
     Op,
     Operand,
     Statement,
-    Store,
     Value,
+    accesses_of,
+    allocated_by,
     blocks,
+    bound_in,
     results_of,
     walk,
 )
 
 __all__ = ["depends_on_order"]
 
-Access: TypeAlias = "Load | Store | Atomic"
 Linear: TypeAlias = "dict[Value | None, int]"
 
 
@@ -38,16 +37,22 @@ def depends_on_order(loop: For, place: Callable[[Buffer], tuple[int, bool]], dim
     the rest unchanged by the loop.  A lone store directly in the body needs no proof: the store itself resolves
     repeated targets.
     """
-    own = {id(s.buffer) for s in walk(loop.body) if isinstance(s, Alloc)}
+    own = {id(b) for s in walk(loop.body) for b in allocated_by(s)}
     groups: dict[int, list[Access]] = {}
     shared: set[int] = set()
+    once = set(_once(loop.body))
+    several: set[int] = set()  # what may be touched more than once in an iteration
     for s in walk(loop.body):
-        if isinstance(s, Load | Store | Atomic) and id(s.buffer) not in own:
-            number, alone = place(s.buffer)
-            groups.setdefault(number, []).append(s)
+        for access in accesses_of(s):
+            if id(access.buffer) in own:
+                continue
+            number, alone = place(access.buffer)
+            groups.setdefault(number, []).append(access)
             if not alone:
                 shared.add(number)
-    suspects = {n: group for n, group in groups.items() if _needs_proof(group, loop)}
+            if s not in once:
+                several.add(number)
+    suspects = {n: group for n, group in groups.items() if _needs_proof(group, n in several)}
     if not suspects:
         return False
     if shared & set(suspects):
@@ -56,32 +61,31 @@ def depends_on_order(loop: For, place: Callable[[Buffer], tuple[int, bool]], dim
     return not all(_apart(group, loop.index, forms) for group in suspects.values())
 
 
-def _needs_proof(group: Sequence[Access], loop: For) -> bool:
-    if all(isinstance(s, Load) for s in group):
+def _needs_proof(group: Sequence[Access], several: bool) -> bool:
+    if not any(a.writes for a in group):
         return False
-    if all(isinstance(s, Atomic) for s in group):
-        return len({s.op for s in group if isinstance(s, Atomic)}) > 1
-    return len(group) > 1 or not _runs_once(group[0], loop.body)
+    if all(a.atomic for a in group):
+        return len({a.atomic for a in group}) > 1
+    return len(group) > 1 or several or group[0].reads or group[0].index is None
 
 
-def _runs_once(statement: Access, body: Iterable[Statement]) -> bool:
-    """Whether a statement is in the body itself or under its branches, not in a further loop."""
-    work = list(body)
-    while work:
-        s = work.pop()
-        if s is statement:
-            return True
+def _once(body: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements of a body and of its branches, not those of further loops."""
+    for s in body:
+        yield s
         if isinstance(s, If):
             for block in blocks(s):
-                work += block
-    return False
+                yield from _once(block)
 
 
 def _apart(group: Sequence[Access], index: Value, forms: _LinearForms) -> bool:
-    for axis in range(len(group[0].index)):
-        first = forms.of(group[0].index[axis])
+    places = [a.index for a in group if a.index is not None]
+    if len(places) < len(group):
+        return False
+    for axis in zip(*places, strict=True):
+        first = forms.of(axis[0])
         fixed = all(v is None or v is index or v not in forms.inside for v in first)
-        if first.get(index) and fixed and all(forms.of(s.index[axis]) == first for s in group):
+        if first.get(index) and fixed and all(forms.of(i) == first for i in axis):
             return True
     return False
 
@@ -94,10 +98,7 @@ class _LinearForms:
         self.inside: set[Value] = {loop.index, *loop.params}
         self.forms: dict[Value, Linear] = {}
         for s in walk(loop.body):
-            self.inside.update(results_of(s))
-            if isinstance(s, For):
-                self.inside.add(s.index)
-            self.inside.update(getattr(s, "params", ()))
+            self.inside.update((*results_of(s), *bound_in(s)))
             if isinstance(s, Op) and s.out.dtype == "i64" and s.op in ("add", "sub", "mul"):
                 form = self._combine(s.op, *map(self.of, s.args))
                 if form is not None:

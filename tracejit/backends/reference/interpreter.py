@@ -334,7 +334,8 @@ class _Machine:
         """(lanes that one iteration must open together, elements that a lane may hold at a time)."""
         lanes = elements = 1
         for inner in k.walk(s.body):
-            elements += int(np.prod(self._shape(inner.buffer), dtype=np.int64)) if isinstance(inner, k.Alloc) else 1
+            sizes = [int(np.prod(self._shape(b), dtype=np.int64)) for b in k.allocated_by(inner)]
+            elements += sum(sizes) if sizes else 1
             if isinstance(inner, k.For) and _meets(inner):
                 bounds = (inner.lower, inner.upper)
                 lower, upper = (evaluate(b.value, self.dims) if isinstance(b, Const) else None for b in bounds)

@@ -15,24 +15,23 @@ from tracejit.ir.builder import fold_index
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
     SERIAL,
-    Alloc,
     Block,
     Buffer,
     Const,
     For,
     Kernel,
-    Load,
     Op,
     Operand,
     Statement,
-    Store,
     Value,
-    blocks,
+    accesses_of,
+    allocated_by,
     index_const,
     operands_of,
     results_of,
     walk,
 )
+from tracejit.ir.rewrite import map_accesses, map_allocated, map_blocks
 from tracejit.support.nodes import evolve
 
 __all__ = ["collapse"]
@@ -127,23 +126,24 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
         rows |= {v: (n, shift) for v, shift in _shifts(outer).items()}
     axes: dict[Buffer, set[int | None]] = {}
     for s in walk(kernel.body):
-        if isinstance(s, (Load, Store)):
-            at = _place(s.index, rows, columns)
-            uses = sum(1 for x in s.index if x in rows or x in columns)
-            if (
-                uses not in (0, 2)
-                or (uses == 2 and at is None)
-                or (isinstance(s, Store) and (s.value in rows or s.value in columns))
-            ):
+        left = _uses(operands_of(s), rows, columns)  # of the indices of the loops, other than as places in memory
+        for access in accesses_of(s):
+            index = access.index
+            if index is None:
                 return None
+            at = _place(index, rows, columns)
+            uses = _uses(index, rows, columns)
+            if uses not in (0, 2) or (uses == 2 and at is None):
+                return None
+            left -= uses
             if at is not None:
                 # The inner loop covers its axis wholly: then a row and a column are a place in memory that grows by one
                 # with the column.
-                inner = pairs[rows[s.index[at]][0]][1]  # type: ignore[index]
-                if not (s.buffer.layout == "C" and _same(index_const(s.buffer.shape[at + 1]), inner.upper)):
+                inner = pairs[rows[index[at]][0]][1]  # type: ignore[index]
+                if not (access.buffer.layout == "C" and _same(index_const(access.buffer.shape[at + 1]), inner.upper)):
                     return None
-            axes.setdefault(s.buffer, set()).add(at)
-        elif any(x in rows or x in columns for x in operands_of(s)) and not any(x in rows for x in results_of(s)):
+            axes.setdefault(access.buffer, set()).add(at)
+        if left and not any(x in rows for x in results_of(s)):
             return None
     # A buffer keeps its axes if it is not walked by these loops; one that is walked along different axes cannot change
     # its shape.
@@ -172,37 +172,40 @@ def _try(kernel: Kernel, pairs: list[tuple[For, For]]) -> Kernel | None:  # noqa
                 heads[n].append(Op(places[v], "add", (index, Const(shift * inner.upper.value, "i64"))))  # type: ignore[union-attr]
     outers = {outer.index: n for n, (outer, _) in enumerate(pairs)}
 
-    def rewrite(s: Statement) -> list[Statement]:
-        match s:
-            case Load() | Store():
-                b = views.get(s.buffer)
-                if b is None:
-                    return [s]
-                at = joined[s.buffer]
-                before: list[Statement] = []
-                if _place(s.index, rows, columns) is None:
-                    extent = index_const(s.buffer.shape[at + 1])
-                    row = _computed(before, "mul", s.index[at], extent)
-                    place = _computed(before, "add", row, s.index[at + 1])
-                else:
-                    place = places[s.index[at]]  # type: ignore[index]
-                return [*before, evolve(s, buffer=b, index=(*s.index[:at], place, *s.index[at + 2 :]))]
-            case Alloc():
-                return [evolve(s, buffer=views.get(s.buffer, s.buffer))]
-            case For() if s.index in outers:
-                n = outers[s.index]
-                outer, inner = pairs[n]
-                lower, upper = (Const(x.value * inner.upper.value, "i64") for x in (outer.lower, outer.upper))  # type: ignore[union-attr]
-                body = (*heads[n], *(y for x in inner.body for y in rewrite(x)))
-                return [
-                    evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)
-                ]
-            case _:
-                parts = blocks(s)
-                return [s if not parts else _with_blocks(s, [tuple(y for x in b for y in rewrite(x)) for b in parts])]
+    def rewritten(block: Block) -> Block:
+        return tuple([y for s in block for y in rewrite(s)])
 
-    body = tuple(y for s in kernel.body for y in rewrite(s))
-    return evolve(kernel, body=body, buffers=tuple(views.get(b, b) for b in kernel.buffers))
+    def rewrite(s: Statement) -> list[Statement]:
+        before: list[Statement] = []
+
+        def access(buffer: Buffer, index: tuple[Operand, ...] | None) -> tuple[Buffer, tuple[Operand, ...] | None]:
+            b = views.get(buffer)
+            if b is None or index is None:
+                return buffer, index
+            at = joined[buffer]
+            if _place(index, rows, columns) is None:
+                extent = index_const(buffer.shape[at + 1])
+                place = _computed(before, "add", _computed(before, "mul", index[at], extent), index[at + 1])
+            else:
+                place = places[index[at]]  # type: ignore[index]
+            return b, (*index[:at], place, *index[at + 2 :])
+
+        if isinstance(s, For) and s.index in outers:
+            n = outers[s.index]
+            outer, inner = pairs[n]
+            lower, upper = (Const(x.value * inner.upper.value, "i64") for x in (outer.lower, outer.upper))  # type: ignore[union-attr]
+            body = (*heads[n], *rewritten(inner.body))
+            return [
+                evolve(inner, index=places[outer.index], lower=lower, upper=upper, body=body, results=outer.results)
+            ]
+        s = map_blocks(map_accesses(s, access), rewritten)
+        return [*before, map_allocated(s, views) if allocated_by(s) else s]
+
+    return evolve(kernel, body=rewritten(kernel.body), buffers=tuple(views.get(b, b) for b in kernel.buffers))
+
+
+def _uses(operands: Sequence[Operand], rows: dict[Value, tuple[int, Extent]], columns: dict[Value, int]) -> int:
+    return sum(1 for x in operands if x in rows or x in columns)
 
 
 def _computed(out: list[Statement], name: str, a: Operand, b: Operand) -> Operand:
@@ -222,8 +225,3 @@ def _place(index: Sequence[Operand], rows: dict[Value, tuple[int, Extent]], colu
         if row is not None and isinstance(b, Value) and columns.get(b) == row[0]:
             return k
     return None
-
-
-def _with_blocks(s: Statement, parts: Sequence[Block]) -> Statement:
-    names = {"For": ("body",), "While": ("condition", "body"), "If": ("then", "orelse")}[type(s).__name__]
-    return evolve(s, **dict(zip(names, parts, strict=True)))

@@ -10,7 +10,19 @@ from collections.abc import Sequence
 
 from tracejit.ir.builder import fold_constants, fold_index
 from tracejit.ir.extents import Extent, same_extent, surely_at_most
-from tracejit.ir.kernel import Alloc, Block, Const, For, If, Op, Operand, Statement, Value, index_const, walk
+from tracejit.ir.kernel import (
+    Block,
+    Const,
+    For,
+    If,
+    Op,
+    Operand,
+    Statement,
+    Value,
+    allocated_by,
+    index_const,
+    walk,
+)
 from tracejit.ir.ranges import IndexRanges
 from tracejit.ir.rewrite import fresh_statement, replace
 from tracejit.support.nodes import evolve
@@ -28,7 +40,7 @@ def can_cut(loop: For) -> bool:
     if loop.step != 1 or loop.params or not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
         return False
     inside = list(walk(loop.body))
-    if not any(isinstance(s, If) for s in inside) or any(isinstance(s, Alloc) for s in inside):
+    if not any(isinstance(s, If) for s in inside) or any(allocated_by(s) for s in inside):
         return False
     points = _points(loop, inside)
     return bool(points) and (len(points) + 1) * len(inside) <= MOST_STATEMENTS

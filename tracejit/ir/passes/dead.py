@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from tracejit.ir.kernel import (
-    Block,
-    For,
-    If,
-    Kernel,
-    Load,
-    Op,
-    Operand,
-    Statement,
-    While,
-    operands_of,
-)
-from tracejit.support.nodes import evolve
+from tracejit.ir.kernel import Block, Kernel, Operand, Statement, is_pure, operands_of, results_of
+from tracejit.ir.rewrite import map_blocks
 
 __all__ = ["remove_dead"]
 
 
 def remove_dead(kernel: Kernel) -> Kernel:
-    """The kernel without scalar operations and loads whose results are not used."""
+    """The kernel without statements that only define values which are not used."""
     return kernel.with_body(_live(kernel.body, set()))
 
 
@@ -28,18 +17,8 @@ def _live(body: Block, used: set[Operand]) -> Block:
     """The statements that are needed, seen from the last to the first; `used` collects what they read."""
     out: list[Statement] = []
     for s in reversed(body):
-        if isinstance(s, (Op, Load)) and s.out not in used:
+        if is_pure(s) and used.isdisjoint(results_of(s)):
             continue
         used.update(operands_of(s))
-        match s:
-            case For():
-                s = evolve(s, body=_live(s.body, used))
-            case If():
-                s = evolve(s, then=_live(s.then, used), orelse=_live(s.orelse, used))
-            case While():
-                inside = _live(s.body, used)
-                s = evolve(s, condition=_live(s.condition, used), body=inside)
-            case _:
-                pass
-        out.append(s)
+        out.append(map_blocks(s, lambda block: _live(block, used), last_first=True))
     return tuple(reversed(out))

@@ -12,19 +12,19 @@ from typing import TypeAlias
 
 from tracejit.ir.extents import DimDependent, Extent
 from tracejit.ir.kernel import (
-    Alloc,
-    Atomic,
-    Barrier,
+    Access,
     Buffer,
     Const,
     For,
-    Load,
     Op,
     Operand,
+    Prefix,
     Statement,
-    Store,
     Value,
-    While,
+    accesses_of,
+    allocated_by,
+    bound_in,
+    is_opaque,
     results_of,
     walk,
 )
@@ -57,20 +57,13 @@ def accesses(body: Sequence[Statement]) -> Accesses:
     own: set[Buffer] = set()
     opaque = False
     for s in walk(tuple(body)):
-        match s:
-            case Load():
-                reads.add(s.buffer)
-            case Store():
-                writes.add(s.buffer)
-            case Atomic():
-                reads.add(s.buffer)
-                writes.add(s.buffer)
-            case Alloc():
-                own.add(s.buffer)
-            case Barrier():
-                opaque = True
-            case _:
-                pass
+        for access in accesses_of(s):
+            if access.reads:
+                reads.add(access.buffer)
+            if access.writes:
+                writes.add(access.buffer)
+        own.update(allocated_by(s))
+        opaque = opaque or (is_opaque(s) and not isinstance(s, Prefix))  # a prefix does nothing outside of its loop
     return Accesses(frozenset(reads - own), frozenset(writes - own), opaque)
 
 
@@ -78,14 +71,7 @@ def defined_in(body: Sequence[Statement]) -> dict[Value, Statement]:
     """Every value that a block or a block nested in it defines, with its statement."""
     found: dict[Value, Statement] = {}
     for s in walk(tuple(body)):
-        found.update(dict.fromkeys(results_of(s), s))
-        match s:
-            case For():
-                found.update(dict.fromkeys((s.index, *s.params), s))
-            case While():
-                found.update(dict.fromkeys(s.params, s))
-            case _:
-                pass
+        found.update(dict.fromkeys((*results_of(s), *bound_in(s)), s))
     return found
 
 
@@ -133,35 +119,35 @@ def independent(nest: For, index: Value) -> bool:
     touched = accesses((nest,))
     if touched.opaque:
         return False
-    found: dict[Buffer, list[Load | Store | Atomic]] = {buffer: [] for buffer in touched.writes}
+    found: dict[Buffer, list[Access]] = {buffer: [] for buffer in touched.writes}
     for s in walk((nest,)):
-        if isinstance(s, (Load, Store, Atomic)) and s.buffer in found:
-            found[s.buffer].append(s)
-    left = {buffer: statements for buffer, statements in found.items() if not _plainly_separate(statements, index)}
+        for access in accesses_of(s):
+            if access.buffer in found:
+                found[access.buffer].append(access)
+    left = [group for group in found.values() if not _plainly_separate(group, index)]
     if not left:
         return True
     defined = defined_in((nest,))
-    return all(_separate(buffer, statements, index, defined) for buffer, statements in left.items())
+    return all(_separate(group, index, defined) for group in left)
 
 
 def can_run_in_step(loop: For) -> bool:
     """Whether the statements of a loop without carries may be run for all its iterations one after the other."""
-    return independent(loop, loop.index) and not any(isinstance(s, Alloc) for s in walk(loop.body))
+    return independent(loop, loop.index) and not any(allocated_by(s) for s in walk(loop.body))
 
 
-def _plainly_separate(found: Sequence[Load | Store | Atomic], index: Value) -> bool:
+def _plainly_separate(found: Sequence[Access], index: Value) -> bool:
     """Whether all of a buffer's accesses are atomic, or have the index itself at one axis."""
-    if all(isinstance(s, Atomic) for s in found):
+    if all(a.atomic for a in found):
         return True
-    return any(all(s.index[axis] is index for s in found) for axis in range(len(found[0].buffer.shape)))
+    places = [a.index for a in found if a.index is not None]
+    return len(places) == len(found) and any(all(i is index for i in axis) for axis in zip(*places, strict=True))
 
 
-def _separate(
-    buffer: Buffer, found: Sequence[Load | Store | Atomic], index: Value, defined: dict[Value, Statement]
-) -> bool:
-    return any(
-        _axis_separates([linear(s.index[axis], defined) for s in found], index, defined)
-        for axis in range(len(buffer.shape))
+def _separate(found: Sequence[Access], index: Value, defined: dict[Value, Statement]) -> bool:
+    places = [a.index for a in found if a.index is not None]
+    return len(places) == len(found) and any(
+        _axis_separates([linear(i, defined) for i in axis], index, defined) for axis in zip(*places, strict=True)
     )
 
 

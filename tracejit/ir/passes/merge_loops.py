@@ -7,9 +7,6 @@ results.
 from __future__ import annotations
 
 from tracejit.ir.kernel import (
-    Alloc,
-    Atomic,
-    Barrier,
     Block,
     Buffer,
     For,
@@ -18,10 +15,12 @@ from tracejit.ir.kernel import (
     Load,
     Op,
     Operand,
-    Prefix,
     Statement,
-    Store,
     Value,
+    accesses_of,
+    allocated_by,
+    is_opaque,
+    is_pure,
     operands_of,
     results_of,
     walk,
@@ -53,18 +52,22 @@ def _used(s: Statement) -> set[Value | Buffer]:
     out: set[Value | Buffer] = set()
     for x in walk((s,)):
         out.update(a for a in operands_of(x) if isinstance(a, Value))
-        if isinstance(x, Load):
-            out.add(x.buffer)
+        out.update(a.buffer for a in accesses_of(x) if a.reads)
     return out
 
 
 def _written(s: Statement) -> set[Value | Buffer]:
-    return {x.buffer for x in walk((s,)) if isinstance(x, (Store, Atomic, Alloc))}
+    """Buffers a statement writes or allocates, nested ones included."""
+    out: set[Value | Buffer] = set()
+    for x in walk((s,)):
+        out.update(a.buffer for a in accesses_of(x) if a.writes)
+        out.update(allocated_by(x))
+    return out
 
 
 def _mergeable(a: For, b: For) -> bool:
     same = a.lower == b.lower and a.upper == b.upper and a.step == b.step and a.axis == b.axis
-    ordinary = not any(isinstance(x, (Barrier, Prefix)) for s in (a, b) for x in walk(s.body))
+    ordinary = not any(is_opaque(x) for s in (a, b) for x in walk(s.body))
     carries = (not a.params or a.combine is not None) and (not b.params or b.combine is not None)
     return same and ordinary and carries
 
@@ -91,7 +94,7 @@ def _needed_between(out: list[Statement], position: int, s: For) -> list[int]:
     needed: list[int] = []
     for n in range(len(out) - 1, position, -1):
         x = out[n]
-        if any(r in wanted for r in results_of(x)) or (isinstance(x, Alloc) and x.buffer in (wanted | _written(s))):
+        if any(r in wanted for r in results_of(x)) or any(b in wanted | _written(s) for b in allocated_by(x)):
             needed.append(n)
             wanted |= _used(x)
     return sorted(needed)
@@ -107,7 +110,7 @@ def _partner(out: list[Statement], s: For) -> int | None:
         chain = [out[n] for n in needed]
         made = set(results_of(earlier)) | _written(earlier)
         reads = _used(s).union(*[_used(c) for c in chain]) if chain else _used(s)
-        if reads & made or any(not isinstance(c, (Op, Load, Alloc)) for c in chain):
+        if reads & made or not all(is_pure(c) or allocated_by(c) for c in chain):
             return None
         writes = _written(s)
         between = [out[n] for n in range(position + 1, len(out)) if n not in needed]
@@ -129,7 +132,7 @@ def _join(a: For, b: For) -> For:
     rename: dict[Value, Operand] = {b.index: a.index}
     known: dict[tuple[object, ...], Value] = {}
     body: list[Statement] = []
-    stores = {x.buffer for x in walk((*a.body, *b.body)) if isinstance(x, (Store, Atomic))}
+    stores = {access.buffer for x in walk((*a.body, *b.body)) for access in accesses_of(x) if access.writes}
 
     def note(s: Statement) -> Value | None:
         if isinstance(s, Op):

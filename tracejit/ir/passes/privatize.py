@@ -16,16 +16,18 @@ from tracejit.ir.kernel import (
     Buffer,
     Const,
     For,
-    If,
     Load,
     Op,
     Operand,
-    Prefix,
     Statement,
     Store,
     Value,
-    While,
+    allocated_by,
+    blocks,
     index_const,
+    is_opaque,
+    is_pure,
+    results_of,
 )
 from tracejit.ir.rewrite import fresh_copy, replace
 
@@ -36,12 +38,17 @@ def _parts(loop: For) -> tuple[Block, For, Block] | None:
     """(statements before, the reduction, statements after) of a loop
     that holds exactly one reduction and scalar statements.
     """
-    inner = [(n, s) for n, s in enumerate(loop.body) if not isinstance(s, (Op, Load, Store))]
+    inner = [(n, s) for n, s in enumerate(loop.body) if not _is_scalar(s)]
     match inner:
         case [(at, For() as reduction)]:
             return loop.body[:at], reduction, loop.body[at + 1 :]
         case _:
             return None
+
+
+def _is_scalar(s: Statement) -> bool:
+    """Whether a statement stands for itself: no blocks, no memory of its own, nothing that its fields do not tell."""
+    return not (blocks(s) or allocated_by(s) or is_opaque(s))
 
 
 def can_privatize(loop: For) -> bool:
@@ -56,16 +63,10 @@ def can_privatize(loop: For) -> bool:
     ):
         return False
     before, reduction, _ = parts
-    if (
-        reduction.combine is None
-        or reduction.step != 1
-        or any(isinstance(s, (Prefix, For, While, If)) for s in reduction.body)
-    ):
+    if reduction.combine is None or reduction.step != 1 or not all(map(_is_scalar, reduction.body)):
         return False
-    made = {s.out for s in before if isinstance(s, (Op, Load))} | {loop.index}
-    return not any(isinstance(s, Store) for s in before) and not any(
-        b in made for b in (reduction.lower, reduction.upper)
-    )
+    made = {r for s in before for r in results_of(s)} | {loop.index}
+    return all(map(is_pure, before)) and not any(b in made for b in (reduction.lower, reduction.upper))
 
 
 def privatize(loop: For, block: int) -> tuple[For, list[Value]]:

@@ -9,7 +9,7 @@ from tracejit.backends.cpu.codegen.counting import widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
-from tracejit.ir.kernel import Block, For, If, Load, Op, Operand, Store, Value, While, operands_of, results_of, walk
+from tracejit.ir.kernel import Block, For, If, Op, Operand, Value, While, accesses_of, operands_of, results_of, walk
 from tracejit.ir.scalar import OPS
 
 __all__ = ["any_lane", "emit_if"]
@@ -22,10 +22,10 @@ def _cost(statements: Block) -> float:
     for s in walk(tuple(statements)):
         if isinstance(s, Op):
             total += OPS[s.op].cost
-        elif isinstance(s, (Load, Store)):
-            total += 2
         elif isinstance(s, (For, While)):
             total += 100
+        else:
+            total += 2 * len(accesses_of(s))
     return total
 
 
@@ -83,7 +83,7 @@ def _guarded(e: FunctionEmitter, block: Block, yields: Sequence[Operand], mask: 
     outer = e.mask
     if not e.exact and _cost(block) > SELECT_COST / 2:
         return _outlined(e, block, yields, mask)
-    must = any(isinstance(s, (Load, Store, For, While)) for s in walk(tuple(block)))
+    must = any(accesses_of(s) or isinstance(s, (For, While)) for s in walk(tuple(block)))
     if not must and _cost(block) <= SELECT_COST:
         e.mask = mask
         try:

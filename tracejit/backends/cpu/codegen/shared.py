@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tracejit.ir.extents import Dim
-from tracejit.ir.kernel import Atomic, Block, Const, Kernel, Load, Op, Operand, Statement, Store, walk
+from tracejit.ir.kernel import Block, Const, Kernel, Op, Operand, Statement, accesses_of, walk
 from tracejit.ir.program import Launch, Program, walk_steps
-from tracejit.ir.rewrite import map_blocks
+from tracejit.ir.rewrite import map_accesses, map_blocks
 from tracejit.support.nodes import evolve
 
 __all__ = ["shared_kernels"]
@@ -69,9 +69,9 @@ def _offsets(body: Block) -> Iterator[int]:
 
 def _operands(s: Statement) -> Sequence[Operand]:
     """The operands of a statement among which an offset may be."""
-    if isinstance(s, (Load, Store, Atomic)):
-        return s.index
-    return s.args if isinstance(s, Op) and s.op in ("add", "sub") and s.out.dtype == "i64" else ()
+    if isinstance(s, Op):
+        return s.args if s.op in ("add", "sub") and s.out.dtype == "i64" else ()
+    return [i for a in accesses_of(s) for i in a.index or ()]
 
 
 def _is_offset(x: Operand) -> bool:
@@ -84,8 +84,11 @@ def _replaced(body: Block, replacement: Callable[[Const], Operand]) -> Block:
 
 
 def _statement(s: Statement, replacement: Callable[[Const], Operand]) -> Statement:
-    operands = _operands(s)
-    if any(map(_is_offset, operands)):
-        new = tuple([replacement(x) if isinstance(x, Const) and _is_offset(x) else x for x in operands])
-        return evolve(s, args=new) if isinstance(s, Op) else evolve(s, index=new)
+    def replaced(operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        return tuple([replacement(x) if isinstance(x, Const) and _is_offset(x) else x for x in operands])
+
+    if any(map(_is_offset, _operands(s))):
+        if isinstance(s, Op):
+            return evolve(s, args=replaced(s.args))
+        s = map_accesses(s, lambda buffer, index: (buffer, None if index is None else replaced(index)))
     return map_blocks(s, lambda block: _replaced(block, replacement))
