@@ -103,8 +103,8 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
     if count is None:
         start, stop = _bound(start), _bound(stop)
     else:  # numbers of NumPy's, of few bits perhaps, are Python's in a range
-        start = start if isinstance(start, (int, Dim)) else operator.index(start)
-        step = step if isinstance(step, Dim) else operator.index(step)
+        numbers: list[Any] = [b if isinstance(b, (int, Dim)) else operator.index(b) for b in (start, step)]
+        start, step = numbers
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     if yields_within(frame.f_code, frame.f_lasti):
         raise TracerError(
