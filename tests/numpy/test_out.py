@@ -64,6 +64,7 @@ def agrees(text: str, *arguments: Any) -> None:
         np.testing.assert_array_equal(a, b, text)
 
 
+@pytest.mark.filterwarnings("ignore:Implicit casting of output:DeprecationWarning")  # NumPy 2.5
 @pytest.mark.parametrize("text", ELEMENTWISE)
 def test_elementwise(text: str):
     for dtype in ("f8", "i4"):

@@ -19,6 +19,7 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any, NoReturn, cast
 
@@ -143,10 +144,9 @@ def _is_computed(held: Any) -> bool:
     """Whether what a class holds is a descriptor for data that is written in C."""
     kind: Any = type(held)
     return (
-        hasattr(kind, "__get__")
-        and hasattr(kind, "__set__")
-        and not kind.__flags__ & _HEAP_TYPE
-        and kind is not property
+        isinstance(getattr(kind, "__get__", None), WrapperDescriptorType)
+        and isinstance(getattr(kind, "__set__", None), WrapperDescriptorType)
+        and not issubclass(kind, property)
     )
 
 

@@ -320,12 +320,8 @@ def _is_of_c(kind: type) -> bool:
     """Whether the class of a class is written in C and wants to see what is put into it,
     as of the structures of ctypes.
     """
-    meta: Any = type(kind)
-    return (
-        meta is not type
-        and not meta.__flags__ & _HEAP
-        and any("__setattr__" in vars(base) for base in meta.__mro__ if base is not type)
-    )
+    found = next((base for base in type(kind).__mro__ if "__setattr__" in vars(base)), type)
+    return found is not type and isinstance(vars(found)["__setattr__"], WrapperDescriptorType)
 
 
 def _released(counts: dict[type, int], kind: type) -> bool:
