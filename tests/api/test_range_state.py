@@ -568,3 +568,53 @@ def test_a_zero_that_changes_its_sign_is_a_change(zero: Any):
 
     with pytest.raises(TracejitError):
         tj.jit(f)(np.zeros(4))
+
+
+def test_a_function_that_an_earlier_loop_made_holds_nothing():
+    def twice(x, a):
+        for colour in range(2):
+            for i in tj.range(3):
+
+                def change():
+                    a[i] += colour + 1  # noqa: B023
+
+                tj.lax.cond(x[i] > 0, change, lambda: None)
+        return a
+
+    def plain(x, a):
+        for colour in range(2):
+            for i in range(3):
+                if x[i] > 0:
+                    a[i] += colour + 1
+        return a
+
+    for x in (np.array([1.0, -1.0, 2.0]), -np.ones(3)):
+        np.testing.assert_array_equal(tj.jit(twice)(x, np.zeros(3)), plain(x, np.zeros(3)))
+
+    def carried(x):  # the second loop reads what the first iteration of it has bound: refused
+        last = 0.0
+        for i in tj.range(3):
+
+            def read():
+                return last  # noqa: B023
+
+            x[i] += read()
+            last = x[i]
+        return x
+
+    def after_another(x):
+        for i in tj.range(3):
+            last = x[i] * 1
+
+            def read():
+                return last  # noqa: B023
+
+            x[i] += read()
+        for i in tj.range(3):
+            x[i] += read()
+            last = x[i]
+        return x
+
+    for f in (carried, after_another):
+        with pytest.raises(TracejitError):
+            tj.jit(f)(np.arange(3.0))

@@ -308,7 +308,8 @@ def _changed_sequence(item: Any, before: tuple[Any, ...]) -> str | None:
 
 
 def _changed_cell(item: CellType, before: tuple[Any, ...]) -> str | None:
-    return None if not before or same(before, _cell(item)) else "a variable of an enclosing function"
+    stays = not before or _is_over(before) or same(before, _cell(item))
+    return None if stays else "a variable of an enclosing function"
 
 
 def _changed_state(item: Any, before: tuple[Any, ...]) -> str | None:
