@@ -13,6 +13,8 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.cpu.codegen.work import work
+from tracejit.ir.extents import prod
+from tracejit.ir.program import Copy, CountedLoop, walk_steps
 
 
 def softmax(x: Any) -> Any:
@@ -127,13 +129,49 @@ def exchanged(x: Any) -> Any:
     return x
 
 
-LOOPS = [filtered, increased, summed_from_behind, two_at_once, exchanged]
+def between_two(x: Any) -> Any:
+    y, z = x + 1, x * 2
+    for i in tj.range(len(x)):
+        y[i], z[i] = z[i].copy(), y[i].copy()
+    return y - z[::-1]
+
+
+def around_three(x: Any) -> Any:
+    y, z, w = x + 1, x * 2, x - 3
+    for i in tj.range(len(x)):
+        y[i], z[i], w[i] = z[i] + 1, w[i] * 2, y[i].copy()
+    return y - z[::-1] * w
+
+
+def read_before_changed(x: Any) -> Any:
+    y, z = x + 1, x * 2
+    for i in tj.range(len(x) - 1):
+        before = y[i + 1].copy()
+        y[i + 1] = z[i] + 0.5
+        z[i] = before
+    return y - z[::-1]
+
+
+def each_from_the_other(x: Any) -> Any:
+    y, z = x + 1, x * 2
+    for i in tj.range(1, len(x)):
+        y[i], z[i] = z[i - 1] * 0.5 + y[i], y[i - 1] - z[i] * 0.25
+    return y - z[::-1]
+
+
+LOOPS = [
+    filtered, increased, summed_from_behind, two_at_once, exchanged, between_two, around_three, read_before_changed,
+    each_from_the_other,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", [(), (3,)], ids=["vectors", "rows"])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_loops_that_change_an_element_do_not_copy_the_others(loop: Callable[..., Any], shape: tuple[int, ...]):
-    done = [work(tj.jit(loop).lower(np.ones((n, *shape))).program, {}) for n in (100, 800)]
+    programs = [tj.jit(loop).lower(np.ones((n, *shape))).program for n in (100, 800)]
+    done = [work(program, {}) for program in programs]
     assert 0 < done[1] / done[0] < 12, done
+    (body,) = [s.body for s in walk_steps(programs[1].steps) if isinstance(s, CountedLoop)]
+    assert not [s for s in walk_steps(body) if isinstance(s, Copy) and prod(s.source.shape) >= 800]
     x = np.random.default_rng(0).uniform(0.1, 1.0, (50, *shape))
     np.testing.assert_allclose(tj.jit(loop)(x.copy()), loop(x.copy()), rtol=1e-12)

@@ -69,7 +69,7 @@ class Writer:
 
     def change(self, depth: int) -> None:
         r = self.r
-        match r.randint(0, 9):
+        match r.randint(0, 12):
             case 0:
                 self.both(depth, f"a[1:] = ({r.choice(['a[:-1]', 'c[1:]', 'a[1:]'])} + {self.expression()}) % {LIMIT}")
             case 1:
@@ -83,6 +83,17 @@ class Writer:
                 i, j = self.place(), self.place()
                 name = r.choice(self.vectors)
                 self.both(depth, f"{name}[{i}], {name}[{j}] = {name}[{j}], {name}[{i}]")
+            case 5 | 6:
+                targets = [self.element() for _ in range(r.randint(2, 3))]
+                values = [r.choice([self.element(), f"({self.expression()}) % {LIMIT}"]) for _ in targets]
+                if r.random() < 0.5:
+                    values = [*targets[1:], targets[0]]
+                self.both(depth, f"{', '.join(targets)} = {', '.join(values)}")
+            case 7:
+                i, j = self.place(), self.place()
+                one, two = (f"b[{i}]", "c") if r.random() < 0.5 else (f"b[{i}]", f"b[{j}]")
+                two = f"{two}[...]" if two == "c" else two
+                self.both(depth, f"{one}, {two} = {two}.copy(), {one}.copy()")
             case 4:
                 self.both(depth, f"c[...] = {r.choice(['a', 'b[0]', 'c[::-1]', 'a + c'])} % {LIMIT}")
             case _:

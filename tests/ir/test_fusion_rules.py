@@ -37,10 +37,18 @@ def first_row_changed(x: Any) -> Any:
     return y
 
 
+def elements_exchanged(x: Any) -> Any:
+    y = x + 1
+    z = x * 2
+    y[3], z[3] = z[3], y[3]
+    return y - z[::-1]
+
+
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "always stored": lambda: (lambda x: np.cumsum(x, axis=1) * 2, X),
     "reads buffers": lambda: (lambda x: tj.lax.fori_loop(0, 3, lambda i, s: s @ x, np.exp(x)), X),
     "reads what is changed": lambda: (first_row_changed, X),
+    "exchanges": lambda: (elements_exchanged, LONG),
     "too many operations": lambda: (many_operations, X),
     "element by element": lambda: (lambda x: np.sin(np.exp(x)) * 2, X),
     "second product": lambda: (lambda x: (x @ W) + np.maximum(x @ x, 1), X),

@@ -124,6 +124,7 @@ class Fuser:
         self.after: dict[int, int] = {}  # group -> the groups that run after it, as bits
         self.read_by: dict[int, list[int]] = {}
         self.read_how: dict[tuple[int, int], tuple[Access, ...]] = {}
+        self.changers: dict[Atom, list[int]] = {}  # array -> groups that change a small part of it
         self.read_in_place: dict[tuple[int, int], bool] = {}
         self.refusals: list[tuple[Var, str]] = []
 
@@ -348,6 +349,26 @@ class Fuser:
         """Whether a group changes a small part of an array that equation n reads, or of what that has become."""
         return any([base in self.equations[n].inputs for base in node.changed])
 
+    def exchanges(self, node: Node, n: int) -> bool:
+        """Whether equation n reads an array of which another group changes a small part, and that group one which this
+        group changes, or a third one, and so on around: one of them has to read before anything is changed.
+        """
+        if not node.changed:
+            return False
+        seen: set[int] = set()
+        pending = [n]  # equations; what changes the arrays that they read has to run later
+        while pending and len(seen) < MOST_CHANGES:
+            for a in self.equations[pending.pop()].inputs:
+                for g in self.changers.get(a, ()):
+                    while g in self.became:
+                        g = self.became[g]
+                    if self.nodes[g] is not node and g not in seen:
+                        seen.add(g)
+                        pending += self.nodes[g].members
+                    elif self.nodes[g] is node and seen:
+                        return True
+        return False
+
     def in_branch(self, c: int, node: Node) -> bool:
         """Whether consumer c asks for its operands inside of a branch, so in every iteration of the loops around it."""
         return self.shapes[c].branches or c in node.guarded
@@ -396,6 +417,8 @@ class Fuser:
             places={n: frozenset({tuple((d, 1, 0) for d in range(len(shape.space)))})},
             changed=self.changed_by(e),
         )
+        for a in self.nodes[n].changed:
+            self.changers.setdefault(a, []).append(n)
         self.groups_of[n] = [n]
         self.after[n] = 0
         self.run_after(n, stored)
@@ -530,24 +553,57 @@ class Fuser:
                 tuple(self.equations[m] for m in members), tuple(inputs), tuple(dict.fromkeys(made.outputs))
             )
             needs[g] = {stored[v] for v in inputs if v in stored}
+        early = self.early_readers(groups)
         waiting: dict[int, list[int]] = {}
         for g, need in needs.items():
             for h in need:
                 waiting.setdefault(h, []).append(g)
         import heapq
 
-        ready = [g for g, need in needs.items() if not need]
+        ready = [g for g, need in needs.items() if not need and g not in early]
+        held = [g for g, need in needs.items() if not need and g in early]
         heapq.heapify(ready)
+        heapq.heapify(held)
+        blocks: dict[int, list[int]] = {}
+        for g, others in early.items():
+            for h in others:
+                blocks.setdefault(h, []).append(g)
+        done: set[int] = set()
         order: list[Group] = []
-        while ready:
-            g = heapq.heappop(ready)
+        while ready or held:
+            g = heapq.heappop(ready or held)  # of groups that wait for each other one goes first, and copies
+            if g in done:
+                continue
+            done.add(g)
             order.append(groups[g])
             for w in waiting.get(g, ()):
                 needs[w].discard(g)
                 if not needs[w]:
-                    heapq.heappush(ready, w)
+                    heapq.heappush(held if w in early else ready, w)
+            for w in blocks.get(g, ()):
+                if w in early:
+                    early[w].discard(g)
+                    if not early[w]:
+                        del early[w]
+                        if not needs[w]:
+                            heapq.heappush(ready, w)
         assert len(order) == len(groups), "fusion made a cycle"
         return order
+
+    def early_readers(self, groups: dict[int, Group]) -> dict[int, set[int]]:
+        """For each group that changes a small part of an array those that read it as it was and may run before: if
+        they do, the group can take over the memory.
+        """
+        readers: dict[Atom, list[int]] = {}
+        for h, other in groups.items():
+            for a in other.inputs:
+                readers.setdefault(a, []).append(h)
+        found: dict[int, set[int]] = {}
+        for g, made in self.nodes.items():
+            early = {h for a in made.changed for h in readers.get(a, ()) if h != g and not self.after[g] >> h & 1}
+            if early:
+                found[g] = early
+        return found
 
 
 def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) -> Place:

@@ -140,6 +140,11 @@ RULES = (
         "it reads the array of which the kernel changes a small part, in place if nobody else reads it",
     ),
     Rule(
+        "exchanges",
+        lambda q: q.fuser.exchanges(q.group, q.n),
+        "two kernels each read an array of which the other changes a small part",
+    ),
+    Rule(
         "too many operations",
         lambda q: q.operations > (q.group.limit if q.cheap else q.group.limit - ROOM),
         "the kernel would grow beyond the limit",
