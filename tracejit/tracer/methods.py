@@ -320,7 +320,7 @@ def _is_of_c(kind: type) -> bool:
     """Whether the class of a class is written in C and wants to see what is put into it,
     as of the structures of ctypes.
     """
-    found = next((base for base in type(kind).__mro__ if "__setattr__" in vars(base)), type)
+    found = next((base for base in type.mro(type(kind)) if "__setattr__" in vars(base)), type)
     return found is not type and isinstance(vars(found)["__setattr__"], WrapperDescriptorType)
 
 
