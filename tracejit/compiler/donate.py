@@ -140,7 +140,7 @@ def _element_by_element(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
     stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ()) for s in reversed(kernel.body)]
     while stack:
         s, loops = stack.pop()
-        for access in accesses_of(s):
+        for access in sorted(accesses_of(s), key=lambda a: a.writes):  # a statement reads before it writes
             if access.buffer is old and not access.writes and not stores:
                 loads.append(access)
             elif access.buffer is new and not access.reads:
