@@ -1269,3 +1269,45 @@ def test_objects_that_come_to_hold_the_same(seed):
         if rng.random() < 0.5:
             layer.w = values[rng.integers(len(values))]
         np.testing.assert_array_equal(f(layer, np.arange(3.0)), np.arange(3.0) * layer.w)
+
+
+class Idle:
+    pass
+
+
+class Busy(Idle):
+    pass
+
+
+@pytest.mark.parametrize("ask", [
+    lambda o: isinstance(o, Busy), lambda o: type(o) is Idle, lambda o: {Idle: 1, Busy: 2}[type(o)],
+    lambda o: issubclass(type(o), Busy), lambda o: len(type(o).__mro__), lambda o: o.__class__ is Idle,
+    lambda o: o.__class__.__name__ == "Busy", lambda o: isinstance(o, (int, Busy)),
+])  # fmt: skip
+def test_objects_that_are_given_another_class_are_followed(ask: Any):
+    state, held = Idle(), types.SimpleNamespace(state=Idle())
+    follows(
+        lambda x: x * ask(state) + 10 * ask(held.state),
+        lambda: setattr(state, "__class__", Busy),
+        lambda: setattr(held.state, "__class__", Busy),
+        lambda: setattr(state, "__class__", Idle),
+    )
+
+
+def test_implementations_registered_later_are_followed():
+    @functools.singledispatch
+    def scale(value: Any) -> float:
+        return 1.0
+
+    class Model:
+        @functools.singledispatchmethod
+        def scale(self, value: Any) -> float:
+            return 1.0
+
+    model, kinds = Model(), ["a", 2]
+    follows(
+        lambda x: x * scale(kinds[0]) + 10 * scale(kinds[1]) + 100 * model.scale(kinds[0]),
+        lambda: scale.register(str, lambda _: 2.0),
+        lambda: scale.register(int, lambda _: 3.0),
+        lambda: Model.scale.register(str, lambda self, _: 4.0),
+    )

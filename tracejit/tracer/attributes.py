@@ -15,8 +15,8 @@ import numpy as np
 
 from tracejit.tracer import namespace
 from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import MISSING, ClassPlace, held_by_class
-from tracejit.tracer.substitutes import REDIRECTED, Redirected, type_of
+from tracejit.tracer.places import MISSING, ClassPlace, KindPlace, held_by_class
+from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
 from tracejit.tracer.substitution import substitution
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
@@ -41,6 +41,9 @@ class _Attributes:
 
     def found(self, owner: Any, name: str, value: Any) -> Any:
         trace = current_trace()
+        if name == "__class__":
+            _asked_for_class(owner)
+            return value
         if name == "__dict__":
             if trace is not None and trace.reads.is_outside(owner):
                 trace.reads.reach(value, unseen=True)
@@ -109,6 +112,28 @@ def _note_lookup(owner: Any, name: str) -> None:
         trace.reads.reach(substitution.original(owner).__dict__)
 
 
+def _asked_for_class(x: Any) -> None:
+    """The class of an object decides something: one from outside may be given another (`o.__class__ = ...`)."""
+    trace = current_trace() if is_users_type(type(x)) else None
+    if trace is not None and trace.reads.is_outside(x):
+        owner = trace.reads.original(x)
+        trace.reads.note(KindPlace(owner), type(owner))
+
+
+def _isinstance(x: Any, kinds: Any, /) -> bool:
+    """isinstance of objects and of what stands for arrays."""
+    _asked_for_class(x)
+    return is_instance(x, kinds)
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    """type, for which a traced array is what it stands for."""
+    if len(args) != 1 or kwargs:
+        return type(*args, **kwargs)
+    _asked_for_class(args[0])
+    return type_of(args[0])
+
+
 def _vars(*owner: Any) -> Any:
     """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
     trace = current_trace()
@@ -134,6 +159,7 @@ def _get_of_object(owner: Any, name: str) -> Any:
 
 REDIRECTED[id(vars)] = Redirected(vars, _vars)
 namespace.vars_of = _vars
+redirect_members({isinstance: _isinstance, type: _type})
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)
 REDIRECTED[id(object.__getattribute__)] = Redirected(object.__getattribute__, _get_of_object)

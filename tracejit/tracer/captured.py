@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import Enum, EnumMeta
-from functools import partial, partialmethod
+from functools import partial, partialmethod, singledispatchmethod
 from types import (
     BuiltinMethodType,
     FunctionType,
@@ -259,6 +259,10 @@ class Reads:
                 pending += [(value.func, False), (value.args, False), (value.keywords, True)]
             elif kind is MethodType:
                 pending.append((value.__self__, False))
+            elif kind is FunctionType and type(value.__dict__.get("registry")) is MappingProxyType:
+                pending.append((value.__dict__["registry"], False))  # functools.singledispatch's
+            elif kind is singledispatchmethod:
+                pending.append((value.dispatcher, False))
             elif kind in _METHODS_IN_C and not isinstance(value.__self__, ModuleType):
                 pending.append((value.__self__, False))
             elif isinstance(value, (Enum, EnumMeta)):

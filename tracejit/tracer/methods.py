@@ -145,8 +145,10 @@ class _DataMember(_Member):
 
 def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattribute__(self: Any, name: str) -> Any:
-        if (name[:2] == "__" and name != "__dict__") or not attributes.active():
+        if (name[:2] == "__" and name not in ("__dict__", "__class__")) or not attributes.active():
             return original(self, name)
+        if name == "__class__":
+            return attributes.found(self, name, original(self, name))
         if type(original) is FunctionType and name != "__dict__":
             return attributes.made(self, attributes.function(original)(self, name))
         try:

@@ -32,8 +32,8 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "reads_attribute", "redirect_members",
-    "substitute_for", "type_of",
+    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "reads_attribute",
+    "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -243,7 +243,7 @@ def _python_number(x: Tracer, kind: Any) -> Any:
 
 
 # -- builtins ----------------------------------------------------------------------------------------------------------
-def _isinstance(x: Any, kinds: Any, /) -> bool:
+def is_instance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar,
     a traced Python number that number.
     """
@@ -273,11 +273,6 @@ def type_of(x: Any) -> type:
 
 
 OPERATORS.type_of = type_of
-
-
-def _type(*args: Any, **kwargs: Any) -> Any:
-    """type, for which a traced array is what it stands for."""
-    return type_of(args[0]) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
@@ -405,8 +400,8 @@ for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
-redirect_members({builtins.isinstance: _isinstance, builtins.max: _MAX, builtins.min: _MIN})
-redirect_members({kind: _conversion(kind) for kind in (bool, int, float)} | {builtins.type: _type})
+redirect_members({builtins.max: _MAX, builtins.min: _MIN})
+redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
 
 
