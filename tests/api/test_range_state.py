@@ -618,3 +618,15 @@ def test_a_function_that_an_earlier_loop_made_holds_nothing():
     for f in (carried, after_another):
         with pytest.raises(TracejitError):
             tj.jit(f)(np.arange(3.0))
+
+
+def test_a_range_answers_what_pythons_does():
+    def f(x, r):
+        a = r(2, 9, 3)
+        same = [a == r(2, 10, 3), a == r(2, 9), hash(a) == hash(r(2, 10, 3)), a == 3, 5 in a, 6 in a, "a" in a]
+        return x * np.array([*map(int, same), a.start, a.stop, a.step, len(a), a[1], a[-1], a[::2][1]])
+
+    for n in (14, 14):
+        np.testing.assert_array_equal(tj.jit(lambda x: f(x, tj.range))(np.ones(n)), f(np.ones(n), range))
+    with pytest.raises(TracejitError):
+        tj.jit(lambda x, n: x * (2 in tj.range(n[0])))(np.ones(3), np.array([3]))

@@ -85,6 +85,34 @@ class _Range:
             )
         return _Range((start + (count - 1) * step, start - step, -step))
 
+    def _numbers(self) -> builtins.range:
+        """Python's range of the same numbers.  Raises ConcretizationError where bounds depend on data."""
+        return builtins.range(*[operator.index(b) for b in self.bounds])
+
+    def __eq__(self, other: object) -> bool:
+        return self._numbers() == (other._numbers() if isinstance(other, _Range) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._numbers())
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._numbers()
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._numbers()[place]
+
+    @property
+    def start(self) -> Any:
+        return _range_bounds(self.bounds)[0]
+
+    @property
+    def stop(self) -> Any:
+        return _range_bounds(self.bounds)[1]
+
+    @property
+    def step(self) -> Any:
+        return _range_bounds(self.bounds)[2]
+
     def __len__(self) -> int:
         count = _trip_count(*_range_bounds(self.bounds))
         if count is None:
