@@ -85,21 +85,21 @@ class _Range:
             )
         return _Range((start + (count - 1) * step, start - step, -step))
 
-    def _numbers(self) -> builtins.range:
+    def _as_python(self) -> builtins.range:
         """Python's range of the same numbers.  Raises ConcretizationError where bounds depend on data."""
         return builtins.range(*[operator.index(b) for b in self.bounds])
 
     def __eq__(self, other: object) -> bool:
-        return self._numbers() == (other._numbers() if isinstance(other, _Range) else other)
+        return self._as_python() == (other._as_python() if isinstance(other, _Range) else other)
 
     def __hash__(self) -> int:
-        return hash(self._numbers())
+        return hash(self._as_python())
 
     def __contains__(self, number: object) -> bool:
-        return number in self._numbers()
+        return number in self._as_python()
 
     def __getitem__(self, place: Any) -> Any:
-        return self._numbers()[place]
+        return self._as_python()[place]
 
     @property
     def start(self) -> Any:
