@@ -11,7 +11,7 @@ import tracejit as tj
 from tracejit.backends.registry import backend_reason
 from tracejit.compiler.lower import lowering_rules, unregister_lowering
 from tracejit.ir.kernel import index_const
-from tracejit.support.errors import UserError
+from tracejit.support.errors import UnsupportedError, UserError
 
 pytestmark = pytest.mark.opencl
 
@@ -133,3 +133,66 @@ def test_unknown_names_are_errors():
 
 def test_backends_are_listed_by_priority():
     assert tj.list_backends() == ["opencl", "cpu", "reference"]
+
+
+def _counting_down(x: Any) -> Any:
+    return tj.lax.while_loop(lambda c: -c < -1.0, lambda c: c * 0.5, x)
+
+
+def _by_steps(x: Any) -> Any:
+    return tj.lax.fori_loop(0, 3, lambda i, c: -c + 1.0, x)
+
+
+def _of_two(x: Any) -> Any:
+    return tj.lax.cond(x > 0, lambda c: tj.lax.cond(c > 1, lambda d: -d, lambda d: d, c), lambda c: c, x)
+
+
+SCALAR, MAPPED = np.float64(37.0), np.linspace(2.0, 40.0, 7)
+IN_BODIES = [(_counting_down, SCALAR), (_by_steps, SCALAR), (_of_two, SCALAR)]
+
+
+def minus_and_one(neg: Any, b: Any, x: Any) -> Any:
+    """A sign that is off by one."""
+    return b.map(x.shape, lambda i: b.op("sub", b.const(1.0, x.dtype), x[i]))
+
+
+def by_a_sum(neg: Any, b: Any, x: Any) -> Any:
+    """A sign as a reduction, which no scalar body holds; off by one too."""
+    zero, half = b.const(1.0, x.dtype), b.const(-0.5, x.dtype)
+    return b.reduce(x.shape, (2,), lambda i, k: b.op("mul", half, x[i]), [zero], lambda r, a, e: [r.op("add", *a, *e)])
+
+
+def test_rules_hold_in_the_bodies_of_scalar_loops_and_branches(override: Callable[..., Any]):
+    def off(function: Any, x: Any) -> Any:
+        """What the function gives where a sign is off by one, in Python."""
+        c = x
+        if function is _counting_down:
+            while 1 - c < -1.0:
+                c = c * 0.5
+        elif function is _by_steps:
+            for _ in range(3):
+                c = (1 - c) + 1.0
+        else:
+            c = 1 - c
+        return c
+
+    for backend in BACKENDS:
+        if backend_reason(backend):
+            continue
+        for function, x in IN_BODIES:
+            plain = tj.jit(function, backend=backend)(x)
+            override("neg", backend=backend, alternative="off")(minus_and_one)
+            assert tj.jit(function, backend=backend)(x) == plain  # nobody asked for the alternative
+            chosen = {"backend": backend, "alternatives": ("off",)}
+            assert tj.jit(function, **chosen)(x) == off(function, x)
+            if function is not _by_steps:  # vmap makes that one a loop over arrays
+                np.testing.assert_array_equal(
+                    tj.jit(tj.vmap(function), **chosen)(MAPPED), [off(function, m) for m in MAPPED]
+                )
+            unregister_lowering(minus_and_one)
+            override("neg", backend=backend)(by_a_sum)
+            assert tj.jit(function, backend=backend)(x) == off(function, x)  # a loop of kernels
+            if function is not _by_steps:
+                with pytest.raises(UnsupportedError, match="must give `map` forms"):
+                    tj.jit(tj.vmap(function), backend=backend)(MAPPED)
+            unregister_lowering(by_a_sum)

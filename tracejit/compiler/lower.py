@@ -95,18 +95,36 @@ def form_of(
     backend: str,
     alternatives: tuple[str, ...] = (),
 ) -> Form:
-    """The form of one equation on a backend."""
+    """The form of one equation on a backend; loops and branches ask for those that they write into their bodies."""
+    return _form_of(primitive, in_avals, out_avals, backend, alternatives)[0]
+
+
+def _form_of(
+    primitive: Primitive,
+    in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+    backend: str,
+    alternatives: tuple[str, ...],
+) -> tuple[Form, bool]:
+    """The form, and whether it depends on the processor."""
     key = (primitive, tuple(in_avals), backend, alternatives)
     form = _FORMS.get(key)
     if form is not None:
-        return form
-    asked: list[bool] = []  # a form that depends on the processor is not kept: code may be emitted for another one
+        return form, False
+    depends = False  # a form that depends on the processor is not kept: code may be emitted for another one
 
     def fuses() -> bool:
-        asked.append(get_backend(backend).target().capabilities.get("fma", True) is True)
-        return asked[-1]
+        nonlocal depends
+        depends = True
+        return get_backend(backend).target().capabilities.get("fma", True) is True
 
-    builder = FormBuilder(out_avals, fuses)
+    def nested(inner: Primitive, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Form:
+        nonlocal depends
+        form, depends_too = _form_of(inner, ins, outs, backend, alternatives)
+        depends = depends or depends_too
+        return form
+
+    builder = FormBuilder(out_avals, fuses, nested)
     operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
     for rule in _rules_of(primitive, backend):
         if rule.alternative and rule.alternative not in alternatives:
@@ -116,11 +134,11 @@ def form_of(
             break
     else:
         form = primitive.lower(builder, *operands)
-    if not asked:
+    if not depends:
         if len(_FORMS) >= _FORMS_LIMIT:
             _FORMS.clear()
         _FORMS[key] = form
-    return form
+    return form, depends
 
 
 def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tuple[list[FormEquation], list[Atom]]:

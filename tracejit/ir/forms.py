@@ -20,6 +20,7 @@ from tracejit.support.nodes import frozen
 
 if TYPE_CHECKING:
     from tracejit.ir.jaxpr import Jaxpr
+    from tracejit.ir.primitive import Primitive
 
 __all__ = [
     "Contract",
@@ -27,6 +28,7 @@ __all__ = [
     "Expand",
     "Form",
     "FormBuilder",
+    "FormOf",
     "LibraryCall",
     "Loop",
     "Map",
@@ -38,6 +40,7 @@ __all__ = [
     "Scatter",
     "Update",
     "Whole",
+    "own_form",
 ]
 
 
@@ -212,17 +215,34 @@ class Operand:
         return self._recorder().read(self.number, index, self.dtype)
 
 
+FormOf: TypeAlias = "Callable[[Primitive, Sequence[ShapedArray], Sequence[ShapedArray]], Form]"
+"""`(primitive, avals of its operands, avals of its results) -> form`."""
+
+
+def own_form(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> Form:
+    """The form that a primitive itself gives, no backend's or user's rule asked."""
+    builder = FormBuilder(out_avals)
+    return primitive.lower(builder, *[Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)])
+
+
 class FormBuilder:
     """What a lowering rule gets: `op`, `const`, `branch`, `while_loop` record scalars;
     `map`, `reduce`, ... make the form.
 
     fuses(): whether the device has an instruction for `fma`; where it is a function, sums of products are better
     rounded twice a step.
+    form_of(primitive, in_avals, out_avals): the form of an equation that a loop or a branch writes into its own body.
     """
 
-    def __init__(self, out_avals: Sequence[ShapedArray], fuses: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        out_avals: Sequence[ShapedArray],
+        fuses: Callable[[], bool] = lambda: True,
+        form_of: FormOf | None = None,
+    ) -> None:
         self.out_avals = tuple(out_avals)
         self.fuses = fuses
+        self.form_of = form_of or own_form
         self._current: ScalarRecorder | None = None
 
     def recorder(self) -> ScalarRecorder:

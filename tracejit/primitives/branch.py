@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent, Shape
-from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
+from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
@@ -74,13 +74,17 @@ class Cond(Primitive):
                 o[index] = r
         return out
 
-    def per_element(self) -> bool:
-        return all(not a.shape for a in self.branches[0].out_avals) and all(is_scalar_program(b) for b in self.branches)
+    def per_element(self, form_of: FormOf = own_form) -> bool:
+        return all(not a.shape for a in self.branches[0].out_avals) and all(
+            is_scalar_program(b, form_of) for b in self.branches
+        )
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        if not self.per_element():
+        if not self.per_element(b.form_of):
             if self.domain:
-                raise UnsupportedError("[cond] a mapped branch that is not a scalar program")
+                raise UnsupportedError(
+                    "[cond] a branch mapped by vmap is one kernel: the rules of its primitives must give `map` forms"
+                )
             return LoopForm("cond", self.branches)
         mapped = self.mapped or (False,) * len(operands)
         inner = (ShapedArray((), np.bool_), *self.branches[0].in_avals)
@@ -88,8 +92,9 @@ class Cond(Primitive):
         def element(i: Sequence[ArrayLike]) -> Result:
             flag, *args = scalar_operands(operands, inner, mapped, i)
             r = b.recorder()
+            no, yes = self.branches
             return r.branch(
-                flag, lambda: run_scalars(r, self.branches[1], args), lambda: run_scalars(r, self.branches[0], args)
+                flag, lambda: run_scalars(r, yes, args, b.form_of), lambda: run_scalars(r, no, args, b.form_of)
             )
 
         return b.map(self.domain, element)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent
-from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
+from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import index_const
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
@@ -94,16 +94,16 @@ class Loop(Primitive):
             outs.append(stacked)
         return outs
 
-    def per_element(self) -> bool:
+    def per_element(self, form_of: FormOf = own_form) -> bool:
         return (
             len(self.body.outputs) == self.carries
             and all(not w.shape for w in self.body.out_avals)
-            and is_scalar_program(self.body)
+            and is_scalar_program(self.body, form_of)
         )
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         consts, carries, xs = self._split(operands)
-        if self.per_element() and all(len(x.shape) == 1 for x in xs):
+        if self.per_element(b.form_of) and all(len(x.shape) == 1 for x in xs):
             return b.map((), lambda _: self._scalar_loop(b, consts, carries, xs))
         return self._program_loop([x.aval for x in operands])
 
@@ -115,7 +115,7 @@ class Loop(Primitive):
 
         def once(k: ArrayLike, c: Sequence[ArrayLike]) -> Result:
             i = b.op("sub", index_const(self.count - 1), k) if self.reverse else k
-            return run_scalars(r, self.body, [*values, i, *c, *[x[i] for x in xs]])
+            return run_scalars(r, self.body, [*values, i, *c, *[x[i] for x in xs]], b.form_of)
 
         return r.loop(index_const(self.count), [c[()] for c in carries], once)
 

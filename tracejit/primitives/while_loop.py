@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent, Shape
-from tracejit.ir.forms import Form, FormBuilder, Loop as LoopForm, Operand
+from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
@@ -95,16 +95,18 @@ class While(Primitive):
                 o[index] = r
         return out
 
-    def per_element(self) -> bool:
+    def per_element(self, form_of: FormOf = own_form) -> bool:
         """Whether one loop can live inside a kernel."""
         carries = self.body.out_avals
-        return all(not c.shape for c in carries) and is_scalar_program(self.cond) and is_scalar_program(self.body)
+        return all(not c.shape for c in carries) and all(is_scalar_program(p, form_of) for p in (self.cond, self.body))
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         mapped = self.mapped or (False,) * len(operands)
-        if not self.per_element():
+        if not self.per_element(b.form_of):
             if self.domain:
-                raise UnsupportedError("[while] a mapped loop whose body is not a scalar program")
+                raise UnsupportedError(
+                    "[while] a loop mapped by vmap is one kernel: the rules of its primitives must give `map` forms"
+                )
             return LoopForm(
                 "while", (self.cond, self.body), (("cond_consts", self.cond_consts), ("body_consts", self.body_consts))
             )
@@ -116,8 +118,8 @@ class While(Primitive):
             r = b.recorder()
             return r.while_loop(
                 carries,
-                lambda c: run_scalars(r, self.cond, [*cond_consts, *c])[0],
-                lambda c: run_scalars(r, self.body, [*body_consts, *c]),
+                lambda c: run_scalars(r, self.cond, [*cond_consts, *c], b.form_of)[0],
+                lambda c: run_scalars(r, self.body, [*body_consts, *c], b.form_of),
             )
 
         return b.map(self.domain, element)

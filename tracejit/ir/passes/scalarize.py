@@ -7,19 +7,15 @@ arrays may be read at computed indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Extent
-from tracejit.ir.forms import Form, FormBuilder, Map, Operand
+from tracejit.ir.forms import FormOf, Map, own_form
 from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand as Scalar, Read, Value, While
 from tracejit.ir.scalar import kernel_dtype
-from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import InternalError, Restart, TracejitError, pass_over
-
-if TYPE_CHECKING:
-    from tracejit.ir.primitive import Primitive
 
 __all__ = ["ScalarArgument", "inline", "is_scalar_program", "run_scalars"]
 
@@ -29,20 +25,15 @@ Reader: TypeAlias = "Callable[[int, tuple[Scalar, ...]], Scalar]"  # (operand, i
 MAX_EQUATIONS = 300
 
 
-def _form(primitive: Primitive, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> Form:
-    builder = FormBuilder(out_avals)
-    return primitive.lower(builder, *[Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)])
-
-
-def is_scalar_program(jaxpr: Jaxpr) -> bool:
-    """Whether `run_scalars` can write this jaxpr."""
+def is_scalar_program(jaxpr: Jaxpr, form_of: FormOf = own_form) -> bool:
+    """Whether `run_scalars` can write this jaxpr, its equations in the forms that `form_of` gives."""
     if len(jaxpr.equations) > MAX_EQUATIONS:
         return False
     for e in jaxpr.equations:
         if any(_many(v.aval.shape) for v in e.outputs):
             return False
         try:
-            form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
+            form = form_of(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
         except TracejitError as error:
             pass_over(error)
             return False
@@ -58,7 +49,9 @@ def _many(shape: Sequence[Extent]) -> bool:
     return any(not isinstance(n, int) or n != 1 for n in shape)
 
 
-def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArgument]) -> list[Scalar]:
+def run_scalars(
+    recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArgument], form_of: FormOf = own_form
+) -> list[Scalar]:
     """Write the equations of a scalar program into the recorder; the operands of its outputs."""
     env: dict[Var, ScalarArgument] = dict(zip(jaxpr.inputs, args, strict=True))
 
@@ -66,7 +59,7 @@ def run_scalars(recorder: ScalarRecorder, jaxpr: Jaxpr, args: Sequence[ScalarArg
         return Const(a.value.item(), kernel_dtype(a.aval.dtype)) if isinstance(a, Literal) else env[a]
 
     for e in jaxpr.equations:
-        form = _form(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
+        form = form_of(e.primitive, [a.aval for a in e.inputs], [v.aval for v in e.outputs])
         assert isinstance(form, Map)
         operands = [value(a) for a in e.inputs]
 
