@@ -69,7 +69,12 @@ class Cached:
         return self if instance is None else MethodType(self, instance)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
+        trace = current_trace()
+        found = getattr(self._original, name)
+        if trace is None:
+            return found
+        trace.reads.reach(self._original.__dict__)
+        return self._substitution.held(found)
 
 
 def _known(x: Any) -> Any:

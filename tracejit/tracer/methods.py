@@ -16,28 +16,39 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import EnumMeta
+from operator import index
 from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, Protocol
 
 from tracejit.support.nodes import field, frozen
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
+from tracejit.tracer.ownership import is_users_enumeration, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, held_by_class
 from tracejit.tracer.substitutes import substitute_for
+from tracejit.tracer.wrappers import leads_to_users
 
 __all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
-    "__new__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__", "__getattribute__", "__getattr__",
-    "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__repr__", "__hash__",
-    "__eq__", "__ne__", "__str__", "__subclasshook__", "__dir__", "__sizeof__", "__format__", "__instancecheck__",
+    "__init_subclass__", "__set_name__", "__del__", "__getattribute__", "__getattr__",
+    "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+    "__subclasshook__", "__dir__", "__sizeof__", "__instancecheck__",
     "__subclasscheck__", "__prepare__", "__mro_entries__", "_abc_impl",
 })  # fmt: skip
 
 _lock = threading.RLock()
 CACHED: Any = type(functools.cache(lambda: None))
 """The class of functions that remember their results."""
-_KINDS = frozenset({FunctionType, property, staticmethod, classmethod, functools.cached_property, CACHED})
+_KINDS = (
+    FunctionType,
+    property,
+    staticmethod,
+    classmethod,
+    functools.cached_property,
+    functools.partialmethod,
+    functools.singledispatchmethod,
+    CACHED,
+)
 _KEPT = 16
 """From so many traces on a class keeps the descriptors: each change of a class costs CPython its caches of look-ups,
 so an eager transformation that is called again and again should make none."""
@@ -122,6 +133,29 @@ class _Called(_Member):
         return self._target(args[0] if args else None, None)(*args, **kwargs)
 
 
+_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "__bool__": bool, "__complex__": complex, "__float__": float, "__hash__": index, "__index__": index,
+    "__int__": index, "__len__": index,
+}  # fmt: skip
+
+
+class _Number(_Called):
+    """Stands in a class for a method whose result Python takes for a number only: it has to be known."""
+
+    __slots__ = ()
+
+    def _target(self, instance: Any, owner: Any) -> Any:
+        target = super()._target(instance, owner)
+        convert = _NUMBERS[self._name]
+
+        @functools.wraps(target)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = target(*args, **kwargs)
+            return found if type(found) in (bool, int, float, complex) else convert(found)
+
+        return call
+
+
 class _Data(_Member):
     """Stands in a class for what is no descriptor."""
 
@@ -148,6 +182,10 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
         if (name[:2] == "__" and name not in ("__dict__", "__class__")) or not attributes.active():
             return original(self, name)
         if name == "__class__":
+            if type(original) is FunctionType:  # a hook of the user's may make another thing of it, or fail
+                with suppress(Exception):
+                    return attributes.function(original)(self, name)
+                return type(self)
             return attributes.found(self, name, original(self, name))
         if type(original) is FunctionType and name != "__dict__":
             return attributes.made(self, attributes.function(original)(self, name))
@@ -227,7 +265,7 @@ class ClassPatches:
         if kind in self._classes:
             return
         for base in kind.__mro__:
-            if base not in self._classes and is_users_type(base):
+            if base not in self._classes and (is_users_type(base) or is_users_enumeration(base)):
                 with _lock:
                     self._classes[base] = self._patch(base)
                 for held in list(vars(base).values()):
@@ -238,10 +276,12 @@ class ClassPatches:
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
-        data = self.with_attributes
+        data = self.with_attributes and not isinstance(kind, EnumMeta)
         for name, held in list(vars(kind).items()):
-            if type(held) in _KINDS and _is_redirected(name, held):
+            if isinstance(held, _KINDS) and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
+                if made is _Called and name in _NUMBERS:
+                    made = _Number
                 _put(kind, name, made(held, kind, name, self.attributes))
             elif (
                 data
@@ -389,14 +429,12 @@ def _is_data(held: Any) -> bool:
 def _is_redirected(name: str, value: Any) -> bool:
     if name in _LEFT_ALONE:
         return False
-    if isinstance(value, property):
-        return any(type(f) is FunctionType and is_users_function(f) for f in (value.fget, value.fset, value.fdel))
     if type(value) is functools.cached_property:
         function: Any = value.func
     elif type(value) is CACHED:
         function = getattr(value, "__wrapped__", None)
     else:
         function = value.__func__ if type(value) in (staticmethod, classmethod) else value
-    if type(function) is FunctionType and is_users_function(function):
+    if leads_to_users(function):
         return True
     return type(value) is staticmethod and substitute_for(function) is not function  # staticmethod(np.zeros)

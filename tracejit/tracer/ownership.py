@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.support.source import is_internal
 from tracejit.support.weak import WeakMap
 
-__all__ = ["is_installed", "is_users_function", "is_users_module", "is_users_type", "module_of"]
+__all__ = ["is_installed", "is_users_enumeration", "is_users_function", "is_users_module", "is_users_type", "module_of"]
 
 
 @cache
@@ -84,12 +84,25 @@ def _is_users_class(kind: type) -> bool:
     if isinstance(kind, EnumMeta) or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE:
         return False
     functions = [x for x in vars(kind).values() if type(x) is FunctionType]
-    if functions:
-        return any(is_users_function(f) for f in functions)
+    if any(is_users_function(f) for f in functions):
+        return True
+    if functions and not _is_of_users_module(kind):
+        return False
     if module_of(kind) in ("builtins", "__builtin__"):  # also what `exec` makes where there is no `__name__`
         return "__dict__" in vars(kind) and "__weakref__" in vars(kind)
     module = sys.modules.get(module_of(kind))
     return module is None or is_users_module(module)  # no module: one made at run time
+
+
+def is_users_enumeration(kind: type) -> bool:
+    """Whether a class is an enumeration of the user's: its members are values, its methods are code."""
+    return isinstance(kind, EnumMeta) and _is_of_users_module(kind)
+
+
+def _is_of_users_module(kind: type) -> bool:
+    """Whether a class says that it is from a module of the user's."""
+    module = sys.modules.get(module_of(kind))
+    return module is not None and is_users_module(module)
 
 
 def is_users_type(kind: Any) -> bool:

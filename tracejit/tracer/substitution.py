@@ -31,11 +31,12 @@ from tracejit.tracer.environment import Environment, getenv
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.methods import CACHED, holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
-from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
+from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import CellPlace, NamePlace
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace, current_trace
 from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.wrappers import is_wrapper, leads_to_users, rewrapped
 
 __all__ = ["Substitution", "substitution"]
 
@@ -45,6 +46,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, sl
 _CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, arg-type]
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
+_HOLDERS = _MEMBERS | {functools.partial, functools.partialmethod, functools.singledispatchmethod, np.vectorize}
 _WATCHED_MODULES = frozenset({"copy", "importlib", "math", "os", "random"})
 
 
@@ -69,6 +71,8 @@ class Substitution:
         Raises: UnsupportedError, when the clone is called, if the function or one of the user's it calls stores global
         names.
         """
+        if is_wrapper(function):
+            return self.value(function)
         if is_internal(getattr(getattr(function, "__code__", None), "co_filename", "")):
             return function
         if type(function) is FunctionType:
@@ -95,7 +99,7 @@ class Substitution:
                 return getenv
             if is_users_function(value):
                 return self.function(value)
-            return self._wrapper(value) if hasattr(value, "__wrapped__") else substitute_for(value)
+            return self._wrapper(value) if value.__closure__ else substitute_for(value)
         if isinstance(value, np.ndarray):
             trace = current_trace()
             return value if trace is None else trace.reads.array(value)
@@ -105,10 +109,8 @@ class Substitution:
             return refuse_random(f"random.{value.__name__}", value)
         if kind is MethodType and type(value.__func__) is FunctionType:
             return self._method(value)
-        if kind is functools.partial:
-            return self._partial(value)
-        if kind in _MEMBERS:
-            return self._member(value)
+        if kind in _HOLDERS or issubclass(kind, property):
+            return self._holder(value)
         if isinstance(value, tuple) or family(kind) is not None or namespace_of(value) is not None:
             if is_users_type(kind):
                 self._meet(value)
@@ -128,6 +130,8 @@ class Substitution:
         ):
             owner = self.held(value.__self__)  # w.sum, or LOG.append, under a name
             return value if owner is value.__self__ else getattr(owner, value.__name__)
+        if kind is MethodWrapperType and value.__name__ == "__call__" and leads_to_users(value.__self__):
+            return self.held(value.__self__)
         found = substitute_for(value)
         if found is not value:
             return found
@@ -140,14 +144,14 @@ class Substitution:
 
     def _wrapper(self, value: Any) -> Any:
         """What stands for a function that the standard library has put around one of the user's."""
-        wrapped = value.__wrapped__
-        if type(wrapped) is not FunctionType or not is_users_function(wrapped):
-            return substitute_for(value)
-        if value.__code__ is _CONTEXT_MANAGER:
-            return contextmanager(self.held(wrapped))
+        found = substitute_for(value)
+        if found is not value or not is_wrapper(value):
+            return found
         if value.__code__ is _SINGLE_DISPATCH:
             return self._dispatched(value)
-        return substitute_for(value)
+        if value.__code__ is _CONTEXT_MANAGER:
+            return contextmanager(self.held(value.__wrapped__))
+        return rewrapped(value, self.held)
 
     def _dispatched(self, value: Any) -> Any:
         """A `functools.singledispatch` function that takes a traced array for what it stands for."""
@@ -160,8 +164,12 @@ class Substitution:
 
         return functools.update_wrapper(dispatch, value)
 
-    def _member(self, value: Any) -> Any:
-        """What stands for something else than a function that a class holds to be called."""
+    def _holder(self, value: Any) -> Any:
+        """What stands for a `functools.partial`, or for what a class holds to be called and is no function."""
+        if type(value) is functools.partial:
+            return self._partial(value)
+        if type(value) not in _MEMBERS:
+            return rewrapped(value, self.held) if is_wrapper(value) else value
         if type(value) is property:
             get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
             return property(get, set_, delete, value.__doc__)
@@ -182,7 +190,7 @@ class Substitution:
         kind = value if isinstance(value, type) else type(value)
         if trace is None:
             return
-        if is_users_type(kind):
+        if is_users_type(kind) or is_users_enumeration(kind):
             trace.patches.add(kind)
         elif kind is not value and holds_attributes(kind):
             trace.patches.watch(kind)

@@ -1,0 +1,115 @@
+"""What packages put around the user's functions: wrappers (`@np.errstate(...)`, `@contextmanager`'s managers as
+decorators, `functools.partialmethod`, `singledispatchmethod`, subclasses of `property`).
+
+Their own code is left alone; around clones of the user's functions they are made again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from tracejit.tracer.ownership import is_users_function
+from tracejit.tracer.substitutes import type_of
+
+__all__ = ["is_wrapper", "leads_to_users", "rewrapped"]
+
+_DEPTH = 8
+"""Wrappers in wrappers that are followed."""
+
+
+def leads_to_users(value: Any, depth: int = _DEPTH) -> bool:
+    """Whether calling a value, or reading it as a descriptor, runs a function of the user's that can be told."""
+    if type(value) is FunctionType and is_users_function(value):
+        return True
+    return depth > 0 and any(leads_to_users(x, depth - 1) for x in _inside(value))
+
+
+def is_wrapper(value: Any) -> bool:
+    """Whether a value is a package's wrapper around functions of the user's."""
+    return not (type(value) is FunctionType and is_users_function(value)) and leads_to_users(value)
+
+
+def _inside(value: Any) -> list[Any]:
+    """The functions that a value calls."""
+    if type(value) is FunctionType:
+        if value.__globals__.get("__name__", "").partition(".")[0] == "tracejit":
+            return []
+        held = [_content(cell) for cell in value.__closure__ or ()]
+        return [x for x in (*held, getattr(value, "__wrapped__", None)) if callable(x)]
+    if type(value) in (functools.partial, functools.partialmethod):
+        return [value.func]
+    if type(value) in (staticmethod, classmethod, MethodType):
+        return [value.__func__]
+    if isinstance(value, property) and type(value).__get__ is property.__get__:
+        return [value.fget, value.fset, value.fdel]
+    if type(value) is functools.singledispatchmethod:
+        return [value.func, *value.dispatcher.registry.values()]
+    if type(value) is np.vectorize:
+        return [value.pyfunc]
+    return []
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def rewrapped(value: Any, substitute: Callable[[Any], Any]) -> Any:
+    """A wrapper around what stands for the functions that it calls."""
+    if type(value) is FunctionType:
+        return _function(value, substitute)
+    if type(value) is functools.partialmethod:
+        keywords = {name: substitute(x) for name, x in value.keywords.items()}
+        return functools.partialmethod(substitute(value.func), *map(substitute, value.args), **keywords)
+    if isinstance(value, property):
+        return property(*[None if f is None else substitute(f) for f in (value.fget, value.fset, value.fdel)])
+    if type(value) is functools.singledispatchmethod:
+        return _DispatchedMethod(value, substitute)
+    if type(value) is np.vectorize:
+        names = ("otypes", "excluded", "cache", "signature")
+        options = {name: getattr(value, name) for name in names}
+        return np.vectorize(substitute(value.pyfunc), doc=value.__doc__, **options)
+    return value
+
+
+def _function(function: FunctionType, substitute: Callable[[Any], Any]) -> FunctionType:
+    contents = [_content(cell) for cell in function.__closure__ or ()]
+    closure = tuple(
+        [
+            CellType(substitute(x)) if callable(x) and leads_to_users(x) else cell
+            for cell, x in zip(function.__closure__ or (), contents, strict=True)
+        ]
+    )
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    functools.update_wrapper(made, function)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__ = substitute(function.__dict__)
+    return made
+
+
+class _DispatchedMethod:
+    """Stands for a `functools.singledispatchmethod` that takes a traced array for what it stands for."""
+
+    __slots__ = ("_original", "_substitute")
+
+    def __init__(self, original: Any, substitute: Callable[[Any], Any]) -> None:
+        self._original, self._substitute = original, substitute
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        self._substitute(dict(self._original.dispatcher.registry))
+
+        def dispatch(*args: Any, **kwargs: Any) -> Any:
+            method = self._original.dispatcher.dispatch(type_of(args[0]))
+            return self._substitute(method).__get__(instance, owner)(*args, **kwargs)
+
+        return dispatch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
