@@ -1344,3 +1344,30 @@ def test_text_and_objects_beside_traced_arrays_are_numpys():
         return x + len(names) + (names == "b").sum() + len(np.array([1, "a"], object))
 
     np.testing.assert_array_equal(tj.jit(f)(np.ones(2)), [6, 6])
+
+
+CHANGES_OF_KNOWN_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "maximum.at": lambda y: np.maximum.at(y, [0], 9),
+    "put": lambda y: np.put(y, [0], 9),
+    "put_along_axis": lambda y: np.put_along_axis(y, np.array([0]), 9, 0),
+    "quantile": lambda y: np.quantile(np.ones((3, 3)), 0.5, axis=0, out=y),
+    "reduceat": lambda y: np.add.reduceat(np.arange(3.0), [0, 1, 2], out=y),
+    "as_strided": lambda y: np.lib.stride_tricks.as_strided(y, (3,), (8,)).fill(9),
+    "nditer": lambda y: [x.fill(7) for x in np.nditer(y, op_flags=["readwrite"])],  # type: ignore[call-overload]
+    "masked": lambda y: np.ma.array(y, copy=False).__setitem__(0, 9),
+    "apply_along_axis": lambda y: np.apply_along_axis(lambda row: row.fill(9) or row, 0, y),
+}
+FILLED_OUTSIDE = np.zeros(3)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("name", CHANGES_OF_KNOWN_ARRAYS)
+def test_numpys_own_code_changes_no_array_that_is_traced(name: str, outside: bool):
+    def f(x: Any) -> Any:
+        y = FILLED_OUTSIDE if outside else np.zeros(3)
+        CHANGES_OF_KNOWN_ARRAYS[name](y)
+        return x + y
+
+    with pytest.raises((UnsupportedError, ValueError), match="changes an array|read-only|write flag"):
+        tj.jit(f)(np.ones(3))
+    assert not FILLED_OUTSIDE.any()

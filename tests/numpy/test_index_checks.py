@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -514,3 +515,39 @@ def test_an_unsigned_index_does_not_turn_around(index: Any):
         with pytest.raises(IndexOutOfBounds):
             tj.jit(f)(X, index)
     assert tj.jit(lambda x, i: x[i])(X, np.uint64(3)) == 3
+
+
+ARRAYS = {
+    "i": np.array([0, 1, 0]),
+    "j": np.array([[1], [0]]),
+    "1": 1,
+    ":": slice(None),
+    "None": None,
+    ":2": slice(0, 2),
+}
+WITH_ARRAYS = [names for names in itertools.product(ARRAYS, repeat=3) if {"i", "j"} & set(names)]
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_an_ellipsis_of_no_axes_separates_index_arrays(place: int):
+    x = np.arange(12.0).reshape(2, 3, 2)
+    for names in WITH_ARRAYS:
+
+        def index(i: Any, j: Any, names: Any = names) -> Any:
+            parts = [{**ARRAYS, "i": i, "j": j}[name] for name in names]
+            return (*parts[:place], ..., *parts[place:])
+
+        def put(x: Any, value: Any, i: Any, j: Any, index: Any = index) -> Any:
+            x = x.copy()
+            x[index(i, j)] = value
+            return x
+
+        i, j = ARRAYS["i"], ARRAYS["j"]
+        try:
+            expected = x[index(i, j)]
+        except IndexError:
+            continue
+        found = tj.jit(lambda x, i, j, index=index: x[index(i, j)])(x, i, j)
+        np.testing.assert_array_equal(found, expected)
+        value = np.arange(float(expected.size)).reshape(expected.shape)
+        np.testing.assert_array_equal(tj.jit(put)(x, value, i, j), put(x, value, i, j))

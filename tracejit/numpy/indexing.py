@@ -202,6 +202,9 @@ def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex
             location=user_location(),
         )
     if any(isinstance(part, _Array) for part in parts):
+        given = index if isinstance(index, tuple) else (index,)
+        if len(parts) < len(given):  # an Ellipsis of no axes; between index arrays it separates them all the same
+            parts.insert(next(k for k, part in enumerate(given) if part is Ellipsis), Ellipsis)
         return parts
     return _basic(parts, have.shape, checked)
 
@@ -302,6 +305,8 @@ def _index_arrays(
     places: list[int] = []
     axis = 0
     for position, part in enumerate(parts):
+        if part is Ellipsis:  # of no axes
+            continue
         if part is None:
             rest.append(None)
         elif isinstance(part, slice):

@@ -153,15 +153,28 @@ def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str
             return x
         known = x.known()
         if known is None:
-            from tracejit.tracer.advice import for_function, full_name
+            raise refused("")
+        lent = np.asarray(known).view()
+        lent.flags.writeable = False  # a change of it would be lost
+        return lent
 
-            name = full_name(named) + method
-            raise UnsupportedError(
-                f"{name} is not supported in traced code; {for_function(name)}", location=user_location()
-            )
-        return known
+    def refused(why: str) -> UnsupportedError:
+        from tracejit.tracer.advice import for_function, full_name
 
-    return function(*map(value, args), **{key: value(x) for key, x in kwargs.items()})
+        name = full_name(named) + method
+        return UnsupportedError(
+            f"{name} is not supported in traced code{why}; {for_function(name)}", location=user_location()
+        )
+
+    if method == ".at" and args and isinstance(args[0], Cell):  # NumPy does not look whether it may write
+        raise refused(" where it changes an array that is given")
+    operands, named_ones = [value(x) for x in args], {key: value(x) for key, x in kwargs.items()}
+    try:
+        return function(*operands, **named_ones)
+    except ValueError as error:
+        if "read-only" in str(error):
+            raise refused(" where it changes an array that is given") from error
+        raise
 
 
 def _first_by_place(function: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -174,7 +174,9 @@ class Tracer(Cell):
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
         known = self.known()
         if known is not None:
-            return np.array(known, dtype)
+            found = np.array(known, dtype)
+            found.flags.writeable = False  # a change of it would be lost
+            return found
         self._refuse(
             "np.asarray / np.array",
             "use the traced array itself, and np.array([a, b]) for a list of them; to create an array inside the "
