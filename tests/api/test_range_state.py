@@ -630,3 +630,11 @@ def test_a_range_answers_what_pythons_does():
         np.testing.assert_array_equal(tj.jit(lambda x: f(x, tj.range))(np.ones(n)), f(np.ones(n), range))
     with pytest.raises(TracejitError):
         tj.jit(lambda x, n: x * (2 in tj.range(n[0])))(np.ones(3), np.array([3]))
+
+
+def test_a_range_finds_and_counts_as_pythons_does():
+    def f(x: Any) -> Any:
+        numbers = tj.range(1, 7, 2)
+        return x + numbers.index(5) + 10 * numbers.count(3) + 100 * numbers.count(4)
+
+    np.testing.assert_array_equal(tj.jit(f)(np.zeros(2)), [12.0, 12.0])

@@ -460,6 +460,19 @@ def test_equal_quotients_are_float64_unless_asked_otherwise(dtype: str, asked: A
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["cumsum", "nancumsum", "cumprod"])
+@pytest.mark.parametrize("size", [1, 8, 9, 200])
+def test_running_folds_of_float16_are_carried_in_float32(name: str, size: int):
+    steps = [300, 300, 1 / 512, 1 / 512] if name == "cumprod" else [-60000, 1, 60000, 60000, 1, -60000]
+    x = np.resize(np.array(steps, np.float16), size)
+    f = getattr(np, name)
+    with np.errstate(over="ignore"):
+        expected = f(x.astype(np.float32)).astype(np.float16)
+    for got in (tj.jit(f)(x), tj.jit(lambda x: f(x, axis=0))(np.stack([x, x], 1))[:, 0]):
+        assert got.dtype == np.float16
+        np.testing.assert_allclose(got, expected, rtol=2e-3)
+
+
 @pytest.mark.parametrize("weights", [[1, 2, 3], np.arange(3) + 1, np.array([0.5, 1, 1])])
 def test_average_of_no_rows(weights: Any):
     x = np.zeros((0, 3))

@@ -101,6 +101,12 @@ class _Range:
     def __getitem__(self, place: Any) -> Any:
         return self._as_python()[place]
 
+    def index(self, number: Any, /) -> int:
+        return self._as_python().index(number)
+
+    def count(self, number: object, /) -> int:
+        return self._as_python().count(number)
+
     @property
     def start(self) -> Any:
         return _range_bounds(self.bounds)[0]

@@ -530,8 +530,11 @@ _CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin)}
 
 
 def cumulative(name: str, x: ArrayLike, axis: int, reverse_order: bool = False) -> Result:
-    """cumsum, cumprod, cummax or cummin along `axis`."""
-    return bind(_CUMULATIVE[name](axis, reverse_order), x)
+    """cumsum, cumprod, cummax or cummin along `axis`; sums and products of float16 are carried in float32."""
+    primitive = _CUMULATIVE[name](axis, reverse_order)
+    if aval_of_argument(x).dtype == np.float16 and name in ("cumsum", "cumprod"):
+        return convert(bind(primitive, convert(x, np.float32)), np.float16)
+    return bind(primitive, x)
 
 
 def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Result:
