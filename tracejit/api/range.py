@@ -104,7 +104,7 @@ class _Range:
     def index(self, number: Any, /) -> int:
         return self._as_python().index(number)
 
-    def count(self, number: object, /) -> int:
+    def count(self, number: Any, /) -> int:
         return self._as_python().count(number)
 
     @property
