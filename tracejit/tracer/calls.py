@@ -167,7 +167,7 @@ def _computed_now(function: Any, named: Any, args: Any, kwargs: Any, method: str
         )
 
     if method == ".at" and args and isinstance(args[0], Cell):  # NumPy does not look whether it may write
-        raise refused(" where it changes an array that is given")
+        raise refused("")
     operands, named_ones = [value(x) for x in args], {key: value(x) for key, x in kwargs.items()}
     try:
         return function(*operands, **named_ones)
