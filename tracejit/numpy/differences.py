@@ -22,7 +22,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
-from tracejit.tracer.layout import LAYOUTS, UNKNOWN, Layout
+from tracejit.tracer.layout import HANDED_BACK, LAYOUTS, UNKNOWN, Layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -44,7 +44,7 @@ def element_at(x: ArrayLike, n: Extent) -> Result:
 def diff(
     a: ArrayLike, n: ArrayLike = 1, axis: AxisLike = -1, prepend: ArrayLike = None, append: ArrayLike = None
 ) -> Result:
-    """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times."""
+    """The n-th difference along an axis: out[i] = a[i + 1] - a[i], n times.  Of order 0 it is the array itself."""
     order = int(as_extent(n))  # one of extents is known once they are
     if order < 0:
         raise reject(f"np.diff: the order is a non-negative integer, not {n!r}")
@@ -405,3 +405,4 @@ def _tap_by_tap(x: ArrayLike, taps: ArrayLike, m: int, count: Extent, widths: tu
 for _function in (diff, ediff1d, gradient, trapezoid, unwrap, sinc, polyval, convolve, correlate):
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 LAYOUTS[diff] = _layout_of_differences
+HANDED_BACK.add(diff)

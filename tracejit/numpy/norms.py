@@ -13,7 +13,7 @@ from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
-from tracejit.tracer.layout import AS_IS
+from tracejit.tracer.layout import AS_IS, HANDED_BACK
 from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
@@ -107,7 +107,9 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
-    """The n-th power of square matrices, n not negative and known while tracing, by repeated squaring."""
+    """The n-th power of square matrices, n not negative and known while tracing, by repeated squaring.
+    The first power is the array itself.
+    """
     x = array_of(a)
     have = aval(x)
     if have.ndim < 2 or have.shape[-1] != have.shape[-2]:
@@ -123,7 +125,7 @@ def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
             result = x if result is None else linear.matmul(result, x)
         count >>= 1
         x = linear.matmul(x, x) if count else x
-    return u.unchanged(result) if result is a else result
+    return result
 
 
 def _outer(x1: ArrayLike, x2: ArrayLike, /) -> Result:
@@ -198,6 +200,7 @@ def _diagonal(x: ArrayLike, /, *, offset: ArrayLike = 0) -> Result:
 
 
 AS_IS.add(_diagonal)
+HANDED_BACK.add(matrix_power)
 FUNCTIONS.update({
     np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,

@@ -9,7 +9,7 @@ from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN
+from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import (
     FUNCTIONS,
@@ -62,7 +62,7 @@ def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any
 
 def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What a function of the tables gives, as NumPy hands it out:
-    arrays of their own, unless the function is one of `AS_IS`; or `out=`.
+    arrays of their own, unless the function is one of `AS_IS` or gives an operand back; or `out=`.
     """
     if not args and kwargs:
         args, kwargs = _first_by_place(function, kwargs)
@@ -90,7 +90,7 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise UnsupportedError(f"in traced code {error}", location=user_location()) from None
         raise
-    if function in AS_IS:
+    if function in AS_IS or (function in HANDED_BACK and any(result is x for x in (*args, *kwargs.values()))):
         return result
     if isinstance(result, Cell):
         return _own(function, result, args, kwargs)

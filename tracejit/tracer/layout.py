@@ -6,7 +6,7 @@ bytes, or are `Open`: the trace has to start again, knowing more about an argume
 effect would depend on it is refused.
 
 Results of functions have memory of their own, except those of the functions in `AS_IS`, which may give views or
-operands.
+operands, and operands that the functions in `HANDED_BACK` give.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "AS_IS", "LAYOUTS", "UNKNOWN", "Layout", "Open", "Strides", "c_strides", "in_c_order", "layout_of_array",
-    "ordered_strides", "same_layout",
+    "AS_IS", "HANDED_BACK", "LAYOUTS", "UNKNOWN", "Layout", "Open", "Strides", "c_strides", "in_c_order",
+    "layout_of_array", "ordered_strides", "same_layout",
 ]  # fmt: skip
 
 Strides = tuple[Extent, ...]
@@ -53,6 +53,8 @@ Layout = Strides | Open | Any | None
 AS_IS: set[Any] = set()
 """Functions of the tables in `tracer` whose results are handed out as they are:
 views, operands, arrays whose layout is right."""
+HANDED_BACK: set[Any] = set()
+"""Functions that give their operand itself where there is nothing to do, and else arrays of their own."""
 LAYOUTS: dict[Any, Callable[..., Layout]] = {}
 """Function of the tables in `tracer` to the layout of its result where operands are not all in C order:
 called with a list of the arrays among the operands, the result, and the operands as they were passed."""
