@@ -279,6 +279,74 @@ def test_the_index_of_a_loop_does_not_turn_around(dtype):
     assert tj.jit(once)(b[1]) == once(int(b[1]))
 
 
+@pytest.mark.filterwarnings("ignore:.* was compiled for")
+@pytest.mark.parametrize("as_array", [False, True])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_the_ends_of_a_loop_stay_what_they_are(dtype: str, as_array: bool):
+    """Both before and after the loop, and in its body; NumPy's scalars are no Python numbers."""
+    programs: list[Callable[..., Any]] = [
+        lambda a, n: (lax.fori_loop(0, n, lambda i, c: c + 1, a) / n, n),
+        lambda a, n: (n, a * n, lax.fori_loop(n, 9, lambda i, c: c + i, a), a * n),
+        lambda a, n: lax.fori_loop(n, n + n, lambda i, c: c + n, np.float64(0)),
+        lambda a, n: [a + n for _ in [lax.fori_loop(0, n, lambda i, c: c, a)]],
+    ]
+
+    def ranges(a: Any, n: Any) -> Any:
+        for i in tj.range(n):
+            a[i % 3] += n
+        return a / n, n
+
+    for f in (*programs, ranges):
+        jitted = tj.jit(f)
+        for a in (np.ones(3, np.float32), np.ones(3, np.int16)):
+            if f is ranges and (a.dtype.kind == "i" or as_array):
+                continue
+            for n in (3, 4, 0):
+                end = np.array(n, dtype) if as_array else np.dtype(dtype).type(n)
+                with np.errstate(all="ignore"):
+                    found, expected = jitted(a.copy(), end), f(a.copy(), end)
+                pairs = (
+                    [(found, expected)]
+                    if isinstance(expected, np.ndarray | np.generic)
+                    else zip(found, expected, strict=True)
+                )
+                for got, want in pairs:
+                    assert np.asarray(got).dtype == np.asarray(want).dtype
+                    assert as_array or type(got) is type(want)
+                    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_the_body_of_a_loop_does_not_move_its_end():
+    def f(a: Any, n: Any) -> Any:
+        m = np.full((), n)
+
+        def body(i: Any, c: Any) -> Any:
+            m[...] = 0
+            return c + 1
+
+        return lax.fori_loop(0, m, body, a), m
+
+    for dtype in (np.int64, np.int32, int):
+        a, m = tj.jit(f)(np.zeros(2), dtype(3))
+        assert a.tolist() == [3, 3]
+        assert m == 0
+
+
+def test_ends_beyond_64_bits_are_refused():
+    def f(a: Any, n: Any, m: Any) -> Any:
+        for i in tj.range(n, m):
+            a[i % 3] = 7
+        return a
+
+    for n, m in ((np.uint64(2**64 - 1), 6), (np.uint64(2**63), np.uint64(2**63 + 2))):
+        with pytest.raises((TracejitError, OverflowError)):
+            tj.jit(f)(np.arange(3), n, m)
+        with pytest.raises((TracejitError, OverflowError)):
+            tj.jit(lambda a, n, m: lax.fori_loop(n, m, lambda i, c: c + 1, a))(np.arange(3), n, m)
+    with pytest.raises(UnsupportedError, match="64 bits"):
+        tj.jit(lambda a, m: f(a, -(2**64), m))(np.arange(3), np.int64(6))
+
+
 @pytest.mark.filterwarnings("ignore:f was compiled for")
 @pytest.mark.parametrize("step", [1, 2, 3, -1, None])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint16, np.int32, np.uint64])

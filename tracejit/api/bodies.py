@@ -14,7 +14,7 @@ from tracejit.ir.extents import Extent
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.interpreter import current_interpreter, eager
@@ -30,6 +30,7 @@ __all__ = [
     "apart",
     "as_number",
     "carried",
+    "in_64_bits",
     "is_positive",
     "layouts_of",
     "leaves_like",
@@ -213,6 +214,13 @@ def settle_layouts(layouts: list[Layout], outs: Sequence[Layout]) -> bool:
     for k in odd:
         layouts[k] = UNKNOWN
     return bool(odd)
+
+
+def in_64_bits(number: int, name: str) -> int:
+    """An end of a loop, which counts in 64 bits.  Raises UnsupportedError."""
+    if not -(2**63) <= number < 2**63:
+        raise UnsupportedError(f"{name} counts in 64 bits, to {number} it cannot", location=user_location())
+    return number
 
 
 def is_positive(count: Extent | None) -> bool:

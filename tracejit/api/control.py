@@ -15,6 +15,7 @@ from tracejit.api.bodies import (
     apart,
     as_number,
     carried,
+    in_64_bits,
     is_positive,
     layouts_of,
     leaves_like,
@@ -38,7 +39,7 @@ from tracejit.support.errors import DtypeError, ShapeError, TracerError, Unsuppo
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.failures import failure_cell
-from tracejit.tracer.interpreter import bind
+from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
@@ -81,7 +82,7 @@ def _python_integer(x: Any) -> Any:
     DtypeError or Python's TypeError for what is no integer.
     """
     if not isinstance(x, Tracer):
-        return x if isinstance(x, Dim) else operator.index(x)
+        return x if isinstance(x, Dim) else in_64_bits(operator.index(x), "tj.lax.fori_loop")
     if x.shape or x.dtype.kind not in "biu":
         raise DtypeError(
             f"tj.lax.fori_loop counts in integers, not in a traced array {x.aval}; use x.astype(int)",
@@ -91,7 +92,7 @@ def _python_integer(x: Any) -> Any:
         return x
     if x.dtype == np.uint64:
         OPERATORS.check_number(x, np.dtype(np.int64))
-    number = OPERATORS.to_dtype(x, np.int64)
+    number = OPERATORS.to_dtype(current_interpreter().fresh(x), np.int64)  # x itself stays a number of NumPy's
     number.weaken()
     return number
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.bodies import is_positive
+from tracejit.api.bodies import in_64_bits, is_positive
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
@@ -339,7 +339,9 @@ def _bound(b: Any) -> Any:
     if isinstance(b, Dim):
         return OPERATORS.extent(b)
     if not isinstance(b, Tracer):
-        return np.int64(operator.index(b))
+        return np.int64(in_64_bits(operator.index(b), "tj.range"))
+    if b.dtype == np.uint64:
+        OPERATORS.check_number(b, np.dtype(np.int64))
     seen = b.seen()
     return OPERATORS.to_dtype(Tracer(seen.interpreter, seen.value, seen.aval.strong()), np.dtype(np.int64))
 
