@@ -244,6 +244,17 @@ def test_the_form_of_an_outer_array_is_followed(way: str):
         np.testing.assert_array_equal(jitted(np.zeros(2)), f(np.zeros(2)))
 
 
+@pytest.mark.parametrize("dtype", [">i4", "c16", "S3", "i4,f4", "O", "M8[s]", "S4000"])
+def test_whether_an_outer_array_can_be_written_is_followed(dtype: str):
+    """Where arrays are traced (the other dtypes) asking for flags is refused."""
+    g = np.zeros(1, dtype)
+    f = lambda x: x + np.asarray(g).flags.writeable  # noqa: E731
+    jitted = tj.jit(f)
+    for writeable in (True, True, False, False, True):
+        g.flags.writeable = writeable
+        np.testing.assert_array_equal(jitted(np.zeros(2)), f(np.zeros(2)))
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("shape", "strides"), [((4, 4), (8, 32)), ((4, 4), (40, 8)), ((4, 4), (0, 8)), ((16,), (0,)), ((8,), (16,))]

@@ -406,7 +406,8 @@ def content(array: np.ndarray[Any, Any]) -> tuple[Any, ...] | None:
     """Form and elements of an array, to compare with what they are later; None of a large one."""
     if array.nbytes > MOST_CONTENT:
         return None
-    return array.dtype, array.shape, tuple(map(id, array.flat)) if array.dtype.hasobject else array.tobytes()
+    elements = tuple(map(id, array.flat)) if array.dtype.hasobject else array.tobytes()
+    return array.dtype, array.shape, array.flags.writeable, elements
 
 
 @define(eq=False)

@@ -355,6 +355,10 @@ def _entries(namespace: dict[Any, Any], keys: int) -> dict[Any, int]:
     return {key: found[id(key)] for key in list(namespace) if id(key) in found}
 
 
+_WRITEABLE = 0x0400
+"""The bit of an array's flags that can be set in place.  Source: NPY_ARRAY_WRITEABLE of NumPy's C interface."""
+
+
 def _array_checks(array: np.ndarray[Any, Any]) -> list[Check]:
     """An array that the program reads in place: its memory, dtype and shape can be changed in place too."""
     at = layout()
@@ -381,7 +385,8 @@ def _add_elements(table: _Table, array: np.ndarray[Any, Any]) -> None:
         known = content(array)
         table.slow.append(lambda: content(array) == known)
         return
-    table.add(_array_checks(array), [(data, size // 8)] if size >= 8 else [])
+    flags = (id(array) + layout().array_flags, _WRITEABLE, array.flags.num & _WRITEABLE)
+    table.add([*_array_checks(array), flags], [(data, size // 8)] if size >= 8 else [])
     if size % 8:
         mask = 2 ** (8 * (size % 8)) - 1
         last = int.from_bytes(array.tobytes()[-(size % 8) :], "little")
