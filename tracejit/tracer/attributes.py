@@ -8,14 +8,16 @@ from types import (
     FunctionType,
     GetSetDescriptorType,
     MappingProxyType,
+    ModuleType,
 )
 from typing import Any
 
 import numpy as np
 
 from tracejit.tracer import namespace
+from tracejit.tracer.methods import HOOKED
 from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import MISSING, ClassPlace, KindPlace, held_by_class
+from tracejit.tracer.places import MISSING, ClassPlace, ComputedPlace, KindPlace, NamesPlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
 from tracejit.tracer.substitution import substitution
 from tracejit.tracer.trace import current_trace
@@ -47,6 +49,11 @@ class _Attributes:
         if name == "__dict__":
             if trace is not None and trace.reads.is_outside(owner):
                 trace.reads.reach(value, unseen=True)
+                owner = trace.reads.original(owner)
+                held = held_by_class(type(owner), name)
+                if isinstance(held, GetSetDescriptorType):  # it can be given another
+                    place = ComputedPlace(owner, name, held)
+                    trace.reads.note(place, place.read())
             return value
         is_data = trace is not None and trace.reads.attribute(owner, name, value)
         return substitution.value(value) if is_data else value
@@ -140,12 +147,34 @@ def _vars(*owner: Any) -> Any:
     if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
         return vars(*owner) if owner else sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
     kind: type = owner[0]
+    names = NamesPlace.of(kind, _names_of_class)
+    trace.reads.note(names, names.names)
     found: dict[str, Any] = {}
     for name, held in (trace.patches.before.get(kind) or dict(vars(kind))).items():
         if not isinstance(held, GetSetDescriptorType):
             trace.reads.note(ClassPlace(kind, name), held)
         found[name] = substitution.value(held)
     return MappingProxyType(found)
+
+
+def _names_of_class(kind: type) -> list[str]:
+    """The names that a class holds, but those under which a trace puts something into it."""
+    return [name for name in vars(kind) if name not in HOOKED]
+
+
+def _dir(*owner: Any) -> list[str]:
+    """dir, of which all names count."""
+    if not owner:
+        return sorted(sys._getframe(1).f_locals)  # pyright: ignore[reportPrivateUsage]
+    trace = current_trace()
+    (x,) = owner
+    if trace is None or isinstance(x, Tracer):
+        return dir(x)
+    real = object.__getattribute__(x, "__real__") if isinstance(x, namespace.ModuleView) else trace.reads.original(x)
+    if isinstance(real, (type, ModuleType)) or trace.reads.is_outside(real):
+        place = NamesPlace.of(real, dir)
+        trace.reads.note(place, place.names)
+    return dir(x)
 
 
 def _get_of_object(owner: Any, name: str) -> Any:
@@ -157,6 +186,7 @@ def _get_of_object(owner: Any, name: str) -> Any:
     return value if current_trace() is None else ATTRIBUTES.found(owner, name, value)
 
 
+REDIRECTED[id(dir)] = Redirected(dir, _dir)
 REDIRECTED[id(vars)] = Redirected(vars, _vars)
 namespace.vars_of = _vars
 redirect_members({isinstance: _isinstance, type: _type})

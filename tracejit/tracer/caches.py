@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.support.errors import LeakedTracerError
 from tracejit.tracer.changes import holds_tracer
 from tracejit.tracer.places import CallPlace
-from tracejit.tracer.trace import current_trace, outside
+from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class CachedProperty:
             return original.__get__(instance, owner)
         if trace.reads.is_outside(instance):
             try:
-                with outside():
+                with trace.unseen():
                     return original.__get__(instance, owner)
             except LeakedTracerError:  # it uses what this trace has stored in the object
                 pass
@@ -60,7 +60,7 @@ class Cached:
             return original(*args, **kwargs)
         args = tuple([self._substitution.original(x) for x in args])
         kwargs = {name: self._substitution.original(x) for name, x in kwargs.items()}
-        with outside():
+        with trace.unseen():
             found = original(*args, **kwargs)
         trace.reads.note(CallPlace(original, args, kwargs), found)
         return self._substitution.value(found)

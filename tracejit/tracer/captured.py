@@ -208,6 +208,7 @@ class Reads:
     _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
     # arrays in what stays as it is, like a tuple: no place says that another one has come
     _kept: dict[int, Any] = field(factory=dict[int, Any])
+    spent: str = ""  # what code that is not traced has changed meanwhile, in words: the program is for this call only
     _items: int = 0
 
     def note(self, place: Place, value: Any) -> None:
@@ -394,7 +395,9 @@ class Reads:
                 reads.append(Read(place, value, constants=numbers if any(n >= 0 for n in numbers) else ()))
             else:
                 reads.append(Read(place, value, followed(value)))
-        return Dependencies(tuple(reads), tuple(constants), (*frozen_arrays, *self.frozen.values()), looked_at)
+        return Dependencies(
+            tuple(reads), tuple(constants), (*frozen_arrays, *self.frozen.values()), looked_at, self.spent
+        )
 
 
 def _form(array: Any) -> Any:

@@ -7,9 +7,9 @@ argument is replaced by its value, as Python would have left it; for others the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from types import CellType, FunctionType, SimpleNamespace
+from types import CellType, FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,12 @@ class _Store:
     place: AttributePlace | SlotPlace | CellPlace
     before: Any
     location: Location | None
+    cell: CellType | None = None
+    """The variable for which `place` stands in clones, if it is another."""
+    first: Any = None
+    """What that variable held before."""
+    done: Any = None
+    """What is in `place` for what the variable holds now."""
 
 
 @define(eq=False)
@@ -64,6 +70,7 @@ class _Copy:
     copy: Any
     first: tuple[Any, ...]
     items: tuple[Any, ...]  # what was in the original
+    before: tuple[Any, ...]  # what was there when the trace began
 
 
 @define(eq=False)
@@ -84,6 +91,8 @@ class Changes:
     classes: Callable[[], dict[type, dict[str, Any]]]  # that the trace redirects, and what they held before
     _stores: dict[tuple[Any, ...], _Store] = field(factory=dict[tuple[Any, ...], _Store])
     _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
+    # what stands for a container, under its identity, and the container
+    _twins: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         """Set an attribute, or delete it; of an object from outside it is remembered what it held."""
@@ -96,13 +105,20 @@ class Changes:
                 self._about_to_store(AttributePlace(owner, name))
         put(owner, name, *value)
 
-    def may_store(self, cell: CellType, name: str, function: FunctionType) -> None:
-        """A function from outside stores a variable of one that encloses it."""
+    def may_store(self, cell: CellType, new: CellType, name: str, function: FunctionType) -> None:
+        """A function from outside stores a variable of one that encloses it, for which its clone has `new`."""
         code = function.__code__
         offset = next(
             (at for op, n, at in instructions(code) if op == "STORE_DEREF" and name_of(code, op, n) == name), 0
         )
-        self._about_to_store(CellPlace(cell, name), Location(code, offset))
+        if new is cell:
+            self._about_to_store(CellPlace(cell, name), Location(code, offset))
+            return
+        place = CellPlace(new, name)
+        if place.identity() not in self._stores:
+            before = place.read()
+            first = CellPlace(cell, name).read()
+            self._stores[place.identity()] = _Store(place, before, Location(code, offset), cell, first, before)
 
     def _about_to_store(self, place: AttributePlace | SlotPlace | CellPlace, location: Location | None = None) -> None:
         key = place.identity()
@@ -117,15 +133,45 @@ class Changes:
         if namespace is not None:
             made = object.__new__(type(container)) if type(container) is not SimpleNamespace else SimpleNamespace()
             made.__dict__.update({name: stands_for(item) for name, item in namespace.items()})
-            self._copies[key] = _Copy(namespace, made.__dict__, contents(made.__dict__), contents(namespace))
+            self._twins[id(made)] = made, container
+            self._copies[key] = _Copy(namespace, made.__dict__, contents(made.__dict__), *2 * [contents(namespace)])
             return made
         items = contents(container)
         made = copied(container, stands_for)
         if made is not container:
-            self._copies[key] = _Copy(container, made, contents(made), items)
+            self._twins[id(made)] = made, container
+            self._copies[key] = _Copy(container, made, contents(made), items, items)
             if hasattr(made, "__dict__"):
                 self.reads.stands_for(made, container)
         return made
+
+    def flush(self) -> None:
+        """Code that is not traced is about to run: what the trace has changed so far, it finds.
+
+        Raises: UnsupportedError if that is a traced array that depends on an argument.
+        """
+        for store in self._stores.values():
+            if store.cell is not None:
+                self._keep_store(store)()
+                store.done = store.place.read()
+        for copy in self._copies.values():
+            self._keep_copy(copy)()
+            copy.first, copy.items = contents(copy.copy), contents(copy.original)
+
+    def refresh(self, stands_for: Callable[[Any], Any]) -> None:
+        """Code that is not traced has run, and may have changed containers of which the trace has copies."""
+        for copy in self._copies.values():
+            now = contents(copy.original)
+            if len(now) != len(copy.items) or not all(map(_same, now, copy.items)):
+                self.reads.spent = f"{self._where(copy.original)}, was changed by a function that keeps its results"
+                refill(copy.copy, contents(copied(copy.original, stands_for)))
+                copy.first, copy.items = contents(copy.copy), now
+
+    def refreshed(self, new: CellType) -> None:
+        """What clones have for a variable holds anew what stands for what is in the variable."""
+        store = self._stores.get(CellPlace(new, "").identity())
+        if store is not None:
+            store.done = store.place.read()
 
     def mark(self) -> Mark:
         """What is there now of all that has been changed or copied."""
@@ -158,12 +204,18 @@ class Changes:
         """The trace starts again, or is refused: everything is as it was before."""
         for store in self._stores.values():
             _put(store.place, store.before)
+            if store.cell is not None:
+                _put(CellPlace(store.cell, store.place.name), store.first)  # type: ignore[union-attr]
         for kind, name, before, _ in self._class_changes():
             type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
         for container, items in self._changed_containers():
             refill(container, items)
+        for copy in self._copies.values():
+            if copy.items is not copy.before:
+                refill(copy.original, copy.before)
         self._stores.clear()
         self._copies.clear()
+        self._twins.clear()
 
     def keep(self, *, refuse: bool = True) -> None:
         """The trace is over: what it has changed stays.
@@ -188,6 +240,7 @@ class Changes:
             self._remove_tracers()
         self._stores.clear()
         self._copies.clear()
+        self._twins.clear()
 
     def _told(self) -> list[Callable[[], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""
@@ -197,6 +250,11 @@ class Changes:
 
     def _keep_store(self, store: _Store) -> Callable[[], None]:
         now = store.place.read()
+        if store.cell is not None:
+            if now is store.done:
+                return _nothing
+            place = CellPlace(store.cell, store.place.name)  # type: ignore[union-attr]
+            return partial(_put, place, self._real(now, str(store.place), store.location))
         if now is store.before or not self._concerns(now):
             return _nothing
         return partial(_put, store.place, self._real(now, str(store.place), store.location))
@@ -236,10 +294,10 @@ class Changes:
     def _remove_tracers(self) -> None:
         """An exception is on its way: what cannot stay is as before."""
         for store in self._stores.values():
-            if holds_tracer(store.place.read(), self.reads):
+            if self._holds(store.place.read(), self.reads):
                 _put(store.place, store.before)
         for kind, name, before, now in self._class_changes():
-            if holds_tracer(now, self.reads):
+            if self._holds(now, self.reads):
                 type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
         for container, items in self._changed_containers():
             refill(container, items)
@@ -264,7 +322,7 @@ class Changes:
         return [
             (c, items)
             for c, items in places
-            if id(c) not in copied_here and any(holds_tracer(x, self.reads) for x in contents(c))
+            if id(c) not in copied_here and any(self._holds(x, self.reads) for x in contents(c))
         ]
 
     def _changed_objects(self) -> list[tuple[Any, str, Any]]:
@@ -274,7 +332,7 @@ class Changes:
         for owner in self.reads.outside():
             own = object.__getattribute__(owner, "__dict__") if type(owner).__dictoffset__ else {}
             for name, value in list(own.items()):
-                if (id(owner), name) not in told and holds_tracer(value, self.reads):
+                if (id(owner), name) not in told and self._holds(value, self.reads):
                     found.append((owner, name, self.reads.before.get(id(owner), {}).get(name, MISSING)))
         return found
 
@@ -283,11 +341,17 @@ class Changes:
         kind = f"a {type(container).__name__}"
         return next((f"{place}, {kind}" for place, value in self.reads.found.values() if value is container), kind)
 
+    def _holds(self, x: Any, reads: Reads | None = None) -> bool:
+        """Whether what must not stay is in a value: traced arrays, and what stands for containers from outside."""
+        return holds_tracer(x, reads, self._twins)
+
     def _concerns(self, x: Any) -> bool:
-        return holds_tracer(x) or self.original_of(x) is not x
+        return self._holds(x) or self.original_of(x) is not x
 
     def _real(self, x: Any, where: str, location: Location | None) -> Any:
         """What Python would have left in place of a value of the trace."""
+        if id(x) in self._twins:
+            return self._twins[id(x)][1]
         if isinstance(x, CellTracer):
             return x.array
         if isinstance(x, Tracer):
@@ -295,16 +359,16 @@ class Changes:
         if isinstance(x, Dim):
             return int(x)  # the trace starts again with this extent
         if type(x) in (tuple, list, dict) or family(type(x)) is not None:
-            if not holds_tracer(x):
+            if not self._holds(x):
                 return x
             if isinstance(x, tuple):
                 return tuple.__new__(type(x), [self._real(item, where, location) for item in x])
             refill(x, tuple([self._real(item, where, location) for item in contents(x)]))
             return x
-        if type(x).__dictoffset__ and type(x).__flags__ & _HEAP_TYPE and not isinstance(x, type) and holds_tracer(x):
+        if type(x).__dictoffset__ and type(x).__flags__ & _HEAP_TYPE and not isinstance(x, type) and self._holds(x):
             own = object.__getattribute__(x, "__dict__")
             for name, item in list(own.items()):
-                if holds_tracer(item):
+                if self._holds(item):
                     own[name] = self._real(item, where, location)
             return x
         return self.original_of(x)
@@ -360,16 +424,16 @@ def _put(place: AttributePlace | SlotPlace | CellPlace, value: Any) -> None:
         place.slot.__set__(place.owner, value)
 
 
-def holds_tracer(x: Any, reads: Reads | None = None) -> bool:
+def holds_tracer(x: Any, reads: Reads | None = None, twins: Mapping[int, Any] = MappingProxyType({})) -> bool:
     """Whether a traced array is in a value: in containers, and in objects of Python's classes in them.
 
-    reads: what these have reached from outside is not looked into.
+    reads: what these have reached from outside is not looked into.  twins: identities of what counts as traced arrays.
     """
     seen: set[int] = set()
     pending = [x]
     while pending:
         item = pending.pop()
-        if isinstance(item, (Tracer, Dim)):
+        if isinstance(item, (Tracer, Dim)) or id(item) in twins:
             return True
         kind: Any = type(item)
         if kind in _PLAIN or (reads is not None and reads.is_outside(item)):

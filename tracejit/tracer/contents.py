@@ -113,7 +113,7 @@ def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
     made: Any = base.__new__(kind)  # type: ignore[union-attr]
     if base in _KEYED:
         if base is defaultdict:
-            made.default_factory = container.default_factory
+            made.default_factory = stands_for(container.default_factory)
         for key, item in base.items(container):  # type: ignore[union-attr]
             base.__setitem__(made, key, stands_for(item))  # type: ignore[union-attr]
     elif base is deque:

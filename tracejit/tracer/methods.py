@@ -27,7 +27,7 @@ from tracejit.tracer.places import MISSING, StandIn, held_by_class
 from tracejit.tracer.substitutes import substitute_for
 from tracejit.tracer.wrappers import leads_to_users
 
-__all__ = ["CACHED", "Attributes", "ClassPatches", "holds_attributes"]
+__all__ = ["CACHED", "HOOKED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
     "__init_subclass__", "__set_name__", "__del__", "__getattribute__", "__getattr__",
@@ -248,6 +248,8 @@ def _foreign_writer(original: Callable[..., None], attributes: Attributes) -> Ca
 
 _FOREIGN_HOOKS = {"__getattribute__": _foreign_reader, "__setattr__": _foreign_writer, "__delattr__": _foreign_writer}
 _HOOKS = {"__getattribute__": _attribute_reader, "__setattr__": _attribute_writer, "__delattr__": _attribute_writer}
+HOOKED = frozenset(_HOOKS)
+"""The names under which a trace puts something into a class that the class may not have."""
 
 
 @frozen
@@ -276,7 +278,7 @@ class ClassPatches:
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
-        data = self.with_attributes and not isinstance(kind, EnumMeta)
+        data = self.with_attributes and not isinstance(kind, EnumMeta) and not issubclass(kind, type)
         for name, held in list(vars(kind).items()):
             if isinstance(held, _KINDS) and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member

@@ -37,6 +37,10 @@ class Substitution(Protocol):
         """What stands for the global `name`, which is `value`."""
         ...
 
+    def names(self, namespace: dict[str, Any]) -> list[str]:
+        """The global names, of which all count."""
+        ...
+
     def value(self, value: Any) -> Any:
         """What stands for any value from outside."""
         ...
@@ -104,7 +108,10 @@ class Namespace(dict[str, Any]):
     # `globals()` in a redirected function.
     def get(self, name: str, default: Any = None) -> Any:
         value = self.find(name)
-        return default if value is MISSING else value
+        if value is MISSING:
+            self.missed(name)
+            return default
+        return value
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and name not in self.real:
@@ -113,19 +120,19 @@ class Namespace(dict[str, Any]):
         return isinstance(name, str) and self.find(name) is not MISSING
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.real)
+        return iter(self._substitution.names(self.real))
 
     def __len__(self) -> int:
-        return len(self.real)
+        return len(self._substitution.names(self.real))
 
     def keys(self) -> Any:
-        return self.real.keys()
+        return dict.fromkeys(self).keys()
 
     def values(self) -> Any:
-        return [self[name] for name in list(self.real)]
+        return [self[name] for name in self]
 
     def items(self) -> Any:
-        return [(name, self[name]) for name in list(self.real)]
+        return [(name, self[name]) for name in self]
 
     def copy(self) -> dict[str, Any]:
         return dict(self.items())

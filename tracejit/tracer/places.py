@@ -4,6 +4,7 @@ to see whether it still holds the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
@@ -12,7 +13,7 @@ from tracejit.tracer.contents import contents
 
 __all__ = [
     "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace",
-    "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "Place", "SlotPlace", "StandIn", "default_of",
+    "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "NamesPlace", "Place", "SlotPlace", "StandIn", "default_of",
     "held_by_class",
 ]  # fmt: skip
 
@@ -237,6 +238,31 @@ class FunctionPlace:
 
 
 @frozen(eq=False)
+class NamesPlace:
+    """Which names there are in a namespace, class or object, as `listing` gives them: `names` when it was made."""
+
+    owner: Any
+    listing: Callable[[Any], Iterable[str]]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(owner: Any, listing: Callable[[Any], Iterable[str]]) -> NamesPlace:
+        """The place as it is now."""
+        return NamesPlace(owner, listing, tuple(listing(owner)))
+
+    def identity(self) -> tuple[Any, ...]:
+        return NamesPlace, id(self.owner), None
+
+    def read(self) -> tuple[str, ...]:
+        now = tuple(self.listing(self.owner))
+        return self.names if now == self.names else now
+
+    def __str__(self) -> str:
+        kind = type(self.owner).__name__
+        return "the names of " + (self.owner.__name__ if kind in ("type", "module") else f"a {kind}")
+
+
+@frozen(eq=False)
 class CallPlace:
     """What a function that remembers its results gives for these arguments."""
 
@@ -264,6 +290,6 @@ class CallPlace:
 
 Place = (
     NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace
-    | ContentsPlace | FunctionPlace
+    | ContentsPlace | FunctionPlace | NamesPlace
     | CallPlace
 )  # fmt: skip

@@ -32,7 +32,7 @@ from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.methods import CACHED, holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
-from tracejit.tracer.places import CellPlace, NamePlace
+from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace, current_trace
 from tracejit.tracer.tracer import Tracer
@@ -88,6 +88,14 @@ class Substitution:
         if trace is not None:
             trace.reads.note(NamePlace(namespace, name), value)
         return self.value(value)
+
+    def names(self, namespace: dict[str, Any]) -> list[str]:
+        """The names of a module; the current trace depends on all of them."""
+        trace = current_trace()
+        if trace is not None:
+            place = NamesPlace.of(namespace, list)
+            trace.reads.note(place, place.names)
+        return list(namespace)
 
     def value(self, value: Any) -> Any:
         """What stands for a value from outside."""
@@ -190,6 +198,8 @@ class Substitution:
         kind = value if isinstance(value, type) else type(value)
         if trace is None:
             return
+        if is_users_type(type(kind)):  # a class of a class
+            trace.patches.add(type(kind))
         if is_users_type(kind) or is_users_enumeration(kind):
             trace.patches.add(kind)
         elif kind is not value and holds_attributes(kind):
@@ -218,18 +228,22 @@ class Substitution:
         cells = function.__closure__ or ()
         names = function.__code__.co_freevars
         stored = code_names(function.__code__)[2]
-        closure = tuple(cell if name in stored else CellType() for cell, name in zip(cells, names, strict=True))
+        closure = [self._cell(cell, name, name in stored, trace) for cell, name in zip(cells, names, strict=True)]
         clone = FunctionType(
-            function.__code__, self.namespace(function.__globals__), function.__name__, function.__defaults__, closure
+            function.__code__,
+            self.namespace(function.__globals__),
+            function.__name__,
+            function.__defaults__,
+            tuple([new for new, _ in closure]),
         )
         _copy_attributes(function, clone)
         if trace is not None:
             trace.remember(function, clone)  # before its cells are filled: a function may refer to itself
-        for cell, new, name in zip(cells, closure, names, strict=True):
-            if new is not cell:
+        for cell, (new, is_fresh), name in zip(cells, closure, names, strict=True):
+            if is_fresh:
                 self._fill(cell, new, name, trace)
-            elif trace is not None:
-                trace.changes.may_store(cell, name, function)
+            if trace is not None and name in stored:
+                trace.changes.may_store(cell, new, name, function)
         if _has_special_defaults(function):
             clone.__defaults__ = (
                 None if function.__defaults__ is None else tuple(self.held(x) for x in function.__defaults__)
@@ -250,14 +264,25 @@ class Substitution:
             return x if function is x.__func__ else MethodType(function, x.__self__)
         return x if type(x) is not FunctionType else self.originals.get(x) or x
 
+    def _cell(self, cell: CellType, name: str, stored: bool, trace: Trace | None) -> tuple[CellType, bool]:
+        """(what a clone has for a variable of an enclosing function, whether it is to be filled).
+
+        The variable itself where it holds what nothing has to stand for: others may bind it anew while the function
+        is traced.  Else one that all clones share.
+        """
+        if trace is None:
+            return (cell, False) if stored else (CellType(), True)
+        place = CellPlace(cell, name)
+        value = place.read()
+        if name == "__class__" or value is MISSING:
+            return cell, False
+        trace.reads.note(place, value)
+        return (cell, False) if type(value) in _PLAIN else trace.cell(cell)
+
     def _fill(self, cell: CellType, new: CellType, name: str, trace: Trace | None) -> None:
-        try:
-            value = cell.cell_contents
-        except ValueError:  # not assigned yet
-            return
-        if trace is not None and name != "__class__":
-            trace.reads.note(CellPlace(cell, name), value)
-        new.cell_contents = value if name == "__class__" else self.value(value)
+        value = CellPlace(cell, name).read()
+        if value is not MISSING:
+            new.cell_contents = value if name == "__class__" else self.value(value)
 
     def namespace(self, real: dict[str, Any]) -> Namespace:
         """The namespace that stands for a function's globals."""

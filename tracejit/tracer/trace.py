@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import (
-    FunctionType,
-)
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tracejit.support.errors import Restart
@@ -20,6 +18,7 @@ from tracejit.tracer.interpreter import current_interpreter, eager, use_interpre
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import module_of
+from tracejit.tracer.places import MISSING, CellPlace
 
 if TYPE_CHECKING:
     from tracejit.tracer.substitution import Substitution
@@ -60,6 +59,15 @@ OPERATORS.wants_booleans = _wants_booleans
 
 
 @define(eq=False)
+class _Variable:
+    """A variable of an enclosing function, and what all clones have in its place."""
+
+    cell: CellType
+    new: CellType
+    interpreter: Any  # whose tracers the clones see
+
+
+@define(eq=False)
 class Trace:
     """One tracing of a function: what it reads from outside, its own clones, the classes whose methods it redirects."""
 
@@ -73,6 +81,7 @@ class Trace:
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
+    _cells: dict[tuple[int, int], _Variable] = field(factory=dict[tuple[int, int], "_Variable"])
     _entered: set[int] = field(factory=set[int])
     _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
 
@@ -85,6 +94,36 @@ class Trace:
     def remember(self, function: FunctionType, clone: FunctionType) -> None:
         interpreter = current_interpreter()
         self._clones[id(function), id(interpreter)] = function, interpreter, clone
+
+    def cell(self, cell: CellType) -> tuple[CellType, bool]:
+        """(what all clones have in place of a variable of an enclosing function, whether it is new)"""
+        interpreter = current_interpreter()
+        key = id(cell), id(interpreter)
+        found = self._cells.get(key)
+        if found is None:
+            self._cells[key] = _Variable(cell, CellType(), interpreter)
+        return self._cells[key].new, found is None
+
+    @contextmanager
+    def unseen(self) -> Generator[None]:
+        """Code outside of the trace runs in the block: it finds what the trace has changed, and the trace what it
+        changes.
+
+        Raises: UnsupportedError if a traced array that depends on an argument would have to be found.
+        """
+        self.changes.flush()
+        contents = [(x, CellPlace(x.cell, "").read()) for x in self._cells.values()]
+        try:
+            with outside():
+                yield
+        finally:
+            self.changes.refresh(self.substitution.value)
+            for x, before in contents:
+                now = CellPlace(x.cell, "").read()
+                if now is not before and now is not MISSING:
+                    self.reads.spent = "a variable was changed by a function that keeps its results"
+                    x.new.cell_contents = self.substitution.value(now)
+                    self.changes.refreshed(x.new)
 
     def enter(self, function: FunctionType) -> None:
         """A function is about to be used: the classes its module defines get redirected methods."""

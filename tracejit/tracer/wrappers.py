@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.tracer.ownership import is_users_function
+from tracejit.tracer.ownership import is_users_function, is_users_type
 from tracejit.tracer.substitutes import type_of
 
 __all__ = ["is_wrapper", "leads_to_users", "rewrapped"]
@@ -83,7 +83,7 @@ def _function(function: FunctionType, substitute: Callable[[Any], Any]) -> Funct
     contents = [_content(cell) for cell in function.__closure__ or ()]
     closure = tuple(
         [
-            CellType(substitute(x)) if callable(x) and leads_to_users(x) else cell
+            CellType(substitute(x) if not _is_manager(x) else _manager(x, substitute)) if _matters(x) else cell
             for cell, x in zip(function.__closure__ or (), contents, strict=True)
         ]
     )
@@ -92,6 +92,21 @@ def _function(function: FunctionType, substitute: Callable[[Any], Any]) -> Funct
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__ = substitute(function.__dict__)
     return made
+
+
+def _matters(x: Any) -> bool:
+    """Whether a wrapper runs the user's code through what it holds."""
+    return (callable(x) and leads_to_users(x)) or _is_manager(x) or is_users_type(type(x))
+
+
+def _is_manager(x: Any) -> bool:
+    """Whether a value is what a function with `contextlib.contextmanager` gives."""
+    return hasattr(x, "_recreate_cm") and type(getattr(x, "func", None)) is FunctionType
+
+
+def _manager(x: Any, substitute: Callable[[Any], Any]) -> Any:
+    """The same manager of what stands for the user's function."""
+    return type(x)(substitute(x.func), x.args, x.kwds)
 
 
 class _DispatchedMethod:
