@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import functools
 import random
 import types
@@ -323,7 +324,115 @@ def names_of_globals():
     return f, lambda: None, change
 
 
+# -- what is stored outside --------------------------------------------------------------------------------------------
+def lists_swapped_between_objects():
+    a, b = Bag(), Bag()
+    a.l, b.l = [1.0], [2.0, 3.0]
+    first, second = a.l, b.l
+
+    def f(x):
+        a.l, b.l = b.l, a.l
+        return x + sum(a.l)
+
+    return f, lambda: (a.l is first, b.l is second, a.l, b.l), lambda: a.l.append(1.0)
+
+
+def list_in_a_new_dict():
+    st: dict[str, Any] = {"l": [1.0]}
+    first = st["l"]
+
+    def f(x):
+        st["new"] = {"old": st["l"], "n": [2.0]}
+        return x + sum(st["l"])
+
+    return f, lambda: (st["new"]["old"] is first, st), lambda: first.append(1.0)
+
+
+def function_and_list_in_a_tuple():
+    d: dict[str, Any] = {}
+    l = [1.0]
+
+    def g(v):
+        return v + sum(l)
+
+    def f(x):
+        d["t"] = g, l
+        return d["t"][0](x)
+
+    return f, lambda: (d["t"][0] is g, d["t"][1] is l), lambda: l.append(1.0)
+
+
+def deep_copy_after_a_change():
+    o = Bag()
+    o.l = [1.0, 2.0]
+
+    def f(x):
+        o.l.append(7.0)
+        return x + sum(copy.deepcopy(o).l) + sum(copy.copy(o).l)
+
+    return f, lambda: o.l, lambda: o.l.append(1.0)
+
+
+def function_made_within():
+    st, d = {"k": 1.0}, {}
+
+    def f(x):
+        d["f"] = lambda v: v * st["k"]
+        return x * d["f"](1.0)
+
+    def change():
+        st["k"] += 1
+
+    return f, lambda: (d["f"](2.0), type(d["f"].__globals__)), change
+
+
+def keywords_of_a_partial():
+    p = functools.partial(lambda x, k: x * k, k=1.0)
+
+    def f(x):
+        p.keywords["k"] += 5.0
+        return p(x)
+
+    return f, lambda: p.keywords, lambda: p.keywords.update(k=2.0)
+
+
+def defaults_of_a_function():
+    def g(x, *, k=1.0):
+        return x * k
+
+    def f(x):
+        g.__kwdefaults__["k"] += 3.0
+        return g(x)
+
+    return f, lambda: g.__kwdefaults__, lambda: g.__kwdefaults__.update(k=2.0)
+
+
+def what_a_class_holds_already():
+    class A:
+        last: Any = None
+
+    class B(A):
+        pass
+
+    calls = [0]
+
+    def f(x):
+        A.last = "f"
+        B.n = 1.0
+        return x + B.n
+
+    def change():
+        calls[0] += 1
+        if calls[0] == 2:
+            A.last = None
+            del B.n
+
+    return f, lambda: (A.last, vars(B).get("n")), change
+
+
 PROGRAMS = [
+    lists_swapped_between_objects, list_in_a_new_dict, function_and_list_in_a_tuple, deep_copy_after_a_change,
+    function_made_within, keywords_of_a_partial, defaults_of_a_function, what_a_class_holds_already,
     number_read_elsewhere, array_bound_anew, list_exchanged, one_list_under_two_names, function_bound_anew, deleted,
     manager_as_decorator, manager_object_as_decorator, kept_results, cached_property_that_counts, factory_of_a_dict,
     special_methods_of_a_metaclass, new_dict_of_an_object, names_of_a_module, names_of_a_class,

@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = [
     "asks_for_booleans", "bound_first", "carried_names", "instructions", "iterates_directly", "loads_attribute",
-    "name_of", "raises", "target_of", "yields_within",
+    "name_of", "raises", "stored_attributes", "target_of", "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
@@ -72,6 +72,19 @@ def asks_for_booleans(code: CodeType) -> bool:
             return True
         before = name, argument
     return any(asks_for_booleans(x) for x in code.co_consts if isinstance(x, CodeType))
+
+
+@cache
+def stored_attributes(code: CodeType) -> frozenset[str]:
+    """The attributes that code, or code within it, sets or deletes.
+
+    >>> def f(a):
+    ...     a.b = a.c
+    >>> stored_attributes(f.__code__)
+    frozenset({'b'})
+    """
+    found = {name_of(code, op, n) for op, n, _ in instructions(code) if op in ("STORE_ATTR", "DELETE_ATTR")}
+    return frozenset(found.union(*[stored_attributes(x) for x in code.co_consts if isinstance(x, CodeType)]))
 
 
 def carried_names(code: CodeType, place: int) -> set[str]:

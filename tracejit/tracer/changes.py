@@ -7,8 +7,8 @@ argument is replaced by its value, as Python would have left it; for others the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import CellType, FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -93,6 +93,12 @@ class Changes:
     _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
     # what stands for a container, under its identity, and the container
     _twins: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])
+    # what clones have for a variable of an enclosing function, under its identity, and the variable
+    variables: dict[int, tuple[CellType, CellType]] = field(factory=dict[int, tuple[CellType, CellType]])
+    bound: frozenset[str] = frozenset()  # attributes that traced code sets, of whatever
+    _functions: dict[int, tuple[FunctionType, FunctionType]] = field(
+        factory=dict[int, tuple[FunctionType, FunctionType]]
+    )
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         """Set an attribute, or delete it; of an object from outside it is remembered what it held."""
@@ -136,11 +142,9 @@ class Changes:
             self._twins[id(made)] = made, container
             self._copies[key] = _Copy(namespace, made.__dict__, contents(made.__dict__), *2 * [contents(namespace)])
             return made
-        items = contents(container)
         made = copied(container, stands_for)
         if made is not container:
-            self._twins[id(made)] = made, container
-            self._copies[key] = _Copy(container, made, contents(made), items, items)
+            self.stand_in(container, made, key)
             if hasattr(made, "__dict__"):
                 self.reads.stands_for(made, container)
         return made
@@ -162,7 +166,7 @@ class Changes:
         """Code that is not traced has run, and may have changed containers of which the trace has copies."""
         for copy in self._copies.values():
             now = contents(copy.original)
-            if len(now) != len(copy.items) or not all(map(_same, now, copy.items)):
+            if not _same_items(copy.original, copy.items):
                 self.reads.spent = f"{self._where(copy.original)}, was changed by a function that keeps its results"
                 refill(copy.copy, contents(copied(copy.original, stands_for)))
                 copy.first, copy.items = contents(copy.copy), now
@@ -172,6 +176,17 @@ class Changes:
         store = self._stores.get(CellPlace(new, "").identity())
         if store is not None:
             store.done = store.place.read()
+
+    def stand_in(self, container: Any, made: Any, key: tuple[int, int]) -> None:
+        """The trace has `made` in place of a container."""
+        items = contents(container)
+        self._twins[id(made)] = made, container
+        self._copies[key] = _Copy(container, made, contents(made), items, items)
+
+    def changed_copy(self, container: Any) -> Any:
+        """What the trace has made of a container from outside, None if nothing else than what it was."""
+        found = [c for c in self._copies.values() if c.original is container and not _same_items(c.copy, c.first)]
+        return found[-1].copy if found else None
 
     def mark(self) -> Mark:
         """What is there now of all that has been changed or copied."""
@@ -244,8 +259,8 @@ class Changes:
 
     def _told(self) -> list[Callable[[], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""
-        return [partial(self._keep_store, s) for s in self._stores.values()] + [
-            partial(self._keep_copy, c) for c in self._copies.values()
+        return [functools.partial(self._keep_store, s) for s in self._stores.values()] + [
+            functools.partial(self._keep_copy, c) for c in self._copies.values()
         ]
 
     def _keep_store(self, store: _Store) -> Callable[[], None]:
@@ -254,42 +269,45 @@ class Changes:
             if now is store.done:
                 return _nothing
             place = CellPlace(store.cell, store.place.name)  # type: ignore[union-attr]
-            return partial(_put, place, self._real(now, str(store.place), store.location))
+            return functools.partial(_put, place, self._real(now, str(store.place), store.location))
         if now is store.before or not self._concerns(now):
             return _nothing
-        return partial(_put, store.place, self._real(now, str(store.place), store.location))
+        return functools.partial(_put, store.place, self._real(now, str(store.place), store.location))
 
     def _keep_copy(self, copy: _Copy) -> Callable[[], None]:
         now = contents(copy.copy)
-        if len(now) == len(copy.first) and all(map(_same, now, copy.first)):
+        if _same_items(copy.copy, copy.first):
             return _nothing
         known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)}
         where = self._where(copy.original)
         items = tuple([known[id(x)] if id(x) in known else self._real(x, where, None) for x in now])
-        return partial(merge, copy.original, copy.items, items)
+        return functools.partial(merge, copy.original, copy.items, items)
 
     def _untold(self) -> list[Callable[[], Callable[[], None]]]:
         """The same for what was changed in ways that are not seen:
         classes, containers without a copy, dicts of objects.
         """
         found: list[Callable[[], Callable[[], None]]] = []
+        for kind, held in self.classes().items():  # the store may have put there what was there already
+            for name in self.bound & held.keys():
+                self.reads.note(ClassPlace(kind, name), held[name])
         for kind, name, before, now in self._class_changes():
             self.reads.note(ClassPlace(kind, name), before)
-            found.append(partial(self._keep_class, kind, name, now))
+            found.append(functools.partial(self._keep_class, kind, name, now))
         for container, _ in self._changed_containers():
-            found.append(partial(self._keep_contents, container))
+            found.append(functools.partial(self._keep_contents, container))
         for owner, name, before in self._changed_objects():
-            found.append(partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
+            found.append(functools.partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
         return found
 
     def _keep_class(self, kind: type, name: str, now: Any) -> Callable[[], None]:
         if not self._concerns(now):
             return _nothing
-        return partial(type.__setattr__, kind, name, self._real(now, str(ClassPlace(kind, name)), None))
+        return functools.partial(type.__setattr__, kind, name, self._real(now, str(ClassPlace(kind, name)), None))
 
     def _keep_contents(self, container: Any) -> Callable[[], None]:
         where = self._where(container)
-        return partial(refill, container, tuple([self._real(x, where, None) for x in contents(container)]))
+        return functools.partial(refill, container, tuple([self._real(x, where, None) for x in contents(container)]))
 
     def _remove_tracers(self) -> None:
         """An exception is on its way: what cannot stay is as before."""
@@ -346,12 +364,31 @@ class Changes:
         return holds_tracer(x, reads, self._twins)
 
     def _concerns(self, x: Any) -> bool:
-        return self._holds(x) or self.original_of(x) is not x
+        return self._holds(x) or self.original_of(x) is not x or self._is_made_here(x)
+
+    def _is_made_here(self, x: Any) -> bool:
+        """Whether a value is a function that traced code has made."""
+        return type(x) is FunctionType and hasattr(x.__globals__, "real") and self.original_of(x) is x
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        """A function that traced code has made as Python would have made it."""
+        known = self._functions.get(id(function))
+        if known is None:
+            cells = tuple([self.variables.get(id(cell), (cell, cell))[1] for cell in function.__closure__ or ()])
+            real: Any = function.__globals__
+            made = FunctionType(function.__code__, real.real, function.__name__, function.__defaults__, cells)
+            functools.update_wrapper(made, function)
+            made.__dict__.pop("__wrapped__", None)
+            made.__kwdefaults__ = function.__kwdefaults__
+            known = self._functions[id(function)] = function, made
+        return known[1]
 
     def _real(self, x: Any, where: str, location: Location | None) -> Any:
         """What Python would have left in place of a value of the trace."""
         if id(x) in self._twins:
             return self._twins[id(x)][1]
+        if self._is_made_here(x):
+            return self._function(x)
         if isinstance(x, CellTracer):
             return x.array
         if isinstance(x, Tracer):
@@ -399,6 +436,11 @@ def _made_at(x: Tracer) -> Location | None:
 
 def _same(one: Any, two: Any) -> bool:
     return one is two or (type(one) is type(two) is bytes and one == two)
+
+
+def _same_items(container: Any, items: tuple[Any, ...]) -> bool:
+    now = contents(container)
+    return len(now) == len(items) and all(map(_same, now, items))
 
 
 def _nothing() -> None:

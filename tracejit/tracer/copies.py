@@ -8,6 +8,7 @@ can be filled.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from types import MemberDescriptorType
 from typing import Any
 
@@ -29,10 +30,14 @@ def shallow_copy(reads: Reads, x: Any) -> Any:
     return copy.copy(x)
 
 
-def deep_copy(reads: Reads, x: Any, memo: dict[int, Any] | None = None) -> Any:
-    """copy.deepcopy(x, memo)."""
+def deep_copy(reads: Reads, changed: Callable[[Any], Any], x: Any, memo: dict[int, Any] | None = None) -> Any:
+    """copy.deepcopy(x, memo).
+
+    changed: what the trace has made of a container from outside, None if it has not changed it.
+    """
     memo = {} if memo is None else memo
     seen: dict[int, Any] = {}
+    others: dict[int, Any] = {}
     pending: list[Any] = [x]
     while pending:
         value = pending.pop()
@@ -49,8 +54,13 @@ def deep_copy(reads: Reads, x: Any, memo: dict[int, Any] | None = None) -> Any:
         if isinstance(value, (tuple, frozenset)):
             pending += value  # type: ignore[arg-type]
         elif family(type(value)) is not None:
-            pending += contents(value)
+            made = changed(value)
+            if made is not None:
+                others[id(value)] = made
+            pending += contents(value if made is None else made)
         pending += _attributes(reads, value)
+    for key, made in others.items():
+        memo[key] = copy.deepcopy(made, memo)
     return copy.deepcopy(x, memo)
 
 

@@ -28,7 +28,7 @@ def _copy(x: Any) -> Any:
 
 def _deepcopy(x: Any, memo: dict[int, Any] | None = None) -> Any:
     trace = current_trace()
-    return copy.deepcopy(x, memo) if trace is None else deep_copy(trace.reads, x, memo)
+    return copy.deepcopy(x, memo) if trace is None else deep_copy(trace.reads, trace.changes.changed_copy, x, memo)
 
 
 REDIRECTED[id(importlib.import_module)] = Redirected(importlib.import_module, _import_module)

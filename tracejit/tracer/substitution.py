@@ -314,8 +314,12 @@ class Substitution:
 
     def _partial(self, partial: functools.partial[Any]) -> Any:
         trace = current_trace()
-        if trace is not None:
-            trace.reads.reach(partial)
+        if trace is None:
+            return self._partial_of(partial)
+        trace.reads.reach(partial)
+        return trace.partial(partial, self._partial_of)
+
+    def _partial_of(self, partial: functools.partial[Any]) -> Any:
         function = self.value(partial.func)
         args = tuple(self.held(x) for x in partial.args)
         keywords = {name: self.held(x) for name, x in partial.keywords.items()}

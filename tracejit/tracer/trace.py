@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
-from tracejit.tracer.bytecode import asks_for_booleans
+from tracejit.tracer.bytecode import asks_for_booleans, stored_attributes
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes
 from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
@@ -101,7 +101,9 @@ class Trace:
         key = id(cell), id(interpreter)
         found = self._cells.get(key)
         if found is None:
-            self._cells[key] = _Variable(cell, CellType(), interpreter)
+            new = CellType()
+            self._cells[key] = _Variable(cell, new, interpreter)
+            self.changes.variables[id(new)] = new, cell
         return self._cells[key].new, found is None
 
     @contextmanager
@@ -131,6 +133,7 @@ class Trace:
         if asks_for_booleans(function.__code__):
             self.wants_booleans = True
             self.need_booleans()
+        self.changes.bound |= stored_attributes(function.__code__)
         key = id(function.__globals__)
         if key not in self._entered:
             self._entered.add(key)
@@ -187,6 +190,17 @@ class Trace:
             found = self.changes.copy(value, key, self.substitution.value)
         self._containers[key] = value, found
         return found
+
+    def partial(self, value: Any, build: Callable[[Any], Any]) -> Any:
+        """What stands for a `functools.partial`, one for the whole trace."""
+        key = id(value), id(current_interpreter())
+        known = self._containers.get(key)
+        if known is None:
+            made = build(value)
+            known = self._containers[key] = value, made
+            if made is not value:
+                self.changes.stand_in(value.keywords, made.keywords, key)
+        return known[1]
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that is traced, redirected."""
