@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,56 @@ def test_passes_tell_their_time(caplog: pytest.LogCaptureFixture):
         )
     ]
     assert told == [*every, "build", "donate"]
+
+
+@pytest.mark.parametrize("backend", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_edited_code_is_what_runs(directories: tuple[Path, Path], backend: str):
+    dump, edited = directories
+    tj.jit(scaled, backend=backend)(X)
+    # 2.0 as LLVM writes it, and as C does
+    text = next(dump.glob("*/code.txt")).read_text()
+    old, new = ("0x4000000000000000", "0x4008000000000000") if backend == "cpu" else ("0x1p+1", "0x1.8p+1")
+    if old not in text:
+        old, new = ("2.0", "3.0") if "2.0" in text else ("2.", "3.")
+    edit(dump, edited, "code.txt", old, new)
+    np.testing.assert_allclose(tj.jit(scaled, backend=backend)(X), 1.5 * scaled(X))
+
+
+def test_an_edited_kernel_is_no_longer_the_product_that_its_group_is(directories: tuple[Path, Path]):
+    dump, edited = directories
+    a, b = np.arange(64.0 * 32).reshape(64, 32), np.arange(32.0 * 48).reshape(32, 48)
+
+    def product(a: Any, b: Any) -> Any:
+        return a @ b + 1.0
+
+    np.testing.assert_allclose(tj.jit(product)(a, b), a @ b + 1)
+    edit(dump, edited, "06-compose.*.kernel", "1.0:f64", "3.0:f64")
+    f = tj.jit(product)
+    np.testing.assert_allclose(f(a, b), a @ b + 3)
+    passes._functions.clear()
+    assert "tile" not in f.lower(a, b).text("schedule")
+
+
+def test_the_texts_of_a_whole_dump_may_lie_among_the_edited_ones(directories: tuple[Path, Path]):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    edit(dump, edited, "00-staged.jaxpr", "2.0", "4.0")
+    shutil.copy(next(dump.glob("*/13-donate.program")), next(edited.iterdir()))
+    np.testing.assert_allclose(tj.jit(scaled)(X), 2 * scaled(X))
+
+
+def test_an_edited_text_that_no_pass_asks_for_is_named(directories: tuple[Path, Path]):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    edit(dump, edited, "00-staged.jaxpr", "2.0", "4.0")
+    (file,) = edited.glob("*/00-staged.jaxpr")
+    file.rename(file.with_name("77-staged.jaxpr"))
+    with pytest.warns(UserWarning, match=r"77-staged\.jaxpr: no pass makes a text of this name"):
+        tj.jit(scaled)(X)
+
+
+def test_the_scheduled_text_is_the_edited_one(directories: tuple[Path, Path]):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    edit(dump, edited, "11-scheduled.*.kernel", "2.0:f64", "1.0:f64")
+    assert "1.0:f64" in tj.jit(scaled).lower(X).text("scheduled")

@@ -94,6 +94,10 @@ def test_privatize_keeps_carriers_that_are_pairs():
         ("privatize L1 8", "not a loop over columns, independent"),
         ("split L0 0", "must be positive"),
         ("turn L0", "not a schedule directive"),
+        ("parallel L0 0", "the grain must be positive"),
+        ("while_unroll 0", "the factor must be positive"),
+        ("parallel L0 1; unroll L0", "parallel already; a loop has one axis"),
+        ("vector L1 8 1; vector L1 4 1", "vector already"),
     ],
 )
 def test_an_illegal_directive_is_an_error(text, message):

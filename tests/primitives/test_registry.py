@@ -11,7 +11,7 @@ from attrs import frozen
 
 from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, Example
 from tracejit.backends.registry import get_backend
-from tracejit.compiler.pipeline import clean, lower_jaxpr
+from tracejit.compiler.pipeline import lower_jaxpr
 from tracejit.ir import primitive as registry
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive, primitives
@@ -65,7 +65,7 @@ def staged(p: Primitive, args: Sequence[Any]) -> Jaxpr:
 def compiled(jaxpr: Jaxpr, args: Sequence[Any], backend: str = "cpu") -> list[Any]:
     layouts = ["C" if a.flags.c_contiguous else "strided" for a in args]
     lowered = lower_jaxpr(jaxpr, get_backend(backend), layouts)
-    names = [e.primitive.name for e in clean(jaxpr).equations]
+    names = [e.primitive.name for e in lowered.jaxpr.equations]
     assert sorted(set(names)) == sorted({n for n, _ in lowered.report} & set(names)), (
         "an equation is missing from the compile report"
     )

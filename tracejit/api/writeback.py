@@ -18,7 +18,7 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, leaf_paths
 from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.program import Copy, Program
 from tracejit.support.errors import InternalError, TracerError, WriteError
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.stage import Staged
 
@@ -227,6 +227,4 @@ def with_copies(program: Program, written: Sequence[int]) -> Program | None:
     if any(b.role != "output" for b in fresh):
         raise InternalError(f"new values of arguments are outputs, not {[b.role for b in fresh]}")
     copies = tuple(Copy(t, s) for t, s in zip(targets, fresh, strict=True))
-    return Program(
-        program.name, program.inputs, kept, (*program.temporaries, *fresh), (*program.steps, *copies), program.dims
-    )
+    return evolve(program, outputs=kept, temporaries=(*program.temporaries, *fresh), steps=(*program.steps, *copies))

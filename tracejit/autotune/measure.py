@@ -47,13 +47,9 @@ class Workload:
 
     def scheduled(self, schedule: Schedule) -> Kernel:
         """The kernel with a schedule applied.  Raises ScheduleError."""
-        applied = apply(self.kernel, schedule)
-        tile = next((d for d in schedule.directives if isinstance(d, Tile)), None)
-        if tile is None:
-            return applied
-        if self.product is None:
-            raise ScheduleError(f"{tile}: of kernel {self.kernel.name} only the plain loops are known")
-        return self.product.tiled(tile)
+        if self.product is None and any(isinstance(d, Tile) for d in schedule.directives):
+            raise ScheduleError(f"{schedule}: of kernel {self.kernel.name} only the plain loops are known")
+        return apply(self.kernel, schedule, self.product)
 
     def inputs(self, kernel: Kernel | None = None) -> list[np.ndarray[Any, Any]]:
         """The arrays a run is given, in the shapes that `kernel`, one scheduled in some way, gives them."""

@@ -24,7 +24,7 @@ class ComposedKernel:
     """A kernel on its way, with what it was made of.
 
     parameters: the buffer of each variable that it reads or stores.  unscheduled: the kernel that the schedule was
-    chosen for.
+    chosen for.  edited: its text was written by hand, so it is no longer what the group says.
     """
 
     group: Group
@@ -34,6 +34,7 @@ class ComposedKernel:
     product: ProductGroup | None = None
     schedule: Schedule = Schedule()
     unscheduled: Kernel | None = None
+    edited: bool = False
 
 
 @define(eq=False)
@@ -87,7 +88,10 @@ class Compilation:
 
     def scheduled(self, composed: ComposedKernel) -> ComposedKernel:
         """It as it will run."""
-        return self.journal.run(self.kernel_passes, composed, self, composed.kernel.name)
+        made: ComposedKernel = self.journal.run(self.kernel_passes, composed, self, composed.kernel.name)
+        assert made.unscheduled is not None
+        self.log.kernels.append((made.unscheduled, made.kernel, made.schedule))
+        return made
 
 
 def forms_text(forms: Sequence[FormEquation]) -> str:

@@ -1,8 +1,11 @@
 """Named passes, and the one loop that runs them: what a pass makes is verified, timed, dumped,
 and replaced by an edited text.
 
-`TRACEJIT_DUMP=directory` writes what each pass made, one file a pass: `directory/function.0/01-simplify.jaxpr`.
-`TRACEJIT_REPLACE=directory` takes a file of that name in place of what the pass made: dump, edit, run again.
+`TRACEJIT_DUMP=directory` writes what each pass made, one file a pass: `directory/function.0/01-simplify.jaxpr`, where 0
+counts the compilations of functions of this name in the process, and of what was compiled in the end `code.txt`, the
+backend's text, and `asm.txt`.
+`TRACEJIT_REPLACE=directory` takes a file of that name in place of what the pass made: dump, edit, run again.  Files
+there that no pass makes are named in a warning.
 `TRACEJIT_CHECKS=1` verifies after every pass.
 """
 
@@ -11,6 +14,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,6 +61,7 @@ class Journal:
     def __init__(self, function: str) -> None:
         self._numbers = itertools.count()
         self._directory = ""
+        self._made = {"code.txt", "asm.txt"}
         if config.dump or config.replace:
             self._directory = f"{function}.{_functions[function]}"
             _functions[function] += 1
@@ -82,12 +87,14 @@ class Journal:
         if not self._directory:
             return thing
         file = f"{next(self._numbers):02}-{name}{'.' if of else ''}{of}.{dialect.name}"
+        self._made.add(file)
         edited = Path(config.replace, self._directory, file) if config.replace else None
-        if edited is not None and edited.exists():
+        text = edited.read_text() if edited is not None and edited.exists() else None
+        if text is not None and text.strip() != dialect.show(thing).strip():
             if dialect.read is None:
                 raise UserError(f"{edited}: the result of {name} cannot be replaced by a text")
             try:
-                thing = dialect.read(edited.read_text(), thing)
+                thing = dialect.read(text, thing)
                 if dialect.verify is not None:
                     dialect.verify(thing)
             except TracejitError as error:
@@ -95,6 +102,27 @@ class Journal:
         if self.keeps_texts:
             self.keep(file, dialect.show(thing))
         return thing
+
+    @property
+    def edits(self) -> Callable[[str], str] | None:
+        """What code is to go through before it is compiled."""
+        return self._code if self._directory and config.replace else None
+
+    def _code(self, text: str) -> str:
+        edited = Path(config.replace, self._directory, "code.txt")
+        return edited.read_text() if edited.exists() else text
+
+    def finish(self) -> None:
+        """All passes have run.  Warns of edited texts that none of them made."""
+        edited = Path(config.replace, self._directory) if self._directory and config.replace else None
+        if edited is None or not edited.is_dir():
+            return
+        for file in sorted({f.name for f in edited.iterdir()} - self._made):
+            warnings.warn(
+                f"{edited / file}: no pass makes a text of this name, so it replaces nothing; "
+                f"TRACEJIT_DUMP shows the names",
+                stacklevel=2,
+            )
 
     @property
     def keeps_texts(self) -> bool:

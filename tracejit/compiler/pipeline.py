@@ -40,11 +40,11 @@ from tracejit.ir.passes.groups import FormEquation, Group
 from tracejit.ir.passes.merge_loops import merge_loops
 from tracejit.ir.passes.simplify import cse, dce, simplify
 from tracejit.ir.program import Program
-from tracejit.ir.schedule import Schedule, Tile, apply, parse_schedule
+from tracejit.ir.schedule import Schedule, apply, parse_schedule
 from tracejit.support.config import config
 from tracejit.support.nodes import evolve
 
-__all__ = ["FORM_PASSES", "GROUP_PASSES", "JAXPR_PASSES", "KERNEL_PASSES", "PROGRAM_PASSES", "clean", "lower_jaxpr"]
+__all__ = ["FORM_PASSES", "GROUP_PASSES", "JAXPR_PASSES", "KERNEL_PASSES", "PROGRAM_PASSES", "lower_jaxpr"]
 
 
 # -- passes ------------------------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ def _composed(named: tuple[Group, str, Callable[[Var], str]], _: Compilation) ->
 
 
 def _product(work: ComposedKernel, _: Compilation) -> ComposedKernel:
-    """A kernel that is a matrix product says so."""
-    found = product_group(work.group, work.kernel.name, work.layout_of)
+    """A kernel that is a matrix product says so; an edited one is the loops that it has."""
+    found = None if work.edited else product_group(work.group, work.kernel.name, work.layout_of)
     return (
         work if found is None else evolve(work, product=found, kernel=evolve(work.kernel, product=found.description()))
     )
@@ -91,14 +91,8 @@ def _schedule(work: ComposedKernel, c: Compilation) -> ComposedKernel:
     return evolve(work, schedule=c.pick(work.kernel), unscheduled=work.kernel)
 
 
-def _scheduled(work: ComposedKernel, c: Compilation) -> ComposedKernel:
-    kernel = apply(work.kernel, work.schedule)
-    tile = next((d for d in work.schedule.directives if isinstance(d, Tile)), None)
-    if work.product is not None and tile is not None:
-        kernel = work.product.tiled(tile)
-    assert work.unscheduled is not None
-    c.log.kernels.append((work.unscheduled, kernel, work.schedule))
-    return evolve(work, kernel=kernel)
+def _scheduled(work: ComposedKernel, _: Compilation) -> ComposedKernel:
+    return evolve(work, kernel=apply(work.kernel, work.schedule, work.product))
 
 
 def _build(jaxpr: Jaxpr, c: Compilation) -> Program:
@@ -113,6 +107,15 @@ def _donate(program: Program, c: Compilation) -> Program:
     return donate(program, c.donated)
 
 
+def _edited(text: str, work: ComposedKernel) -> ComposedKernel:
+    kernel = read_kernel(text, work.kernel)
+    return (
+        work
+        if str(kernel) == str(work.kernel)
+        else evolve(work, kernel=evolve(kernel, product=None), product=None, edited=True)
+    )
+
+
 JAXPR = Dialect("jaxpr", str, verify_jaxpr, read_jaxpr)
 FORMS = Dialect("forms", lambda lowered: forms_text(lowered[0]))
 GROUPS = Dialect("groups", lambda fused: groups_text(fused[0].groups, fused[0].refusals))
@@ -120,7 +123,7 @@ KERNEL = Dialect(
     "kernel",
     lambda w: str(w.kernel),
     lambda w: verify_kernel(w.kernel),
-    lambda text, w: evolve(w, kernel=read_kernel(text, w.kernel)),
+    _edited,
 )
 SCHEDULE = Dialect(
     "schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip()))
@@ -148,11 +151,6 @@ KERNEL_PASSES = (
     Pass("schedule", _schedule, SCHEDULE),
     Pass("scheduled", _scheduled, KERNEL),
 )
-
-
-def clean(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr passes, in order."""
-    return Journal("main").run(JAXPR_PASSES, jaxpr, None)
 
 
 def lower_jaxpr(
@@ -183,4 +181,7 @@ def lower_jaxpr(
         verify_jaxpr(jaxpr)
     jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
     program = journal.run(PROGRAM_PASSES, jaxpr, c)
+    journal.finish()
+    if journal.edits is not None:
+        program = evolve(program, edit=journal.edits)
     return Lowered(jaxpr, program, c.log, backend, journal, constants)

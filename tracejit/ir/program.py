@@ -14,7 +14,7 @@ the CPU compiles them, others walk them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias, assert_never
 
 from tracejit.ir.extents import Extent, Shape, prod
@@ -129,7 +129,10 @@ Steps: TypeAlias = tuple[Step, ...]
 
 @frozen(eq=False)
 class Program:
-    """Steps over buffers.  `inputs` and `outputs` in the order of the signature; `dims` are the symbolic extents."""
+    """Steps over buffers.  `inputs` and `outputs` in the order of the signature; `dims` are the symbolic extents.
+
+    edit: what the text of its code becomes before it is compiled, where that is asked for.
+    """
 
     name: str
     inputs: tuple[ProgramBuffer, ...]
@@ -137,6 +140,11 @@ class Program:
     temporaries: tuple[ProgramBuffer, ...]
     steps: Steps
     dims: tuple[str, ...] = ()
+    edit: Callable[[str], str] | None = None
+
+    def code(self, text: str) -> str:
+        """The code to compile where a backend has printed `text`."""
+        return text if self.edit is None else self.edit(text)
 
     def __str__(self) -> str:
         lines = [f"program {self.name}({', '.join(self.dims)}) {{"]

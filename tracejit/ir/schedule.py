@@ -16,7 +16,7 @@ GPU backends bind loops to a grid themselves; `grid work_group 64` sets one of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import (
@@ -46,8 +46,16 @@ from tracejit.support.nodes import define, evolve, fields_of, frozen
 
 __all__ = [
     "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Tile", "Unroll", "Vector",
-    "WhileUnroll", "apply", "name_loops", "parse_schedule",
+    "Tileable", "WhileUnroll", "apply", "name_loops", "parse_schedule",
 ]  # fmt: skip
+
+
+class Tileable(Protocol):
+    """What a matrix product is made of."""
+
+    def tiled(self, tile: Tile) -> Kernel:
+        """Its kernel for a tile, all loops scheduled."""
+        ...
 
 
 @define(eq=False)
@@ -55,19 +63,21 @@ class Loops:
     """A kernel whose loops have names, while directives change it.
 
     names: by the loop's index; copies share the name.  first: the loops that the kernel came with.  whole: of a part
-    that a directive made, the loop that it is a part of.
+    that a directive made, the loop that it is a part of.  product: of a matrix product what it is made of; where that
+    is not known, a tile is checked and leaves the plain loops.
     """
 
     kernel: Kernel
     names: dict[Value, str]
     first: frozenset[Value]
     whole: dict[Value, For]
+    product: Tileable | None = None
 
     @staticmethod
-    def of(kernel: Kernel) -> Loops:
+    def of(kernel: Kernel, product: Tileable | None = None) -> Loops:
         """The loops of a kernel, named in printed order."""
         names = name_loops(kernel.body)
-        return Loops(kernel, names, frozenset(names), {})
+        return Loops(kernel, names, frozenset(names), {}, product)
 
     def change(self, d: Directive, name: str, make: Callable[[For], Sequence[Statement]]) -> None:
         """Every loop of a name, unless it was cut to nothing, becomes what `make` says.
@@ -76,7 +86,8 @@ class Loops:
         """
         known = set(self.names.values())
         if name not in known:
-            raise ScheduleError(f"{d}: kernel {self.kernel.name} has no loop {name}; it has {', '.join(sorted(known))}")
+            have = f"it has {', '.join(sorted(known))}" if known else "none of its loops has a name"
+            raise ScheduleError(f"{d}: kernel {self.kernel.name} has no loop {name}; {have}")
 
         def rewrite(block: Block) -> Block:
             out: list[Statement] = []
@@ -222,6 +233,8 @@ class _AxisDirective(Directive):
 
     def apply(self, loops: Loops) -> None:
         def along(s: For) -> Sequence[Statement]:
+            if s.axis.kind != "serial":
+                raise ScheduleError(f"{self}: the loop is {s.axis.kind} already; a loop has one axis")
             self.check(s, loops.whole.get(s.index, s))
             return (evolve(s, axis=self.axis),)
 
@@ -255,6 +268,8 @@ class Parallel(_AxisDirective):
         return Axis("parallel", factor=self.grain)
 
     def check(self, s: For, whole: For) -> None:
+        if self.grain < 1:
+            raise ScheduleError(f"{self}: the grain must be positive")
         self.independent(whole)
         if _is_recurrence(s) or _is_scan(s):
             raise ScheduleError(f"{self}: its iterations depend on each other")
@@ -319,6 +334,9 @@ class WhileUnroll(Directive):
     factor: int
 
     def apply(self, loops: Loops) -> None:
+        if self.factor < 1:
+            raise ScheduleError(f"{self}: the factor must be positive")
+
         def in_lanes(block: Block) -> Block:
             return tuple(
                 [
@@ -358,6 +376,7 @@ class Tile(Directive):
     """
 
     word: ClassVar = "tile"
+    order: ClassVar = -1
 
     rows: int
     columns: int
@@ -371,7 +390,7 @@ class Tile(Directive):
     flip: str = "none"
 
     def apply(self, loops: Loops) -> None:
-        """The loops stay: `ir.passes.contract` builds what the tile says."""
+        """The kernel that `ir.passes.contract` builds for the tile; its loops have no names."""
         if loops.kernel.product is None:
             raise ScheduleError(f"{self}: kernel {loops.kernel.name} is no matrix product")
         sizes = self.rows, self.columns, self.width, self.depth, self.tall, self.wide, self.grain
@@ -384,6 +403,8 @@ class Tile(Directive):
         ):
             if given not in known:
                 raise ScheduleError(f"{self}: {what} is one of {', '.join(known)}, not {given!r}")
+        if loops.product is not None:
+            loops.kernel, loops.names, loops.first = loops.product.tiled(self), {}, frozenset()
 
 
 def _is_scan(s: For) -> bool:
@@ -441,9 +462,12 @@ def name_loops(body: Block) -> dict[Value, str]:
     return names
 
 
-def apply(kernel: Kernel, schedule: Schedule) -> Kernel:
-    """The kernel with its loops scheduled.  Raises ScheduleError for a directive that is not legal or names no loop."""
-    loops = Loops.of(kernel)
+def apply(kernel: Kernel, schedule: Schedule, product: Tileable | None = None) -> Kernel:
+    """The kernel with its loops scheduled; `product` is what a matrix product is made of (see `Loops`).
+
+    Raises: ScheduleError for a directive that is not legal or names no loop.
+    """
+    loops = Loops.of(kernel, product)
     for d in sorted(schedule.directives, key=lambda d: d.order):
         d.apply(loops)
     _check_nesting(loops.kernel.body, loops.names)
@@ -458,10 +482,10 @@ def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, sh
             kind = s.axis.kind
             if kind == "parallel" and (lanes or shared):
                 raise ScheduleError(
-                    f"parallel {names[s.index]}: it is inside of another parallel, vector or conditional region"
+                    f"parallel {names.get(s.index, s.index)}: it is inside of another parallel, vector or conditional region"
                 )
             if kind == "vector" and lanes:
-                raise ScheduleError(f"vector {names[s.index]}: it is inside of another vector loop")
+                raise ScheduleError(f"vector {names.get(s.index, s.index)}: it is inside of another vector loop")
             within = lanes or kind == "vector", shared or kind == "parallel"
         elif isinstance(s, (If, While)):
             within = lanes, True

@@ -216,3 +216,11 @@ def test_some_directives_are_taken():
 def test_what_is_no_directive_is_refused_as_such(text: str):
     with pytest.raises(ScheduleError):
         parse_schedule(text)
+
+
+def test_a_grid_has_no_meaning_on_a_processor():
+    given, out = ProgramBuffer("x", "f64", (N, N), "input"), ProgramBuffer("y", "f64", (N, N), "output")
+    kernel = parse_kernel(KERNELS["plain"][1])
+    program = Program("p", (given,), (out,), (), (Launch(kernel, (given, out), parse_schedule("grid work_group 64")),))
+    with pytest.raises(ScheduleError, match="has no grid"):
+        get_backend("cpu").compile(program)

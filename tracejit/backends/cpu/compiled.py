@@ -85,7 +85,7 @@ class CompiledProgram:
     ) -> None:
         self.program = program
         self.slots = slots_of(program, scalars)
-        self._load(join_modules(emit_program(program, scalars=scalars), entry), quick)
+        self._load(program.code(join_modules(emit_program(program, scalars=scalars), entry)), quick)
 
     def _load(self, code: str, quick: bool) -> None:
         self.code = code

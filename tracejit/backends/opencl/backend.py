@@ -50,7 +50,7 @@ class OpenCLProgram:
         self._plan = plan_of(program)
         steps = [s for s in walk_steps(program.steps) if isinstance(s, Launch)]
         schedules = [grid_schedule(s.schedule, device.default_schedule) for s in steps]
-        compiled = device.compile_kernels([s.kernel for s in steps], schedules) if steps else []
+        compiled = device.compile_kernels([s.kernel for s in steps], schedules, program.code) if steps else []
         self._launchables = {id(s): c for s, c in zip(steps, compiled, strict=True)}
 
     def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:

@@ -239,10 +239,13 @@ class OpenCLDevice:
         return self.compile_kernels([kernel], schedule)[0]
 
     def compile_kernels(
-        self, kernels: Sequence[Kernel], schedule: GridSchedule | Sequence[GridSchedule] | None = None
+        self,
+        kernels: Sequence[Kernel],
+        schedule: GridSchedule | Sequence[GridSchedule] | None = None,
+        edited: Callable[[str], str] = str,
     ) -> list[Launchable]:
         """Kernels built as one program: the driver's compiler is started once.  One schedule for all,
-        or one for each.
+        or one for each.  edited: what the source goes through before.
         """
         schedule = schedule or self.default_schedule
         schedules = [schedule] * len(kernels) if isinstance(schedule, GridSchedule) else list(schedule)
@@ -261,10 +264,11 @@ class OpenCLDevice:
             raise UnsupportedError(
                 f"{self.name} has no f64 (cl_khr_fp64), which is needed by {names}; use f32 arrays on this device"
             )
-        program = self.build(printed.source)
+        source = edited(printed.source)
+        program = self.build(source)
         entries = iter(printed.entries)
         return [
-            Launchable(self, k, s, b, program, [next(entries) for _ in b.launches], printed.source)
+            Launchable(self, k, s, b, program, [next(entries) for _ in b.launches], source)
             for k, s, b in zip(kernels, schedules, bound, strict=True)
         ]
 

@@ -38,7 +38,9 @@ from tracejit.ir.program import (
     walk_steps,
 )
 from tracejit.ir.scalar import BITS
+from tracejit.ir.schedule import Grid
 from tracejit.support.config import config
+from tracejit.support.errors import ScheduleError
 
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]
 
@@ -210,6 +212,9 @@ class _ProgramEmitter:
                     assert_never(s)
 
     def launch(self, s: Launch) -> None:
+        grid = next((d for d in s.schedule.directives if isinstance(d, Grid)), None)
+        if grid is not None:
+            raise ScheduleError(f"{grid}: the cpu backend has no grid; its loops are scheduled one by one")
         kernel, offsets = self.shared.get(id(s.kernel), (s.kernel, ()))
         found = self.kernels.get(id(kernel))
         if found is None:
