@@ -171,7 +171,10 @@ def verify_kernel(kernel: Kernel) -> None:
 
 
 def verify_program(program: Program) -> None:
-    """The kernels of a program.  Raises: VerifyError."""
+    """A program and its kernels.  Raises: VerifyError."""
+    from tracejit.ir.check_program import check_program
+
+    check_program(program)
     for kernel in program.kernels():
         verify_kernel(kernel)
 

@@ -26,7 +26,7 @@ from tracejit.support.nodes import frozen
 
 __all__ = [
     "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Steps", "Swap",
-    "WhileLoop", "nested", "walk_steps",
+    "WhileLoop", "nested", "show_steps", "walk_steps",
 ]  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class Program:
                 " donated" if b.role == "input" and b in self.outputs else ""
             )
             lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{layout}")
-        lines += _print(self.steps, 1)
+        lines += show_steps(self.steps, 1)
         return "\n".join([*lines, "}"])
 
     @property
@@ -190,7 +190,8 @@ def walk_steps(steps: Steps) -> Iterator[Step]:
             stack.extend(reversed(block))
 
 
-def _print(steps: Steps, depth: int) -> list[str]:
+def show_steps(steps: Steps, depth: int = 0) -> list[str]:
+    """The lines of steps."""
     pad, out = "  " * depth, []
     for s in steps:
         match s:
@@ -206,19 +207,19 @@ def _print(steps: Steps, depth: int) -> list[str]:
             case WhileLoop():
                 out += [
                     f"{pad}while {{",
-                    *_print(s.condition, depth + 1),
+                    *show_steps(s.condition, depth + 1),
                     f"{pad}}} {s.flag.name} {{",
-                    *_print(s.body, depth + 1),
+                    *show_steps(s.body, depth + 1),
                     f"{pad}}}",
                 ]
             case CountedLoop():
-                out += [f"{pad}for {s.count} {{", *_print(s.body, depth + 1), f"{pad}}}"]
+                out += [f"{pad}for {s.count} {{", *show_steps(s.body, depth + 1), f"{pad}}}"]
             case Branch():
                 out += [
                     f"{pad}if {s.flag.name} {{",
-                    *_print(s.then, depth + 1),
+                    *show_steps(s.then, depth + 1),
                     f"{pad}}} else {{",
-                    *_print(s.orelse, depth + 1),
+                    *show_steps(s.orelse, depth + 1),
                     f"{pad}}}",
                 ]
             case Check():

@@ -482,10 +482,10 @@ def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, sh
             kind = s.axis.kind
             if kind == "parallel" and (lanes or shared):
                 raise ScheduleError(
-                    f"parallel {names.get(s.index, s.index)}: it is inside of another parallel, vector or conditional region"
+                    f"parallel {names.get(s.index, '')}: it is inside of another parallel, vector or conditional region"
                 )
             if kind == "vector" and lanes:
-                raise ScheduleError(f"vector {names.get(s.index, s.index)}: it is inside of another vector loop")
+                raise ScheduleError(f"vector {names.get(s.index, '')}: it is inside of another vector loop")
             within = lanes or kind == "vector", shared or kind == "parallel"
         elif isinstance(s, (If, While)):
             within = lanes, True

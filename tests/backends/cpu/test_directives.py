@@ -174,10 +174,11 @@ def run(text: str, schedule: str, x: np.ndarray) -> np.ndarray:
         textwrap.dedent(f"kernel k(x: f64[4, 4] C, y: f64[4, 4] C out) {{\n{textwrap.dedent(text)}\n}}")
     )
     check_kernel(kernel)
-    scheduled = apply(kernel, parse_schedule(schedule))
+    wanted = parse_schedule(schedule)
+    scheduled = apply(kernel, wanted)
     check_kernel(scheduled)
     given, out = (ProgramBuffer(name, "f64", (4, 4), role) for name, role in (("x", "input"), ("y", "output")))
-    program = Program("p", (given,), (out,), (), (Launch(scheduled, (given, out)),))
+    program = Program("p", (given,), (out,), (), (Launch(scheduled, (given, out), wanted),))
     return get_backend("cpu").compile(program).run([x], {})[0]
 
 
@@ -219,8 +220,5 @@ def test_what_is_no_directive_is_refused_as_such(text: str):
 
 
 def test_a_grid_has_no_meaning_on_a_processor():
-    given, out = ProgramBuffer("x", "f64", (N, N), "input"), ProgramBuffer("y", "f64", (N, N), "output")
-    kernel = parse_kernel(KERNELS["plain"][1])
-    program = Program("p", (given,), (out,), (), (Launch(kernel, (given, out), parse_schedule("grid work_group 64")),))
     with pytest.raises(ScheduleError, match="has no grid"):
-        get_backend("cpu").compile(program)
+        run(KERNELS["plain"][1], "grid work_group 64", np.ones((N, N)))

@@ -161,12 +161,12 @@ class Composer:
                 self.location = location
             elif type(s) is If:
                 yield from self._if(s, env, scope, inputs)
-            elif type(s) is For:
+            elif type(s) is For and s.step == 1 and s.combine is None:
                 yield from self._for(s, env, scope, inputs)
             elif type(s) is While:
                 yield from self._while(s, env, scope, inputs)
             else:
-                raise InternalError(f"statement {type(s).__name__} in a form")
+                raise InternalError(f"in a form: {s!r}")
 
     def _results(self, values: Sequence[Value], scope: Scope, env: dict[Value, Operand]) -> tuple[Value, ...]:
         fresh = tuple(Value(v.dtype) for v in values)

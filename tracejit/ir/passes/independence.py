@@ -77,19 +77,35 @@ def defined_in(body: Sequence[Statement]) -> dict[Value, Statement]:
 
 def linear(x: Operand, defined: dict[Value, Statement]) -> Linear:
     """`x` as a sum of coefficient * value; the constant under None.  A value that is no sum stands for itself."""
-    if isinstance(x, Const):
-        return {None: x.value}
-    s = defined.get(x)
-    if not isinstance(s, Op) or s.op not in ("add", "sub", "mul", "neg") or s.out.dtype != "i64":
-        return {x: 1}
-    parts = [linear(a, defined) for a in s.args]
+    found: dict[Operand, Linear] = {}
+    stack = [x]
+    while stack:  # each value once, after its operands
+        top = stack[-1]
+        s = None if isinstance(top, Const) else defined.get(top)
+        if top in found:
+            stack.pop()
+        elif isinstance(s, Op) and s.op in _LINEAR and s.out.dtype == "i64":
+            missing = [a for a in s.args if a not in found]
+            stack += missing
+            if not missing:
+                found[top] = _sum(s, [found[a] for a in s.args])
+        else:
+            found[top] = {None: top.value} if isinstance(top, Const) else {top: 1}
+    return found[x]
+
+
+_LINEAR = ("add", "sub", "mul", "neg")
+
+
+def _sum(s: Op, parts: Sequence[Linear]) -> Linear:
+    """An operation of `_LINEAR` on sums."""
     match s.op:
         case "neg":
             return {v: -c for v, c in parts[0].items()}
         case "mul":
             constant = next((p for p in parts if set(p) <= {None}), None)
             if constant is None:
-                return {x: 1}
+                return {s.out: 1}
             other = parts[0] if constant is parts[1] else parts[1]
             factor = constant.get(None, 0)
             return {v: c * factor for v, c in other.items()}

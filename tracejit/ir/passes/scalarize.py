@@ -120,7 +120,7 @@ def _block(recorder: ScalarRecorder, body: Block, env: dict[Value, Scalar], read
 
                 results = recorder.while_loop([get(i) for i in s.inits], test, step)
                 env.update(zip(s.results, results, strict=True))
-            case For():
+            case For(lower=Const(value=0), step=1, combine=None):
 
                 def once(index: Scalar, params: Sequence[Scalar], s: For = s) -> tuple[Scalar, ...]:
                     env[s.index] = index
@@ -130,4 +130,4 @@ def _block(recorder: ScalarRecorder, body: Block, env: dict[Value, Scalar], read
                 results = recorder.loop(get(s.upper), [get(i) for i in s.inits], once)
                 env.update(zip(s.results, results, strict=True))
             case _:
-                raise InternalError(f"{type(s).__name__} in a scalar body")
+                raise InternalError(f"in a scalar body: {s!r}")
