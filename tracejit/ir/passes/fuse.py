@@ -15,7 +15,9 @@ from tracejit.ir.extents import Shape, prod
 from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.fusion_rules import Question, refusal
-from tracejit.ir.passes.groups import MANY, FormEquation, Group, is_few_columns, is_written_out
+from tracejit.ir.passes.group_order import in_order
+from tracejit.ir.passes.group_rules import MAX_OPERATIONS, MERGE_RULES, PREFIX_RULES, Pair, Prefix, refused
+from tracejit.ir.passes.groups import MANY, FormEquation, Group, is_few_columns, is_written_out, same_space
 from tracejit.ir.passes.product import follows, tiles_well
 from tracejit.ir.passes.reads import Access, FormShape, Place, Position, describe
 from tracejit.support.nodes import define, field, frozen
@@ -23,8 +25,6 @@ from tracejit.support.nodes import define, field, frozen
 __all__ = ["Fusion", "fuse"]
 
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
-BESIDE_SCATTER = 8.0  # what may be computed for an element of a reduction that shares the loop of a scatter
-MAX_OPERATIONS = 400  # of one group: beyond it registers and code size suffer
 MOST_PLACES = 16
 MOST_CHANGES = 8  # of one array, one after another, that are followed
 SMALL_PART = 4  # an update replaces a small part of an array if that has so many times as many elements
@@ -127,6 +127,7 @@ class Fuser:
         self.changers: dict[Atom, list[int]] = {}  # array -> groups that change a small part of it
         self.read_in_place: dict[tuple[int, int], bool] = {}
         self.refusals: list[tuple[Var, str]] = []
+        self.apart = ""  # why groups were not merged, the last time
 
     def is_cheap(self, n: int) -> bool:
         """Whether computing an equation again is cheaper than a store and a load."""
@@ -255,24 +256,10 @@ class Fuser:
         kept = [first]
         for g in rest:
             a, b = self.nodes[first], self.nodes[g]
-            same = _same_space(a.space, b.space) or (beside and _same_space(self.running(a), self.running(b)))
-            if a.product is not None or b.product is not None:
+            why = refused(MERGE_RULES, Pair(self, a, b, beside))
+            if why is not None:
                 kept.append(g)
-                continue
-            if (
-                not same
-                or a.operations + b.operations > MAX_OPERATIONS
-                or self.downstream(first, g)
-                or self.downstream(g, first)
-            ):
-                kept.append(g)
-                continue
-            if any(isinstance(self.equations[m].form, (Loop, LibraryCall, Update)) for m in (*a.members, *b.members)):
-                kept.append(g)
-                continue
-            scatters = [node for node in (a, b) if self.scatters(node)]
-            if scatters and not (beside and len(scatters) == 1 and self.fits_serial_loop(b if a in scatters else a)):
-                kept.append(g)
+                self.apart = why
                 continue
             a.space = self.running(a) if beside else a.space
             a.members = list(dict.fromkeys((*a.members, *b.members)))
@@ -297,16 +284,6 @@ class Fuser:
 
     def scatters(self, made: Node) -> bool:
         return any(isinstance(self.equations[m].form, Scatter) for m in made.members)
-
-    def fits_serial_loop(self, made: Node) -> bool:
-        """Whether a group makes an integer of cheap elements: that a pass less is needed outweighs
-        that they come one at a time.
-
-        Not a sum of floating-point numbers, which is more exact where many are added up side by side.
-        """
-        if any(v.aval.shape or v.aval.dtype.kind == "f" for v in made.outputs):
-            return False
-        return sum(self.shapes[m].cost for m in made.members if self.shapes[m].domain) <= BESIDE_SCATTER
 
     def join(self, n: int, g: int) -> None:
         node = self.nodes[g]
@@ -440,22 +417,20 @@ class Fuser:
                     self.join(n, g)
                 return
             reasons = {g: None for g in groups}
+        why = next((r for r in reasons.values() if r), "")
+        if not why:
+            why = "it is a result of the program" if needed else f"several kernels read it: {self.apart}"
         for g in groups:
-            others = [h for h in groups if h != g]
-            if (
-                reasons[g] is None
-                and len(e.outputs) == 1
-                and not any(self.downstream(h, g) for h in others)
-                and self.prefix(n, g)
-            ):
+            if reasons[g] is not None:
+                continue
+            apart = refused(PREFIX_RULES, Prefix(self, n, self.nodes[g]))
+            if apart is None:
                 self.join(n, g)
                 self.nodes[g].outputs.append(e.outputs[0])
                 self.groups_of[n] = [g]
                 self.run_after(g, e.outputs)
                 return
-        why = next(
-            (r for r in reasons.values() if r), "it is a result of the program" if needed else "several kernels read it"
-        )
+            why += f"; {apart}" if needed else ""
         self.refusals += [(v, why) for v in e.outputs]
         self.new_group(n)
 
@@ -468,29 +443,12 @@ class Fuser:
                     return why
         return None
 
-    def prefix(self, n: int, g: int) -> bool:
-        """Whether n's own loops are the outer loops of group g, so that storing it there costs no further loop."""
-        domain, space = self.shapes[n].domain, self.nodes[g].space
-        if self.nodes[g].product is not None:
-            return False
-        if (
-            n in self.nodes[g].many
-            or len(domain) > len(space)
-            or (isinstance(self.equations[n].form, Reduce) and not domain)
-        ):
-            return False
-        if any(isinstance(self.equations[m].form, (Scan, Update, Scatter)) for m in self.nodes[g].members):
-            return False
-        if any(self.repeated(n, c, self.nodes[g]) for c in self.consumed_by(n) if g in self.groups_of[c]):
-            return False
-        return _same_space(domain, space[: len(domain)])
-
     def run(self) -> Fusion:
         for n in range(len(self.equations) - 1, -1, -1):
             self.visit(n)
         if self.inline:
             self.join_readers()
-        return Fusion(tuple(self.finished()), tuple(reversed(self.refusals)))
+        return Fusion(tuple(in_order(self)), tuple(reversed(self.refusals)))
 
     def join_readers(self) -> None:
         """Groups side by side: over one iteration space, reading one array at one place, which is then loaded once."""
@@ -530,80 +488,13 @@ class Fuser:
         if made.space:
             return made.space
         spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
-        return spaces[0] if spaces and all(_same_space(spaces[0], s) for s in spaces) else made.space
+        return spaces[0] if spaces and all(same_space(spaces[0], s) for s in spaces) else made.space
 
     def numbered(self, index: Position | tuple[int, int] | int, made: Node) -> Position | tuple[int, int] | int:
         """An index with the loops of reductions to numbers counted as those of a group over the same space."""
         if isinstance(index, int) or len(index) != 3 or made.space or not isinstance(index[0], tuple):
             return index
         return index[0][1], index[1], index[2]
-
-    def finished(self) -> list[Group]:
-        """Groups in an order that respects what they read from each other."""
-        stored = {v: g for g, node in self.nodes.items() for v in node.outputs}
-        groups: dict[int, Group] = {}
-        needs: dict[int, set[int]] = {}
-        for g, made in self.nodes.items():
-            members = sorted(set(made.members))
-            inside = {v for m in members for v in self.equations[m].outputs}
-            inputs = dict.fromkeys(
-                a for m in members for a in self.equations[m].inputs if isinstance(a, Var) and a not in inside
-            )
-            groups[g] = Group(
-                tuple(self.equations[m] for m in members), tuple(inputs), tuple(dict.fromkeys(made.outputs))
-            )
-            needs[g] = {stored[v] for v in inputs if v in stored}
-        early = self.early_readers(groups)
-        waiting: dict[int, list[int]] = {}
-        for g, need in needs.items():
-            for h in need:
-                waiting.setdefault(h, []).append(g)
-        import heapq
-
-        ready = [g for g, need in needs.items() if not need and g not in early]
-        held = [g for g, need in needs.items() if not need and g in early]
-        heapq.heapify(ready)
-        heapq.heapify(held)
-        blocks: dict[int, list[int]] = {}
-        for g, others in early.items():
-            for h in others:
-                blocks.setdefault(h, []).append(g)
-        done: set[int] = set()
-        order: list[Group] = []
-        while ready or held:
-            g = heapq.heappop(ready or held)  # of groups that wait for each other one goes first, and copies
-            if g in done:
-                continue
-            done.add(g)
-            order.append(groups[g])
-            for w in waiting.get(g, ()):
-                needs[w].discard(g)
-                if not needs[w]:
-                    heapq.heappush(held if w in early else ready, w)
-            for w in blocks.get(g, ()):
-                if w in early:
-                    early[w].discard(g)
-                    if not early[w]:
-                        del early[w]
-                        if not needs[w]:
-                            heapq.heappush(ready, w)
-        assert len(order) == len(groups), "fusion made a cycle"
-        return order
-
-    def early_readers(self, groups: dict[int, Group]) -> dict[int, set[int]]:
-        """For each group that changes a small part of an array those that read it as it was and may run before: if
-        they do, the group can take over the memory.
-        """
-        readers: dict[Atom, list[int]] = {}
-        for h, other in groups.items():
-            for a in other.inputs:
-                readers.setdefault(a, []).append(h)
-        found: dict[int, set[int]] = {}
-        for g, made in self.nodes.items():
-            early = {h for a in made.changed for h in readers.get(a, ()) if h != g and not self.after[g] >> h & 1}
-            if early:
-                found[g] = early
-        return found
 
 
 def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) -> Place:
@@ -631,13 +522,6 @@ def _is_small_part(form: Update | Scatter) -> bool:
         return isinstance(part, int) and part * SMALL_PART <= whole
     return isinstance(part, int) or any(
         isinstance(n, int) and not isinstance(m, int) for n, m in zip(form.region, form.domain, strict=False)
-    )
-
-
-def _same_space(a: Shape, b: Shape) -> bool:
-    return len(a) == len(b) and all(
-        (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y))
-        for x, y in zip(a, b, strict=True)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.ir.extents import Extent, prod
+from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
@@ -28,6 +28,7 @@ __all__ = [
     "statement_count",
     "is_few_columns",
     "is_written_out",
+    "same_space",
 ]
 
 
@@ -84,6 +85,14 @@ def is_written_out(form: Form) -> bool:
     """
     size = prod(form.over) if isinstance(form, Reduce) else 0
     return isinstance(size, int) and 0 < size <= WRITE_OUT
+
+
+def same_space(a: Shape, b: Shape) -> bool:
+    """Whether two iteration spaces are one; symbolic extents as they are written."""
+    return len(a) == len(b) and all(
+        (x == y) if isinstance(x, int) and isinstance(y, int) else (not isinstance(x, int) and x.same(y))
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def form_cost(form: Form) -> float:
