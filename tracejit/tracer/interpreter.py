@@ -228,8 +228,3 @@ def bind(primitive: Primitive, *args: Any) -> Any:
             error.location = user_location()
         raise
     return results if primitive.multiple_results else results[0]
-
-
-def aval_value(x: Any) -> Any:
-    """An argument of `bind` as the eager interpreter wants it."""
-    return x if isinstance(x, np.ndarray) else np.asarray(x)
