@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, axis_index, reject, static_array, static_int, unsupported
+from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, numbers_to_dtype, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_arrays, check_order, copy, moveaxis, ravel
 from tracejit.numpy.strides import layout_of, like as laid_out_like
@@ -399,7 +400,7 @@ def logspace(
     axis: AxisLike = 0,
 ) -> Result:
     """`base` to evenly spaced powers from start to stop."""
-    y = u.power(base, linspace(start, stop, num, endpoint))
+    y = power(base, linspace(start, stop, num, endpoint))
     return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 
 

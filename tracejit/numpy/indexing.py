@@ -685,7 +685,3 @@ def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
 
 
 AS_IS.add(getitem)
-OPERATORS.getitem = getitem
-OPERATORS.setitem = setitem
-OPERATORS.assign = assign
-OPERATORS.read_view = read_view

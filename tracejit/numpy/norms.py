@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.numpy import creation, linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
+from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import shape as p
@@ -43,7 +44,7 @@ def _vector(x: ArrayLike, order: Any, axis: AxisLike, keepdims: bool) -> Result:
         return r.sum(size, axis=axis, keepdims=keepdims)
     if isinstance(order, str):
         raise reject(f"np.linalg.norm: order {order!r} is for matrices")
-    return u.power(r.sum(u.power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
+    return power(r.sum(power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
 
 
 def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> Result:

@@ -247,10 +247,6 @@ def promote(
     return broadcast(ys, [a.shape for a in avals], keep_scalars)
 
 
-OPERATORS.to_dtype = to_dtype
-OPERATORS.mask_of = mask_of
-
-
 def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:
     first = shapes[0]
     if all(s is first or same_shape(s, first) for s in shapes[1:]):

@@ -25,11 +25,9 @@ from tracejit.numpy import (
     taking,
 )
 from tracejit.numpy.axes import unsupported
-from tracejit.numpy.strides import in_order_of_operands
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
-from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
-from tracejit.tracer.tables import FUNCTIONS, UFUNCS
+from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
@@ -119,10 +117,6 @@ def _fill() -> None:
     )
     redirect_members({np.nditer: nditer, np.vectorize: vectorize})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
-    elementwise = [
-        f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)
-    ]
-    LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)

@@ -208,11 +208,6 @@ def _count(shape: Shape, axes: tuple[int, ...]) -> Extent:
     return product_of(shape[d] for d in axes)
 
 
-def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Result:
-    """An extent as a scalar operand; a symbolic one is computed when the program runs."""
-    return extent_value(n, dtype)
-
-
 def mean(
     a: ArrayLike,
     axis: AxisLike = None,
@@ -235,7 +230,7 @@ def mean(
         total, count = sum(x, axis, wide, keepdims=keepdims, where=mask), sum(mask, axis, wide, keepdims=keepdims)
         return to_dtype(u.divide(total, count), result)
     total = sum(x, axis, wide, keepdims=keepdims)
-    return to_dtype(u.divide(total, extent_scalar(_count(have.shape, axes), wide)), result)
+    return to_dtype(u.divide(total, extent_value(_count(have.shape, axes), wide)), result)
 
 
 def var(
@@ -271,7 +266,7 @@ def var(
         return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
     center = _mean(x, axes, wide) if mean is None else mean
     gap = u.subtract(x, center)
-    count = u.maximum(u.subtract(extent_scalar(_count(have.shape, axes), wide), ddof), 0)
+    count = u.maximum(u.subtract(extent_value(_count(have.shape, axes), wide), ddof), 0)
     return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
 
 
@@ -285,7 +280,7 @@ def _of_integers(name: str, dtype: DTypeLike) -> None:
 
 
 def _mean(x: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Result:
-    return u.divide(sum(x, axes, dtype, keepdims=True), extent_scalar(_count(aval(x).shape, axes), dtype))
+    return u.divide(sum(x, axes, dtype, keepdims=True), extent_value(_count(aval(x).shape, axes), dtype))
 
 
 def std(
@@ -366,7 +361,7 @@ def average(
     keep = keepdims is True
     if weights is None:
         center = mean(x, axis, keepdims=keep)
-        total: Any = extent_scalar(_count(have.shape, axes), aval(center).dtype)
+        total: Any = extent_value(_count(have.shape, axes), aval(center).dtype)
     else:
         floating = have.dtype if have.dtype.kind == "f" else np.dtype(np.float64)
         w = _weights(as_array(weights), have.shape, None if axis is None else _listed(axis, have.ndim))
@@ -499,10 +494,9 @@ def _running(name: str) -> Callable[..., Any]:
 
 UFUNCS[np.maximum, "accumulate"] = _running("cummax")
 UFUNCS[np.minimum, "accumulate"] = _running("cummin")
-OPERATORS.extent = lambda n: extent_scalar(n, np.dtype(np.int64))
 
 
-def _number_of_extents(n: Dim) -> Result:
+def number_of_extents(n: Dim) -> Result:
     """What the user's function computes from extents, as the Python integer that it is;
     one too large for 64 bits becomes a constant.
     """
@@ -511,6 +505,3 @@ def _number_of_extents(n: Dim) -> Result:
     number = OPERATORS.extent(n)
     number.weaken()
     return number
-
-
-OPERATORS.number_of_extents = _number_of_extents

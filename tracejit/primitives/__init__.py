@@ -18,3 +18,18 @@ from tracejit.primitives import (
     transcendental as transcendental,
     while_loop as while_loop,
 )
+from tracejit.tracer.operators import PRIMITIVES, Primitives, provide
+
+provide(
+    PRIMITIVES,
+    Primitives(
+        add=elementwise.add,
+        sub=elementwise.sub,
+        select=elementwise.select,
+        full=creation.full,
+        reduce_sum=reduction.reduce_sum,
+        broadcast_in_dim=shape.broadcast_in_dim,
+        transpose=shape.transpose,
+        update_slice=indexing.update_slice,
+    ),
+)

@@ -26,6 +26,8 @@ from tracejit.primitives.control_flow import (
     zero_tangent,
     zeros_of,
 )
+from tracejit.primitives.creation import extent_value
+from tracejit.primitives.elementwise import add, sub
 from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.errors import ShapeError
@@ -35,7 +37,6 @@ from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
@@ -133,11 +134,11 @@ class Loop(Primitive):
                 args[nk + nx + 1 : nk + nx + 1 + nc],
                 args[nk + nx + 1 + nc :],
             )
-            i = ARITHMETIC["sub"](OPERATORS.extent(self.count - 1), step) if self.reverse else step
+            i = sub(extent_value(self.count - 1, np.int64), step) if self.reverse else step
             rows = [_row(x, i) for x in xa]
             out = evaluate_jaxpr(self.body, [*ks, i, *cs, *rows])
             new_ys = [_put_row(y, o, i) for y, o in zip(ya, out[nc:], strict=True)]
-            return [OPERATORS.raw_add(step, np.int64(1)), *out[:nc], *new_ys]
+            return [add(step, np.int64(1)), *out[:nc], *new_ys]
 
         index = ShapedArray((), np.int64)
         jaxpr = staged_body(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
@@ -331,7 +332,7 @@ class Loop(Primitive):
             full_parts = [
                 zeros_of(v.aval) if p is None else p for p, v in zip(parts, linear_first.inputs, strict=False)
             ]
-            new_sums = [OPERATORS.raw_add(s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
+            new_sums = [add(s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
             return [*new_sums, *full_parts[n_lk : n_lk + nc], *full_parts[n_lk + nc :]]
 
         pick = lambda avals, on, want: [a.strong() for a, f in zip(avals, on, strict=True) if f is want]  # noqa: E731

@@ -19,7 +19,6 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import OPERATORS
 
 __all__ = ["extent_value", "full", "iota"]
 
@@ -94,6 +93,3 @@ def iota(shape: Shape, axis: int, dtype: DTypeLike) -> Result:
 def full(shape: Shape, value: ArrayLike) -> Result:
     """An array of `shape` filled with a scalar."""
     return bind(BroadcastInDim(tuple(shape), ()), value)
-
-
-OPERATORS.full = full

@@ -14,16 +14,16 @@ from tracejit.ir.kernel import Const, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.arithmetic import Maximum, Minimum
 from tracejit.primitives.comparison import Eq
-from tracejit.primitives.creation import full, iota
-from tracejit.primitives.elementwise import convert, select
+from tracejit.primitives.creation import extent_value, full, iota
+from tracejit.primitives.elementwise import add, convert, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
@@ -183,9 +183,9 @@ class DynamicSlice(Primitive):
         indices: list[Any] = []
         for k, (s, d, n, m) in enumerate(zip(starts, dims[1:], inner, self.shape, strict=True)):
             first = convert(_batched(s, d, size), np.int64)
-            limit = OPERATORS.extent(n - m)
-            first = OPERATORS.max(OPERATORS.min(first, limit), np.int64(0))
-            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, wide, (0,)), iota(wide, k + 1, np.int64)))
+            limit = extent_value(n - m, np.int64)
+            first = bind(Maximum(), bind(Minimum(), first, limit), np.int64(0))
+            indices.append(add(broadcast_in_dim(first, wide, (0,)), iota(wide, k + 1, np.int64)))
         if dims[0] is None:
             return gather(x, tuple(range(len(inner))), indices), 0
         return gather(move_to_front(x, dims[0]), tuple(range(len(inner) + 1)), [iota(wide, 0, np.int64), *indices]), 0
@@ -258,8 +258,8 @@ class DynamicUpdateSlice(Primitive):
         indices: list[Any] = [iota(region, 0, np.int64)]
         for k, (s, d, n, m) in enumerate(zip(starts, dims[2:], shape_of(base)[1:], region[1:], strict=True)):
             first = convert(_batched(s, d, size), np.int64)
-            first = OPERATORS.max(OPERATORS.min(first, OPERATORS.extent(n - m)), np.int64(0))
-            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, region, (0,)), iota(region, k + 1, np.int64)))
+            first = bind(Maximum(), bind(Minimum(), first, extent_value(n - m, np.int64)), np.int64(0))
+            indices.append(add(broadcast_in_dim(first, region, (0,)), iota(region, k + 1, np.int64)))
         return scatter(base, update, tuple(range(len(region))), indices, "set"), 0
 
 
@@ -347,7 +347,7 @@ class Gather(Primitive):
         if not self.fill:
             limits = [x.aval.shape[a] - 1 for a in self.axes]
             indices = [
-                OPERATORS.max(OPERATORS.min(convert(i, np.int64), OPERATORS.extent(n)), np.int64(0))
+                bind(Maximum(), bind(Minimum(), convert(i, np.int64), extent_value(n, np.int64)), np.int64(0))
                 for i, n in zip(indices, limits, strict=True)
             ]
         return [scatter(zeros, ct, self.axes, indices, "add"), *[None] * len(indices)]
@@ -457,7 +457,7 @@ class Scatter(Primitive):
             return gather(ct, self.axes, indices, fill=True)
         number: Any = np.int64(0)
         for d in range(len(batch)):
-            number = OPERATORS.raw_add(ARITHMETIC["mul"](number, OPERATORS.extent(batch[d])), iota(batch, d, np.int64))
+            number = add(mul(number, extent_value(batch[d], np.int64)), iota(batch, d, np.int64))
         kept = tuple(range(len(batch)))
         owner = scatter(
             full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set"
@@ -499,6 +499,3 @@ def scatter(
 ) -> Result:
     """`base` with `updates` combined by `op` into the elements at `indices` along `axes`."""
     return bind(Scatter(tuple(axes), op), base, updates, *indices)
-
-
-OPERATORS.update_slice = update_slice

@@ -14,15 +14,14 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.comparison import Eq
-from tracejit.primitives.elementwise import convert, mul, select
+from tracejit.primitives.comparison import And, Eq, Ge, Le, Not, Or
+from tracejit.primitives.elementwise import convert, div, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import shape_of
 
@@ -193,7 +192,7 @@ class _Extremum(_Reduction):
         hit = convert(where, dtype)
         count = reduce_sum(hit, self.axes)
         picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
-        return out, OPERATORS.raw_div(picked, count)
+        return out, div(picked, count)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges[0]
@@ -432,7 +431,7 @@ class CumProd(_Cumulative):
         j, i = iota(wide, a, np.int64), iota(wide, a + 1, np.int64)
         dtype = aval_of_argument(x).dtype
         others = bind(type(self)(a + 1, self.reverse), select(bind(Eq(), i, j), dtype.type(1), over))
-        seen = ARITHMETIC["ge"](j, i) if self.reverse else ARITHMETIC["le"](j, i)
+        seen = bind(Ge(), j, i) if self.reverse else bind(Le(), j, i)
         along = broadcast_in_dim(t, wide, tuple(d if d <= a else d + 1 for d in range(rank)))
         return reduce_sum(select(seen, mul(along, others), dtype.type(0)), (a,))
 
@@ -486,7 +485,7 @@ class _CumulativeExtremum(_Cumulative):
         at = iota(shape, a, np.int64)
         same = bind(Eq(), x, _shifted(out, a, self.reverse, aval_of_argument(x).dtype.type(0)))
         first = bind(Eq(), at, extent_value(shape[a] - 1, np.int64) if self.reverse else np.int64(0))
-        new = ARITHMETIC["and"](bind(Eq(), x, out), ARITHMETIC["or"](first, ARITHMETIC["invert"](same)))
+        new = bind(And(), bind(Eq(), x, out), bind(Or(), first, bind(Not(), same)))
         if self.reverse:
             found = cumulative("cummin", select(new, at, extent_value(shape[a] - 1, np.int64)), a, True)
         else:
@@ -555,7 +554,3 @@ def reduce_max(x: ArrayLike, axes: Sequence[int]) -> Result:
 def reduce_min(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Minimum over `axes`; x itself if there are none."""
     return bind(ReduceMin(tuple(axes)), x) if axes else x
-
-
-OPERATORS.reduce_sum = reduce_sum
-OPERATORS.reduce_any = reduce_max

@@ -28,6 +28,7 @@ from tracejit.primitives.control_flow import (
     zero_tangent,
 )
 from tracejit.primitives.elementwise import select
+from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
@@ -36,7 +37,6 @@ from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import shape_of
 
@@ -220,7 +220,7 @@ class While(Primitive):
             return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
 
         def cond(*a: ArrayLike) -> Sequence[Result]:
-            return [OPERATORS.reduce_any(tests(a[:nk], a[nk:]), (0,))]
+            return [reduce_max(tests(a[:nk], a[nk:]), (0,))]
 
         def body(*a: ArrayLike) -> Sequence[Result]:
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.tracer import namespace
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.places import MISSING, ClassPlace, KindPlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
@@ -21,7 +20,7 @@ from tracejit.tracer.substitution import substitution
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ATTRIBUTES"]
+__all__ = ["ATTRIBUTES", "vars_of"]
 
 _SET: Any = object.__setattr__
 _DELETE: Any = object.__delattr__
@@ -134,7 +133,7 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type_of(args[0])
 
 
-def _vars(*owner: Any) -> Any:
+def vars_of(*owner: Any) -> Any:
     """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
     trace = current_trace()
     if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
@@ -157,8 +156,7 @@ def _get_of_object(owner: Any, name: str) -> Any:
     return value if current_trace() is None else ATTRIBUTES.found(owner, name, value)
 
 
-REDIRECTED[id(vars)] = Redirected(vars, _vars)
-namespace.vars_of = _vars
+REDIRECTED[id(vars)] = Redirected(vars, vars_of)
 redirect_members({isinstance: _isinstance, type: _type})
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)

@@ -20,7 +20,7 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_in
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 
-__all__ = ["Cell", "is_number"]
+__all__ = ["Cell", "class_of", "is_number"]
 
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
@@ -206,3 +206,10 @@ def _noted(error: ConcretizationError) -> ConcretizationError:
 def is_number(x: Cell) -> bool:
     """Whether it stands for a Python number."""
     return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS
+
+
+def class_of(x: Cell) -> type:
+    """The class of what it stands for."""
+    if x.aval.weak and not x.shape:
+        return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
+    return x.dtype.type if x.is_scalar else np.ndarray

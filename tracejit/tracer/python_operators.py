@@ -105,7 +105,11 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
     result = _number(handed_out(function, x, y), other)
-    if is_number and name in COMPARISONS and isinstance(result, Cell) and OPERATORS.wants_booleans():
+    if is_number and name in COMPARISONS and isinstance(result, Cell):
+        from tracejit.tracer.trace import wants_booleans  # which imports this module
+
+        if not wants_booleans():
+            return result
         known = result.known()  # `(n == 2) is True`
         if known is None:
             result.ask()
