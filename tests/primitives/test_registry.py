@@ -485,6 +485,15 @@ def test_the_coverage_table_lists_every_rule_of_every_primitive():
     ]
 
 
+@pytest.mark.parametrize(("example", "dtype"), FIRST)
+def test_it_says_whether_its_result_may_be_a_view_and_whether_it_runs_jaxprs(example: Example, dtype: str):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    if args and any(np.shares_memory(out, args[0]) for out in expected(p, *args)):
+        assert p.gives_view
+    nested = [x for value in p.parameters().values() for x in (value if isinstance(value, tuple) else (value,))]
+    assert any(isinstance(x, Jaxpr) for x in nested) == p.runs_jaxprs
+
+
 RULES_OF_THE_BASE_CLASS = {
     name for name, member in vars(Primitive).items() if callable(member) and name[0] != "_" and name != "parameters"
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import tracejit.numpy  # noqa: F401  (it provides)
+import tracejit.numpy
 import tracejit.primitives
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import fields_of

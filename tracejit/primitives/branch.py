@@ -47,6 +47,7 @@ class Cond(Primitive):
     """
 
     name = "cond"
+    runs_jaxprs = True
     multiple_results = True
     branches: tuple[Jaxpr, Jaxpr]
     domain: Shape = ()

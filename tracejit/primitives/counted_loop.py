@@ -54,6 +54,7 @@ class Loop(Primitive):
     """
 
     name = "loop"
+    runs_jaxprs = True
     multiple_results = True
     body: Jaxpr
     count: Extent

@@ -135,6 +135,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    gives_view = True
     shape: Shape
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:

@@ -56,6 +56,7 @@ class BroadcastInDim(_Linear):
     """Operand axis k becomes axis dims[k] of the result, repeated over all others.   x: [*s] -> [*shape]"""
 
     name = "broadcast_in_dim"
+    gives_view = True
     shape: Shape
     dims: tuple[int, ...]
 
@@ -113,6 +114,7 @@ class Reshape(_Linear):
     """The same elements in row-major order under another shape."""
 
     name = "reshape"
+    gives_view = True
     shape: Shape
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -196,6 +198,7 @@ class Transpose(_Linear):
     """Axis k of the result is axis perm[k] of the operand."""
 
     name = "transpose"
+    gives_view = True
     perm: tuple[int, ...]
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -236,6 +239,7 @@ class Slice(_Linear):
     """
 
     name = "slice"
+    gives_view = True
     start: Shape
     shape: Shape
     step: tuple[int, ...]

@@ -52,6 +52,7 @@ class While(Primitive):
     """
 
     name = "while"
+    runs_jaxprs = True
     multiple_results = True
     cond: Jaxpr
     body: Jaxpr
