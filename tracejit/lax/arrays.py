@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.lax.operands import array, aval, axis_of, operands, reject
-from tracejit.primitives import contraction, creation, indexing, shape as p
+from tracejit.primitives import contraction, creation, shape as p, slicing
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
@@ -155,7 +155,7 @@ def pad(
             ]
         )
         base = creation.full(spread, value)
-        x = indexing.update_slice(base, x, (0,) * len(have), tuple(c + 1 for _, _, c in padding_config))
+        x = slicing.update_slice(base, x, (0,) * len(have), tuple(c + 1 for _, _, c in padding_config))
         have = spread
     cut = (
         [builtins.max(-a, 0) if isinstance(a, int) else 0 for a, _, _ in padding_config],
@@ -247,7 +247,7 @@ def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike, slice_sizes: Sha
     x = array(operand)
     have = aval(x).shape
     starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
-    return indexing.dynamic_slice(x, starts, _shape(slice_sizes))
+    return slicing.dynamic_slice(x, starts, _shape(slice_sizes))
 
 
 def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: ArrayLike, axis: int = 0) -> Result:
@@ -271,7 +271,7 @@ def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: A
     x, block = operands("dynamic_update_slice", operand, update)
     have = aval(x).shape
     starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
-    return indexing.dynamic_update_slice(x, block, starts)
+    return slicing.dynamic_update_slice(x, block, starts)
 
 
 def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Result:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.lax.operands import array, aval, axis_of
 from tracejit.primitives import reduction as p
+from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
@@ -45,7 +46,7 @@ reduce_or = _reduction("reduce_or", p.reduce_max, truth=True)
 def _running(name: str) -> Callable[..., Any]:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Result:
         x = array(operand)
-        return p.cumulative(name, x, axis_of(axis, aval(x).ndim), reverse)
+        return cumulative(name, x, axis_of(axis, aval(x).ndim), reverse)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The running {name.removeprefix('cum')} along an axis, from its end with `reverse`."

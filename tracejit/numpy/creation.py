@@ -17,8 +17,8 @@ from tracejit.numpy.shaping import array_of, as_rank_0_array, broadcast_arrays, 
 from tracejit.numpy.strides import layout_of, like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives import creation as c, shape as p
+from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.elementwise import select
-from tracejit.primitives.reduction import cumulative
 from tracejit.support.config import config
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError

@@ -23,8 +23,9 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast
 from tracejit.numpy.strides import outer_first, strides_of
 from tracejit.numpy.through import through
 from tracejit.numpy.views import BasicIndex, Flat, Rearranged, of_a_number, undecided, view
-from tracejit.primitives import indexing as p
+from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.shape import reshape, slice_array, transpose
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.support.errors import (
     ConcretizationError,
     DtypeError,
@@ -284,12 +285,12 @@ def _elements(x: ArrayLike, index: BasicIndex) -> Result:
         return slice_array(x, index.start, index.size, index.step)
     if all(k == 1 for k in index.step):
         starts = [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start]
-        return p.dynamic_slice(x, starts, index.size)
+        return dynamic_slice(x, starts, index.size)
     traced = [isinstance(s, Tracer) for s in index.start]
     first = tuple(0 if t else s for t, s in zip(traced, index.start, strict=True))
     size = tuple(whole if t else n for t, whole, n in zip(traced, aval(x).shape, index.size, strict=True))
     part = slice_array(x, first, size, tuple(1 if t else k for t, k in zip(traced, index.step, strict=True)))
-    return p.dynamic_slice(part, [s if isinstance(s, Tracer) else np.int64(0) for s in index.start], index.size)
+    return dynamic_slice(part, [s if isinstance(s, Tracer) else np.int64(0) for s in index.start], index.size)
 
 
 def _index_arrays(
@@ -386,7 +387,7 @@ def _gather(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> Result:
     basic = _basic(cut, shape)
     y = slice_array(x, basic.start, basic.size, basic.step) if not all(map(is_whole, cut)) else x
     batch = len(aval(arrays[0]).shape)
-    out = _arrange(p.gather(y, tuple(axes), arrays), batch, rest, first)
+    out = _arrange(gather(y, tuple(axes), arrays), batch, rest, first)
     if isinstance(out, Tracer) and out.ndim > 1:
         out.layout = _layout_of_gathered(x, out, batch, rest, first)
     return out
@@ -533,15 +534,13 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
         if found.static:
             if found.size == have.shape and all(k == 1 for k in found.step):
                 return part
-            return p.update_slice(x, part, found.start, found.step)
+            return update_slice(x, part, found.start, found.step)
         if any(k != 1 for k in found.step):
             raise UnsupportedError(
                 "an assignment with a traced index and a slice step is not supported; use a slice of step 1",
                 location=user_location(),
             )
-        return p.dynamic_update_slice(
-            x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start]
-        )
+        return dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
     return scattered(x, found, value, "set", checked)
 
 
@@ -576,7 +575,7 @@ def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked
     numpy_shape = tuple(1 if t is None else shape[t] for t in ([*range(len(batch)), *target] if first else target))
     spread = reshape(_fit(value, numpy_shape), tuple(shape[o] for o in order))
     inverse = [order.index(k) for k in range(len(order))]
-    return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
+    return scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
 
 
 def _scatter_part(
@@ -588,7 +587,7 @@ def _scatter_part(
     basic = _basic(cut, shape)
     part = slice_array(x, basic.start, basic.size, basic.step)
     inner = [slice(None) if isinstance(item, slice) else item for item in parts]
-    return p.update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
+    return update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
 
 
 def _fit(value: ArrayLike, shape: Shape) -> Result:

@@ -16,6 +16,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_d
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
+from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
@@ -323,7 +324,7 @@ def _cumulative(name: str) -> Callable[..., Any]:
         if axis is None or aval(x).ndim == 0:
             x, axis = reshape(x, (aval(x).size,)), axis or 0
         k = _one_axis(axis, aval(x).ndim)
-        out = p.cumulative(name, x, k)
+        out = cumulative(name, x, k)
         return u.not_equal(out, 0) if truth else out
 
     function.__name__ = name
@@ -486,8 +487,8 @@ def _running(name: str) -> Callable[..., Any]:
         x = as_array(a) if dtype is None else to_dtype(as_array(a), canonical(dtype))
         k = _one_axis(axis, aval(x).ndim)
         if aval(x).dtype == np.bool_:
-            return to_dtype(p.cumulative(name, to_dtype(x, np.int8), k), np.bool_)
-        return p.cumulative(name, x, k)
+            return to_dtype(cumulative(name, to_dtype(x, np.int8), k), np.bool_)
+        return cumulative(name, x, k)
 
     return function
 

@@ -11,10 +11,12 @@ from tracejit.primitives import (
     contraction as contraction,
     counted_loop as counted_loop,
     creation as creation,
+    cumulative as cumulative,
     elementwise as elementwise,
     indexing as indexing,
     reduction as reduction,
     shape as shape,
+    slicing as slicing,
     transcendental as transcendental,
     while_loop as while_loop,
 )
@@ -30,6 +32,6 @@ provide(
         reduce_sum=reduction.reduce_sum,
         broadcast_in_dim=shape.broadcast_in_dim,
         transpose=shape.transpose,
-        update_slice=indexing.update_slice,
+        update_slice=slicing.update_slice,
     ),
 )

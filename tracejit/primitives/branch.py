@@ -17,19 +17,18 @@ from tracejit.primitives.control_flow import (
     described,
     is_linearizing,
     placed,
+    remapped,
     scalar_operands,
-    spread,
     staged_body,
     tangents_out,
-    zero_tangent,
-    zeros_of,
 )
+from tracejit.primitives.creation import zero_tangent, zeros_of
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
@@ -109,7 +108,7 @@ class Cond(Primitive):
         if self.domain:
             raise UnsupportedError("the derivative of a branch mapped by vmap: take the derivative first, vmap(jvp(f))")
         on = [t is not None for t in dots]
-        live = [a or c for a, c in zip(*(tangents_out(b, on, [], 0) for b in self.branches), strict=True)]
+        live = [a or c for a, c in zip(*(tangents_out(b, on) for b in self.branches), strict=True)]
         if is_linearizing(tangents):
             return self._linearized(flag, ops, dots, on, live)
         n = len(ops)
@@ -236,20 +235,9 @@ class Cond(Primitive):
             outs = bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *moved)
             return outs, [0] * len(outs)
         if self.per_element():
-            rank = len(self.domain)
             old = self.mapped or (False,) * len(args)
-            new_args: list[Any] = []
-            flags: list[bool] = []
-            for a, d, was in zip(args, dims, old, strict=True):
-                x = move_to_front(a, d)
-                if d is not None and not was and rank:
-                    shape = shape_of(x)
-                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
-                elif was and d is None:
-                    x = spread(x, None, size)
-                new_args.append(x)
-                flags.append(was or d is not None)
-            outs = bind(Cond(self.branches, (size, *self.domain), tuple(flags)), *new_args)
+            new_args, mapped = remapped(args, dims, old, self.domain, size)
+            outs = bind(Cond(self.branches, (size, *self.domain), mapped), *new_args)
             return outs, [0] * len(outs)
         # Whole arrays per element: both branches run, and each element picks its own.
         test = move_to_front(flag, df)

@@ -15,25 +15,23 @@ from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
+    dependent_outputs,
     described,
     fixpoint,
-    is_differentiable,
     is_linearizing,
     placed,
     scalar_operands,
-    spread,
     staged_body,
-    zero_tangent,
-    zeros_of,
+    tangents_out,
 )
-from tracejit.primitives.creation import extent_value
+from tracejit.primitives.creation import extent_value, zero_tangent, zeros_of
 from tracejit.primitives.elementwise import add, sub
-from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.shape import reshape, transpose
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
@@ -164,11 +162,7 @@ class Loop(Primitive):
         k, c, x = self._split(on)
 
         def outs(carry_on: list[bool]) -> list[bool]:
-            live = {v for v, f in zip(self.body.inputs, [*k, False, *carry_on, *x], strict=True) if f}
-            for e in self.body.equations:
-                if any(a in live for a in e.inputs):
-                    live |= {v for v in e.outputs if is_differentiable(v.aval)}
-            return [a in live for a in self.body.outputs]
+            return tangents_out(self.body, [*k, False, *carry_on, *x])
 
         carry_on = fixpoint(c, lambda now: outs(now)[: self.carries])
         return [*carry_on, *outs(carry_on)[self.carries :]]
@@ -380,19 +374,8 @@ class Loop(Primitive):
 
     def _batched_outputs(self, kd: Sequence[ArrayLike], carry_on: list[bool], xd: Sequence[ArrayLike]) -> list[bool]:
         def outs(now: list[bool]) -> list[bool]:
-            live = {
-                v
-                for v, f in zip(
-                    self.body.inputs,
-                    [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]],
-                    strict=True,
-                )
-                if f
-            }
-            for e in self.body.equations:
-                if any(a in live for a in e.inputs):
-                    live.update(e.outputs)
-            return [a in live for a in self.body.outputs]
+            on = [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]]
+            return dependent_outputs(self.body, on)
 
         carry = fixpoint(carry_on, lambda now: outs(now)[: self.carries])
         return [*carry, *outs(carry)[self.carries :]]

@@ -19,6 +19,7 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.stage import aval_of_argument
 
 __all__ = ["extent_value", "full", "iota"]
 
@@ -93,3 +94,18 @@ def iota(shape: Shape, axis: int, dtype: DTypeLike) -> Result:
 def full(shape: Shape, value: ArrayLike) -> Result:
     """An array of `shape` filled with a scalar."""
     return bind(BroadcastInDim(tuple(shape), ()), value)
+
+
+def zeros_of(aval: ShapedArray) -> Result:
+    """Zeros of a shape and dtype."""
+    return full(aval.shape, aval.dtype.type(0))
+
+
+def zero_tangent(x: ArrayLike) -> Result:
+    """The tangent of what does not vary."""
+    return zeros_of(aval_of_argument(x))
+
+
+def filled_tangents(tangents: Sequence[ArrayLike], primals: Sequence[ArrayLike]) -> list[Result]:
+    """Tangents with zeros where there is none."""
+    return [zero_tangent(p) if t is None else t for t, p in zip(tangents, primals, strict=True)]

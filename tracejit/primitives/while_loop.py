@@ -7,7 +7,6 @@ ends when that element is done.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,19 +20,19 @@ from tracejit.primitives.control_flow import (
     described,
     fixpoint,
     is_linearizing,
+    remapped,
     scalar_operands,
-    spread,
     staged_body,
     tangents_out,
-    zero_tangent,
 )
+from tracejit.primitives.creation import zero_tangent
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr
@@ -142,7 +141,7 @@ class While(Primitive):
         outs = self.body.out_avals
         live = fixpoint(
             [t is not None for t in carry_tangents],
-            lambda on: tangents_out(self.body, [t is not None for t in body_tangents], on, 0),
+            lambda on: tangents_out(self.body, [*[t is not None for t in body_tangents], *on]),
         )
         dots = [
             zero_tangent(c) if t is None else t for c, t, on in zip(carries, carry_tangents, live, strict=True) if on
@@ -181,24 +180,10 @@ class While(Primitive):
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
         if self.per_element():
-            mapped = tuple(d is not None for d in dims)
-            rank = len(self.domain)
             old = self.mapped or (False,) * len(args)
-            new_args: list[Any] = []
-            flags: list[bool] = []
-            for a, d, was, now in zip(args, dims, old, mapped, strict=True):
-                x = move_to_front(a, d)
-                if now and not was and rank:
-                    shape = shape_of(x)
-                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
-                elif was and not now:
-                    x = spread(x, None, size)
-                new_args.append(x)
-                flags.append(was or now)
-            outs = bind(
-                While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), tuple(flags)),
-                *new_args,
-            )
+            new_args, mapped = remapped(args, dims, old, self.domain, size)
+            new = While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), mapped)
+            outs = bind(new, *new_args)
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)
 

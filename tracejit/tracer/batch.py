@@ -149,8 +149,8 @@ def batch(
     return [spread(value, axis, size, 0) for value, axis in batch_pairs(function, args, dims, size)]
 
 
-def spread(value: Any, axis: int | None, size: Any, target: int) -> Any:
-    """A result of `batch_pairs` with its mapped axis at `target`; one that does not vary is repeated."""
+def spread(value: Any, axis: int | None, size: Any, target: int = 0) -> Any:
+    """A value with its mapped axis at `target`; one that does not vary is repeated."""
     if axis is None:
         shape = aval_of_argument(value).shape
         value, axis = PRIMITIVES.broadcast_in_dim(value, (size, *shape), tuple(range(1, len(shape) + 1))), 0
