@@ -15,8 +15,8 @@ from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["array", "axis_of", "aval", "operands", "reject", "spread"]

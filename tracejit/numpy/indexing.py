@@ -39,7 +39,7 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.layout import AS_IS, Layout, ordered_strides
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import with_masks_by_value
+from tracejit.tracer.recorder import with_masks_by_value
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 

@@ -25,8 +25,9 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, R
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
+from tracejit.tracer.recorder import with_masks_by_value
+from tracejit.tracer.restarts import MasksByValue
 from tracejit.tracer.same import same_value
-from tracejit.tracer.stage import MasksByValue, with_masks_by_value
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 

@@ -19,9 +19,9 @@ from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import number_error
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [

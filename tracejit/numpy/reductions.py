@@ -26,7 +26,7 @@ from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import sizes_of_inputs
+from tracejit.tracer.recorder import sizes_of_inputs
 from tracejit.tracer.tables import (
     FUNCTIONS,
     IN_DTYPE_OF_OUT,

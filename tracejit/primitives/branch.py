@@ -29,10 +29,10 @@ from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
 __all__ = ["Cond"]

@@ -21,7 +21,8 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front, spread
-from tracejit.tracer.stage import aval_of_argument, stage
+from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.stage import stage
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import shape_of
 

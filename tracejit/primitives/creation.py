@@ -18,8 +18,8 @@ from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.stage import aval_of_argument
 
 __all__ = ["extent_value", "full", "iota"]
 

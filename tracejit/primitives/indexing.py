@@ -23,8 +23,8 @@ from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["gather", "scatter"]

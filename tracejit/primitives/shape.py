@@ -19,9 +19,9 @@ from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import PRIMITIVES
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["broadcast_in_dim", "check_inside", "concatenate", "pad", "reshape", "reverse", "slice_array", "transpose"]

@@ -9,11 +9,10 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
-from tracejit.tracer.cell import Cell
+from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.operators import PRIMITIVES
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 

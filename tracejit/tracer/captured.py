@@ -45,7 +45,7 @@ from tracejit.tracer.places import (
     SlotPlace,
     held_by_class,
 )
-from tracejit.tracer.stage import StageInterpreter
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 

@@ -23,11 +23,11 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.calls import handed_out
-from tracejit.tracer.cell import class_of
+from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import StageInterpreter, aval_of_argument
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation

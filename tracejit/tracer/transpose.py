@@ -10,9 +10,9 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError
 from tracejit.support.source import located
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import PRIMITIVES
-from tracejit.tracer.stage import aval_of_argument
 
 __all__ = ["UndefinedPrimal", "backward_pass", "shape_of", "sum_to"]
 
