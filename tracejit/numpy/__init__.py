@@ -44,6 +44,7 @@ from tracejit.numpy import (
 )
 from tracejit.numpy.comparing import *  # noqa: F403
 from tracejit.numpy.complex_parts import *  # noqa: F403
+from tracejit.numpy.conversions import *  # noqa: F403
 from tracejit.numpy.creation import *  # noqa: F403
 from tracejit.numpy.differences import *  # noqa: F403
 from tracejit.numpy.einstein import *  # noqa: F403
@@ -59,7 +60,9 @@ from tracejit.numpy.reductions import *  # noqa: F403
 from tracejit.numpy.rounding import *  # noqa: F403
 from tracejit.numpy.selecting import *  # noqa: F403
 from tracejit.numpy.shaping import *  # noqa: F403
+from tracejit.numpy.spacing import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
+from tracejit.numpy.triangles import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out

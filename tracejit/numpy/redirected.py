@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim
 from tracejit.numpy import (
+    conversions,
     creation,
     differences,
     einstein,
@@ -22,7 +23,9 @@ from tracejit.numpy import (
     reductions,
     selecting,
     shaping,
+    spacing,
     taking,
+    triangles,
 )
 from tracejit.numpy.axes import unsupported
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
@@ -33,8 +36,8 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
-    creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting,
-    shaping, taking,
+    conversions, creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions,
+    reductions, selecting, shaping, spacing, taking, triangles,
 )  # fmt: skip
 
 
@@ -105,7 +108,7 @@ def _own() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for module in _MODULES:
         found.update({name: getattr(module, name) for name in module.__all__ if callable(getattr(module, name))})
-    found |= {"asanyarray": creation.asarray, "fromfunction": fromfunction}
+    found |= {"asanyarray": conversions.asarray, "fromfunction": fromfunction}
     return found
 
 
@@ -113,7 +116,7 @@ def _fill() -> None:
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members(
-        {np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
+        {np.require: conversions.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
     )
     redirect_members({np.nditer: nditer, np.vectorize: vectorize})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
