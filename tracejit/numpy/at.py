@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, scattered, single_mask, updated
+from tracejit.numpy.assigning import scattered, updated
+from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, single_mask
 from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype

@@ -3,9 +3,10 @@
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.assigning import assign, setitem
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure
-from tracejit.numpy.indexing import assign, getitem, read_view, setitem
+from tracejit.numpy.indexing import getitem, read_view
 from tracejit.numpy.joining import stack
 from tracejit.numpy.linear import matmul
 from tracejit.numpy.number_checks import check_growth, check_number
