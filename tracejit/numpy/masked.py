@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.ir.extents import is_one, same_shape
 from tracejit.numpy import reductions, rounding, selecting, ufuncs as u
-from tracejit.numpy.axes import is_whole
+from tracejit.numpy.axes import axis_index, is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
 from tracejit.primitives.shape import reshape
@@ -365,7 +365,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             s.refuse(f"{name}() with these arguments")
         rank = aval(s.mask).ndim
         if axis is not None:
-            axis = reductions.normalize_axes(axis, s.ndim)[0]
+            axis = axis_index(axis, s.ndim)
         if axis is None or axis == s.at:
             if kwargs.pop("keepdims", False):
                 s.refuse(f"{name}() with keepdims")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import axis_index, normalize_axes
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
@@ -19,7 +19,7 @@ from tracejit.primitives.creation import extent_value
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
-from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import NO_WEIGHT
@@ -51,30 +51,7 @@ def _one_axis(axis: AxisLike, rank: int) -> int:
             f"one axis is expected, not {axis!r}; reshape the array so that several become one",
             location=user_location(),
         )
-    return normalize_axes(axis, rank)[0]
-
-
-def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
-    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as
-    numpy.exceptions.AxisError would).
-    """
-    if axis is None:
-        return tuple(range(rank))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    out: list[int] = []
-    for a in axes:
-        try:
-            a = operator.index(a)
-        except TypeError as error:
-            if isinstance(error, TracejitError):
-                raise
-            raise TracerError(f"an axis is an integer, not {a!r}", location=user_location()) from error
-        if not -rank <= a < rank:
-            raise ShapeError(f"axis {a} is out of bounds for an array of rank {rank}", location=user_location())
-        out.append(a % rank)
-    if len(set(out)) != len(out):
-        raise ShapeError(f"duplicate axes in {axis}", location=user_location())
-    return tuple(sorted(out))
+    return axis_index(axis, rank)
 
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
@@ -376,7 +353,7 @@ def average(
 
 def _listed(axis: AxisLike, rank: int) -> list[int]:
     """Axes as non-negative integers in the order in which they are given."""
-    return [normalize_axes(a, rank)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    return [axis_index(a, rank) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
 
 
 def _equal(a: Shape, b: Shape) -> bool:

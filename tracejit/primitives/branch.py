@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -89,7 +90,7 @@ class Cond(Primitive):
         mapped = self.mapped or (False,) * len(operands)
         inner = (ShapedArray((), np.bool_), *self.branches[0].in_avals)
 
-        def element(i: Sequence[ArrayLike]) -> Result:
+        def element(i: Sequence[Scalar]) -> Any:
             flag, *args = scalar_operands(operands, inner, mapped, i)
             r = b.recorder()
             no, yes = self.branches
@@ -218,7 +219,9 @@ class Cond(Primitive):
         outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
         return [None, *[next(outs) if f else None for f in lin]]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         flag, *ops = args
         df, *do = dims
         if df is None and not self.domain:

@@ -347,7 +347,9 @@ class Loop(Primitive):
         k_cts, c_cts, x_cts = iter(outs[:n_lk]), outs[n_lk : n_lk + nc], iter(outs[n_lk + nc :])
         return [*[next(k_cts) if f else None for f in lin_k], *c_cts, *[next(x_cts) if f else None for f in lin_x]]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         consts, carries, xs = self._split(args)
         dk, dc, dx = self._split(dims)
         nk, nc = len(consts), len(carries)

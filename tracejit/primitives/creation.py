@@ -47,7 +47,7 @@ class Iota(Primitive):
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, None]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -74,7 +74,7 @@ class ExtentValue(Primitive):
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, None]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:

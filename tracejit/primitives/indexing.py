@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir import ranges as ranges_of
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm
-from tracejit.ir.kernel import Const, index_const
+from tracejit.ir.kernel import Const, Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
@@ -90,7 +90,7 @@ class Gather(Primitive):
         rank, rest = len(indices[0].shape), _rest(x.shape, self.axes)
         domain = b.out_avals[0].shape
 
-        def body(i: Sequence[ArrayLike]) -> Result:
+        def body(i: Sequence[Scalar]) -> Scalar:
             at: list[Any] = [None] * len(x.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):
@@ -178,7 +178,7 @@ class Scatter(Primitive):
         base, updates, *indices = operands
         rank, rest = len(indices[0].shape), _rest(base.shape, self.axes)
 
-        def body(i: Sequence[ArrayLike]) -> Result:
+        def body(i: Sequence[Scalar]) -> tuple[Scalar, ...]:
             at: list[Any] = [None] * len(base.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):

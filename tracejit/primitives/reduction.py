@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce
-from tracejit.ir.kernel import Const
+from tracejit.ir.kernel import Const, Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
@@ -32,7 +32,7 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
-def _merge(i: Sequence[ArrayLike], k: Sequence[ArrayLike], axes: tuple[int, ...], rank: int) -> tuple[Result, ...]:
+def _merge(i: Sequence[Scalar], k: Sequence[Scalar], axes: tuple[int, ...], rank: int) -> tuple[Scalar, ...]:
     """Operand index from kept indices i and reduced indices k."""
     outer, inner = iter(i), iter(k)
     return tuple(next(inner) if d in axes else next(outer) for d in range(rank))
@@ -43,7 +43,7 @@ def _spread(x: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Result:
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
 
 
-def extreme(dtype: str, sign: int) -> Result:
+def extreme(dtype: str, sign: int) -> int | float | bool:
     """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
     if dtype == "bool":
         return sign > 0
@@ -260,7 +260,7 @@ class _Arg(Primitive):
             unordered = r.op("not", r.op("le" if self.better == "gt" else "ge", new, old))
             return r.op("and", unordered, r.op("eq", old, old))
 
-        def step(r: ArrayLike, v: ArrayLike, at: ArrayLike, new: ArrayLike, k: ArrayLike) -> Result:
+        def step(r: Any, v: Scalar, at: Scalar, new: Scalar, k: Scalar) -> Any:
             take = is_better(r, new, v)
             return r.op("select", take, new, v), r.op("select", take, k, at)
 

@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir import ranges as ranges_of
 from tracejit.ir.extents import DimDependent, Extent, Shape, prod, same_extent, same_shape
 from tracejit.ir.forms import Form, FormBuilder, Operand, Piece, Piecewise
-from tracejit.ir.kernel import index_const
+from tracejit.ir.kernel import Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
@@ -286,7 +286,7 @@ def _is_zero(n: Extent) -> bool:
     return isinstance(n, int) and n == 0
 
 
-def _affine(b: FormBuilder, i: ArrayLike, start: Extent, step: int) -> Result:
+def _affine(b: FormBuilder, i: Scalar, start: Extent, step: int) -> Scalar:
     return b.op("add", b.op("mul", i, index_const(step)), index_const(start))
 
 

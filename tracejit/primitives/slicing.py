@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, same_extent
 from tracejit.ir.forms import Form, FormBuilder, Operand, Update
-from tracejit.ir.kernel import Const, index_const
+from tracejit.ir.kernel import Const, Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
@@ -80,7 +80,7 @@ class UpdateSlice(Primitive):
         return bind(UpdateSlice((0, *self.start), (1, *self.step)), base, update), 0
 
 
-def _clamped(b: ArrayLike, start: ArrayLike, extent: Extent, size: Extent) -> Result:
+def _clamped(b: FormBuilder, start: Scalar, extent: Extent, size: Extent) -> Scalar:
     """A start limited so that `size` elements from it lie inside `extent`."""
     start = b.op("convert", start, dtype="i64")
     return b.op("max", b.op("min", start, index_const(extent - size)), index_const(0))

@@ -7,12 +7,14 @@ ends when that element is done.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -112,7 +114,7 @@ class While(Primitive):
             )
         inner = (*self.cond.in_avals[: self.cond_consts], *self.body.in_avals)
 
-        def element(i: Sequence[ArrayLike]) -> Result:
+        def element(i: Sequence[Scalar]) -> Any:
             args = scalar_operands(operands, inner, mapped, i)
             cond_consts, body_consts, carries = self._split(args)
             r = b.recorder()
@@ -178,7 +180,9 @@ class While(Primitive):
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         if self.per_element():
             old = self.mapped or (False,) * len(args)
             new_args, mapped = remapped(args, dims, old, self.domain, size)
@@ -189,7 +193,7 @@ class While(Primitive):
 
     def _batch_masked(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[Result, Result]:
+    ) -> tuple[list[Result], Sequence[int | None]]:
         """All elements run until the last is done; those that are done keep their carries."""
         if self.domain:
             raise UnsupportedError("[while] a nested mapped loop whose body is not a scalar program")

@@ -41,6 +41,7 @@ from tracejit.tracer.places import (
     StandIn,
     default_of,
     held_by_class,
+    is_same,
 )
 from tracejit.tracer.tracer import Tracer
 
@@ -203,7 +204,7 @@ class Changes:
 
     def _keep_copy(self, copy: _Copy) -> Callable[[], None]:
         now = contents(copy.copy)
-        if len(now) == len(copy.first) and all(map(_same, now, copy.first)):
+        if len(now) == len(copy.first) and all(map(is_same, now, copy.first)):
             return _nothing
         known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)}
         where = self._where(copy.original)
@@ -331,10 +332,6 @@ def _made_at(x: Tracer) -> Location | None:
     """Where an operation made a traced array."""
     producer = x.interpreter.made_by(x)
     return None if producer is None else producer.location
-
-
-def _same(one: Any, two: Any) -> bool:
-    return one is two or (type(one) is type(two) is bytes and one == two)
 
 
 def _nothing() -> None:
