@@ -66,7 +66,7 @@ def registered(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
     return function
 
 
-def _checked(kwargs: dict[str, Any], name: str) -> tuple[Result, Result]:
+def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, DTypeLike]:
     """(where, dtype) of the keywords every ufunc has.  Raises UnsupportedError for others."""
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     kwargs.pop("casting", None)
