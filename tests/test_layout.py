@@ -167,31 +167,63 @@ def test_the_project_file_names_the_package():
     assert 'name = "tracejit"' in (ROOT / "pyproject.toml").read_text()
 
 
-# docs/architecture.md shows the layout in the first fenced block that starts with "tracejit/": one folder a line,
-# its name first and with a slash, the layer number before it or not, then words among which `*.py` names files of that
-# folder.
+# docs/architecture.md shows the layout in the first fenced block that starts with "tracejit/".  A folder begins a line:
+# the layer number or two spaces, the name with a slash, then its files, with a few words of what is in them; they go on
+# in lines that are indented deeper.  `tracejit/` is the package itself.
 LAYOUT = re.compile(r"^```\w*\n(tracejit/.*?)^```", re.MULTILINE | re.DOTALL)
-LINE = re.compile(r"^\s*(?:\d\s+)?(?P<folder>[\w/]+)/\s(?P<rest>.*)$")
+FOLDER = re.compile(r"^(?:\d |  )?(?P<folder>[\w/]+)/\s")
 
 
-def documented_layout() -> dict[str, list[str]]:
-    block = LAYOUT.search((ROOT / "docs" / "architecture.md").read_text())
+def documented_layout(text: str) -> dict[str, list[str]]:
+    """Folder -> the names of files that stand with it."""
+    block = LAYOUT.search(text)
     assert block, "docs/architecture.md has no fenced block that starts with tracejit/"
-    lines = [match for line in block[1].splitlines()[1:] if (match := LINE.match(line))]
-    return {match["folder"]: re.findall(r"\b\w+\.py\b", match["rest"]) for match in lines}
+    found: dict[str, list[str]] = {}
+    for line in block[1].splitlines():
+        head = FOLDER.match(line)
+        folder = head["folder"] if head else [*found][-1]
+        found.setdefault(folder, []).extend(re.findall(r"\b\w+\.py\b", line))
+    return {folder.removeprefix("tracejit"): names for folder, names in found.items()}
 
 
-def test_the_documented_layout_is_the_layout():
-    layout = documented_layout()
-    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert {name for name in layout if "/" not in name} == folders
-    missing = [
-        f"{folder}/{name}"
-        for folder, names in layout.items()
-        for name in names
-        if not (PACKAGE / folder / name).exists()
+def differences(documented: dict[str, list[str]], folders: dict[str, list[str]]) -> list[str]:
+    """What is in the document and not in the package, or the other way round, or twice in the document."""
+    wrong: list[str] = []
+    for folder in sorted({*documented, *folders}):
+        named, there = documented.get(folder, []), folders.get(folder, [])
+        wrong += [f"{folder}/{name} is in the document and does not exist" for name in {*named} - {*there}]
+        wrong += [f"{folder}/{name} exists and is not in the document" for name in {*there} - {*named}]
+        wrong += [f"{folder}/{name} is in the document twice" for name in {*named} if named.count(name) > 1]
+    return sorted(wrong)
+
+
+def test_the_documented_layout_names_every_module_and_no_other():
+    folders: dict[str, list[str]] = {}
+    for path in FILES:
+        if path.name != "__init__.py":
+            parent = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
+            folders.setdefault(parent, []).append(path.name)
+    wrong = differences(documented_layout((ROOT / "docs" / "architecture.md").read_text()), folders)
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_documented_layers_are_those_of_the_folders():
+    block = LAYOUT.search((ROOT / "docs" / "architecture.md").read_text())
+    assert block
+    shown = {folder: int(layer) for layer, folder in re.findall(r"^(\d) (\w+)/", block[1], re.MULTILINE)}
+    assert shown == {folder: layer for folder, layer in LAYERS.items() if (PACKAGE / folder / "__init__.py").exists()}
+
+
+def test_the_check_of_the_layout_sees_both_directions():
+    text = "```text\ntracejit/  a.py\n0 support/ b.py (words)  c.py\n           d.py, d.py\n  support/in/ e.py\n```\n"
+    documented = documented_layout(text)
+    assert documented == {"": ["a.py"], "support": ["b.py", "c.py", "d.py", "d.py"], "support/in": ["e.py"]}
+    found = differences(documented, {"": ["a.py"], "support": ["b.py", "d.py", "f.py"], "support/in": ["e.py"]})
+    assert found == [
+        "support/c.py is in the document and does not exist",
+        "support/d.py is in the document twice",
+        "support/f.py exists and is not in the document",
     ]
-    assert not missing
 
 
 def test_no_file_is_named_for_nothing():

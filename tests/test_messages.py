@@ -470,10 +470,15 @@ def test_the_type_of_a_traced_array_is_what_it_stands_for():
 
 
 @pytest.mark.parametrize(
-    "call", ["np.ldexp(x, -1, dtype='f8')", "np.conj(x, subok=False)", "np.clip(x, 0, 1, foo=2)", "x.sum(foo=2)"]
+    ("call", "what"),
+    [
+        ("np.ldexp(x, -1, dtype='f8')", "np.ldexp takes no where= or dtype= here"),
+        ("np.conj(x, subok=False)", "np.conjugate does not take subok here"),
+        ("np.clip(x, 0, 1, foo=2)", "in traced code clip() got an unexpected keyword argument 'foo'"),
+        ("x.sum(foo=2)", "in traced code sum() got an unexpected keyword argument 'foo'"),
+    ],
 )
-def test_arguments_that_a_function_does_not_take(call: str):
+def test_arguments_that_a_function_does_not_take(call: str, what: str):
     error = failure(eval(f"lambda x: {call}"), np.ones(3))
-    assert error.message.startswith("in traced code ")
-    assert "got an unexpected keyword argument" in error.message
+    assert what in error.message
     assert error.location is not None

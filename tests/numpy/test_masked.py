@@ -372,6 +372,20 @@ def test_putmask_and_place(name: str, value: Any, dtype: Any):
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "divmod(7.0, x[m])", "divmod(x[m], 2.0)", "divmod(x[m], x[m] + 1)", "divmod(np.float32(7), x[m])",
+        "divmod(y, x[m])", "np.divmod(7.0, x[m])", "(7.0 // x[m], 7.0 % x[m])",
+    ],
+)  # fmt: skip
+def test_quotient_and_remainder_of_selected_elements_on_either_side(form: str):
+    f = eval(f"lambda x, y, m: [part.sum() for part in {form}]", {"np": np})
+    x, y = np.array([1.5, -2.0, 3.0, -0.7]), np.float64(5.25)
+    np.testing.assert_allclose(tj.jit(lambda x, y: f(x, y, x > 0))(x, y), f(x, y, x > 0))
+    np.testing.assert_allclose(tj.jit(lambda x, y: f(x, y, x < 2))(x, y), f(x, y, x < 2))
+
+
 def test_changed_copies_of_selected_elements():
     x = np.array([1.0, -2.0, 3.0])
     np.testing.assert_array_equal(tj.jit(lambda x: x.at[x > 0].set(x[x > 0] * 2))(x), [2, -2, 6])

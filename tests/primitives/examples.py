@@ -18,10 +18,12 @@ from tracejit.primitives import (
     contraction,
     counted_loop,
     creation,
+    cumulative,
     elementwise,
     indexing,
     reduction,
     shape,
+    slicing,
     transcendental,
     while_loop,
 )
@@ -215,20 +217,20 @@ def _reductions() -> dict[str, list[Example]]:
         out[c.name] = [Example(c(a), (distinct,), ALL if a == (1,) else ("f8",)) for a in ((1,), (0, 2), (0, 1, 2))]
     for c in (r.ArgMax, r.ArgMin):
         out[c.name] = [Example(c(a), (x,), ALL if a == 1 else ("f8", "i4")) for a in (0, 1, 2)]
-    for c in (r.CumSum, r.CumProd):
+    for c in (cumulative.CumSum, cumulative.CumProd):
         out[c.name] = [
             Example(c(a, back), (Array(low=0.5, high=1.5),), NUMBERS if a == 1 else ("f8",), "sum")
             for a in (0, 1)
             for back in (False, True)
         ]
-    for c in (r.CumMax, r.CumMin):
+    for c in (cumulative.CumMax, cumulative.CumMin):
         out[c.name] = [
             Example(c(a, back), (Array(distinct=True),), NUMBERS if a == 1 else ("f8",))
             for a in (0, 1)
             for back in (False, True)
         ]
     out["cumprod"] += [
-        Example(r.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum")
+        Example(cumulative.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum")
         for a in (0, 1)
         for back in (False, True)
     ]
@@ -244,16 +246,16 @@ def _indexing() -> dict[str, list[Example]]:
 
     return {
         "update_slice": [
-            Example(i.UpdateSlice((1, 0), (2, 1)), (x, Array((2, 3))), ALL),
-            Example(i.UpdateSlice((4, 3), (-1, -2)), (x, Array((3, 2))), ("f8",)),
+            Example(slicing.UpdateSlice((1, 0), (2, 1)), (x, Array((2, 3))), ALL),
+            Example(slicing.UpdateSlice((4, 3), (-1, -2)), (x, Array((3, 2))), ("f8",)),
         ],
         "dynamic_slice": [
-            Example(i.DynamicSlice((2, 3)), (x, at(6), at(2, low=-2)), ALL),
-            Example(i.DynamicSlice((2,)), (Array((7,)), at(6, dtype="u1")), ("f8",)),
+            Example(slicing.DynamicSlice((2, 3)), (x, at(6), at(2, low=-2)), ALL),
+            Example(slicing.DynamicSlice((2,)), (Array((7,)), at(6, dtype="u1")), ("f8",)),
         ],
         "dynamic_update_slice": [
-            Example(i.DynamicUpdateSlice(), (x, Array((2, 3)), at(6), at(2, low=-2)), ALL),
-            Example(i.DynamicUpdateSlice(), (Array((7,)), Array((3,)), at(9, low=-9, dtype="i4")), ("f8",)),
+            Example(slicing.DynamicUpdateSlice(), (x, Array((2, 3)), at(6), at(2, low=-2)), ALL),
+            Example(slicing.DynamicUpdateSlice(), (Array((7,)), Array((3,)), at(9, low=-9, dtype="i4")), ("f8",)),
         ],
         "gather": [
             Example(i.Gather((0,)), (x, at(6, 3, low=-2)), ALL),

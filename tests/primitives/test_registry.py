@@ -17,7 +17,7 @@ from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.text import parse_jaxpr
 from tracejit.ir.types import aval_of
-from tracejit.primitives.__main__ import coverage, table
+from tracejit.primitives.__main__ import REQUIRED, coverage, table
 from tracejit.support.errors import MissingRuleError, UnsupportedError
 from tracejit.tracer.batch import batch_pairs, spread
 from tracejit.tracer.interpreter import bind
@@ -37,8 +37,8 @@ SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERE
 FIRST = [pytest.param(e, e.dtypes[-1], id=f"{name}-{n}") for name, es in EXAMPLES.items() for n, e in enumerate(es)]
 
 
-def test_every_primitive_has_examples_and_the_other_way_round():
-    assert set(EXAMPLES) == set(primitives())
+def test_every_example_is_of_the_primitive_that_it_is_listed_for():
+    assert set(EXAMPLES) <= set(primitives())
     for name, examples in EXAMPLES.items():
         assert {e.instance(e.dtypes[0]).name for e in examples} == {name}
 
@@ -475,10 +475,7 @@ LINEAR = {
 def test_the_coverage_table_lists_every_rule_of_every_primitive():
     found = coverage()
     assert set(found) == set(primitives())
-    for name, rules in found.items():
-        for rule in ("abstract_eval", "impl", "lower", "jvp", "batch"):
-            assert rules[rule] != "no", f"{name} has no {rule} rule"
-        assert (rules["transpose"] != "no") == (name in LINEAR), f"{name}: transpose is {rules['transpose']}"
+    assert all(set(rules) == RULES_OF_THE_BASE_CLASS for rules in found.values())
     lines = table().splitlines()
     assert [line.split()[0] for line in lines if not line.startswith("--")][1:] == [
         name
@@ -486,6 +483,31 @@ def test_the_coverage_table_lists_every_rule_of_every_primitive():
         for name in sorted(primitives())
         if primitives()[name].__module__ == family
     ]
+
+
+@pytest.mark.parametrize(("example", "dtype"), FIRST)
+def test_it_says_whether_its_result_may_be_a_view_and_whether_it_runs_jaxprs(example: Example, dtype: str):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    if args and any(np.shares_memory(out, args[0]) for out in expected(p, *args)):
+        assert p.gives_view
+    nested = [x for value in p.parameters().values() for x in (value if isinstance(value, tuple) else (value,))]
+    assert any(isinstance(x, Jaxpr) for x in nested) == p.runs_jaxprs
+
+
+RULES_OF_THE_BASE_CLASS = {
+    name for name, member in vars(Primitive).items() if callable(member) and name[0] != "_" and name != "parameters"
+}
+
+
+def test_no_primitive_lacks_a_rule_or_an_example():
+    missing = [f"{name}: {rule}" for name, rules in coverage().items() for rule in REQUIRED if rules[rule] == "no"]
+    missing += [f"{name}: transpose" for name in LINEAR if coverage()[name]["transpose"] == "no"]
+    missing += [f"{name}: an example in tests/primitives/examples.py" for name in set(primitives()) - set(EXAMPLES)]
+    assert not missing, "\n".join(sorted(missing))
+
+
+def test_what_has_a_transpose_is_listed_as_linear():
+    assert {name for name, rules in coverage().items() if rules["transpose"] != "no"} == LINEAR
 
 
 @pytest.fixture

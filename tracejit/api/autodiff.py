@@ -32,10 +32,10 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.jvp import jvp as flat_jvp
 from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
 from tracejit.tracer.operators import ARITHMETIC
-from tracejit.tracer.stage import aval_of_argument
 
 __all__ = ["float0", "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp"]
 

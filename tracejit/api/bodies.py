@@ -17,12 +17,13 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.redirect import prepared
-from tracejit.tracer.stage import Staged, aval_of_argument, stage
+from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [

@@ -38,11 +38,11 @@ from tracejit.primitives.while_loop import While
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

@@ -19,7 +19,7 @@ from tracejit.support.errors import ConcretizationError, TracejitError, Unsuppor
 from tracejit.support.source import frames_of, raised_at, user_location
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.redirect import prepared
-from tracejit.tracer.stage import NeedStrides, NeedValue
+from tracejit.tracer.restarts import NeedStrides, NeedValue
 
 if TYPE_CHECKING:
     from tracejit.backends.base import Dispatcher, NativeCalls

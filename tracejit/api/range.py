@@ -27,7 +27,8 @@ from tracejit.tracer.bytecode import bound_first, carried_names, iterates_direct
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, enter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
-from tracejit.tracer.stage import ChangedLater, StageInterpreter, left_early
+from tracejit.tracer.recorder import StageInterpreter, left_early
+from tracejit.tracer.restarts import ChangedLater
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["range"]

@@ -25,7 +25,8 @@ from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.redirect import tracing
-from tracejit.tracer.stage import ChangedLater, MasksByValue, NeedStrides, NeedValue, Staged, stage
+from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, NeedValue
+from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:

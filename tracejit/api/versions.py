@@ -23,7 +23,8 @@ from tracejit.support.tree import TreeDef
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.ownership import is_installed
-from tracejit.tracer.stage import NeedStrides, NeedValue, Staged
+from tracejit.tracer.restarts import NeedStrides, NeedValue
+from tracejit.tracer.stage import Staged
 
 if TYPE_CHECKING:
     from tracejit.api.entry import Runner

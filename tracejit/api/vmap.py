@@ -13,8 +13,8 @@ from tracejit.support.errors import ShapeError, UserError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.redirect import prepared
-from tracejit.tracer.stage import aval_of_argument
 
 __all__ = ["vmap"]
 

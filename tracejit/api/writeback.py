@@ -24,7 +24,6 @@ from tracejit.tracer.stage import Staged
 
 __all__ = ["Writeback", "refuse_impossible_writes", "with_copies", "writeback_of"]
 
-_VIEWS = frozenset({"slice", "dynamic_slice", "reshape", "transpose", "broadcast_in_dim"})
 # steps NumPy may take to find out whether two arrays share an element; beyond it they are taken to
 _OVERLAP_WORK = 10_000
 
@@ -138,10 +137,10 @@ def _last_uses(jaxpr: Jaxpr, changed: Sequence[int], checked: bool) -> dict[int,
     end = len(jaxpr.equations)
     for k, e in enumerate(jaxpr.equations):
         sources = [origin.get(a, frozenset[int]()) if isinstance(a, Var) else frozenset[int]() for a in e.inputs]
-        when = end if e.primitive.name in ("loop", "while", "cond") else k
+        when = end if e.primitive.runs_jaxprs else k
         for n in frozenset[int]().union(*sources):
             last[n] = max(when, last.get(n, -1))
-        if e.primitive.name in _VIEWS and sources[0]:
+        if e.primitive.gives_view and sources[0]:
             origin[e.outputs[0]] = sources[0]
     outputs = jaxpr.outputs[:-1] if checked else jaxpr.outputs
     owners = [*[None] * (len(outputs) - len(changed)), *changed]

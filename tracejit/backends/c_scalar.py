@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
-from tracejit.ir.scalar import BITS, DTYPES, is_float, is_integer
+from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
 from tracejit.support.errors import UserError
 from tracejit.support.nodes import frozen
 
@@ -255,7 +255,6 @@ _FLOAT = {
     "copysign": "copysign({0}, {1})", "min": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
     "max": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}", "fma": "fma({0}, {1}, {2})",
 }  # fmt: skip
-_INEXACT = {"add", "sub", "mul", "div", "sqrt"}
 
 
 def _float(table: Intrinsics, d: Dialect, dtype: str) -> None:
@@ -270,7 +269,7 @@ def _float(table: Intrinsics, d: Dialect, dtype: str) -> None:
             table.define(f"{op}.{dtype}", template)
         elif op == "fma":
             table.define("fma.f16", "tj_fma_f16({0}, {1}, {2})", "tj_fma_f16")
-        elif op in _INEXACT:
+        elif OPS[op].rounds:
             table.define(f"{op}.f16", f"tj_round_f16({template})", "tj_round_f16")
         else:
             table.define(f"{op}.f16", template)

@@ -12,7 +12,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
-from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
+from tracejit.ir.scalar import BITS, DTYPES, OPS, is_integer
 from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
 from tracejit.ir.types import ShapedArray
@@ -128,10 +128,6 @@ _NUMBERS: Any = (int, float, np.number, np.bool_)
 _AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block", "lane"})
 _IN_ORDER = frozenset({"serial", "unroll"})
 _LAYOUTS = frozenset({"C", "unit", "strided"})
-_FLOAT_ONLY = frozenset({"div", "fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "copysign"})
-_INTEGER_ONLY = frozenset({"idiv", "irem", "shl", "shr", "lshr"})
-_NUMBERS_ONLY = frozenset({"add", "sub", "mul", "neg", "abs"})
-_NO_FLOAT = frozenset({"and", "or", "xor", "not"})
 
 
 class _KernelChecker:
@@ -277,16 +273,7 @@ class _KernelChecker:
         self.define(s.out)
 
     def kind(self, op: str, dtype: str) -> None:
-        fits = True
-        if op in _FLOAT_ONLY or OPS[op].math:
-            fits = is_float(dtype)
-        elif op in _INTEGER_ONLY:
-            fits = is_integer(dtype)
-        elif op in _NUMBERS_ONLY:
-            fits = dtype != "bool"
-        elif op in _NO_FLOAT:
-            fits = not is_float(dtype)
-        if not fits:
+        if not OPS[op].accepts(dtype):
             self.fail(f"{op} is not defined on {dtype}")
 
     def access(self, buffer: Buffer, index: Sequence[Operand] | None) -> None:

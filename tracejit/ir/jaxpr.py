@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -93,8 +91,3 @@ class Jaxpr:
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
         return tuple(v.aval for v in self.outputs)
-
-
-def evaluate_literals(atoms: Sequence[Atom]) -> list[Any]:
-    """The values of literals, None for variables."""
-    return [np.asarray(a.value) if isinstance(a, Literal) else None for a in atoms]

@@ -44,6 +44,8 @@ class Primitive:
 
     name: ClassVar[str] = ""
     multiple_results: ClassVar[bool] = False
+    gives_view: ClassVar[bool] = False  # NumPy's answer may share memory with the first operand
+    runs_jaxprs: ClassVar[bool] = False  # among its parameters, once or often
     __slots__ = ()
 
     def _key(self) -> tuple[Any, ...]:

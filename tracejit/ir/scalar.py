@@ -76,6 +76,7 @@ class ScalarOp:
     `result` is "same" (the dtype of the last operand), "bool", or "out" (stated by the statement: convert, bitcast).
     `cost` is in units of one vector add; it steers inlining and parallel grain, nothing else.
     `impl` takes NumPy arrays and the result dtype: the executable meaning.
+    `kinds` are the dtypes of its operands (those of a select but the first), by their first letters.
     """
 
     name: str
@@ -84,8 +85,15 @@ class ScalarOp:
     cost: float
     impl: Callable[..., Any]
     math: bool = False  # a function that `ir.math` can expand into the other operations
-    commutative: bool = False
+    kinds: str = "f"
+    rounds: bool = False  # of floats computed in a wider format, the result is to be rounded to theirs
 
+    def accepts(self, dtype: str) -> bool:
+        """Whether it is defined on operands of a kernel dtype."""
+        return dtype[0] in self.kinds
+
+
+_ANY, _NUMBERS, _BITS, _INTEGERS, _FLOATS = "biuf", "iuf", "biu", "iu", "f"
 
 OPS: dict[str, ScalarOp] = {}
 
@@ -94,13 +102,14 @@ def _op(
     name: str,
     arity: int,
     impl: Callable[..., Any],
+    kinds: str,
     *,
     result: str = "same",
     cost: float = 1,
     math: bool = False,
-    commutative: bool = False,
+    rounds: bool = False,
 ) -> None:
-    OPS[name] = ScalarOp(name, arity, result, cost, impl, math, commutative)
+    OPS[name] = ScalarOp(name, arity, result, cost, impl, math, kinds, rounds)
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -219,41 +228,39 @@ def _fma64(x: Any, y: Any, z: Any) -> Any:
     return np.where(np.isfinite(exact) & np.isfinite(e) & np.isfinite(cx) & np.isfinite(cy), exact, p + z)
 
 
-for _name, _fn, _cost in (("add", np.add, 1), ("sub", np.subtract, 1), ("mul", np.multiply, 1)):
-    _op(_name, 2, _quiet(_fn), cost=_cost, commutative=_name != "sub")
-_op("div", 2, _quiet(np.divide), cost=5)  # floating point only
-_op("idiv", 2, _total_divide, cost=20)
-_op("irem", 2, _total_remainder, cost=20)
-_op("fma", 3, _fma)
-_op("neg", 1, _quiet(np.negative))
-_op("abs", 1, _quiet(np.absolute))
-_op("sqrt", 1, _quiet(np.sqrt), cost=6)
-_op("floor", 1, _quiet(np.floor))
-_op("ceil", 1, _quiet(np.ceil))
-_op("trunc", 1, _quiet(np.trunc))
-_op("roundeven", 1, _quiet(np.rint))
-_op("copysign", 2, _quiet(np.copysign))
-_op("min", 2, _quiet(np.minimum), cost=2, commutative=True)  # NaN propagates
-_op("max", 2, _quiet(np.maximum), cost=2, commutative=True)
-_op("and", 2, _quiet(np.bitwise_and), commutative=True)
-_op("or", 2, _quiet(np.bitwise_or), commutative=True)
-_op("xor", 2, _quiet(np.bitwise_xor), commutative=True)
-_op("not", 1, _quiet(np.invert))
-_op("shl", 2, _shift(np.left_shift))  # a count outside [0, bits) gives 0
-_op("shr", 2, _shift(np.right_shift))  # arithmetic for signed types; a count outside gives the sign fill or 0
-_op("lshr", 2, _shr_logical)  # logical for every type
-for _name, _fn in (
-    ("eq", np.equal),
-    ("ne", np.not_equal),
-    ("lt", np.less),
-    ("le", np.less_equal),
-    ("gt", np.greater),
-    ("ge", np.greater_equal),
-):
-    _op(_name, 2, _quiet(_fn), result="bool", commutative=_name in ("eq", "ne"))
-_op("select", 3, lambda dtype, c, x, y: np.where(c, x, y))
-_op("convert", 1, _convert, result="out")
-_op("bitcast", 1, _bitcast, result="out", cost=0)
+_op("add", 2, _quiet(np.add), _NUMBERS, rounds=True)
+_op("sub", 2, _quiet(np.subtract), _NUMBERS, rounds=True)
+_op("mul", 2, _quiet(np.multiply), _NUMBERS, rounds=True)
+_op("div", 2, _quiet(np.divide), _FLOATS, cost=5, rounds=True)
+_op("idiv", 2, _total_divide, _INTEGERS, cost=20)
+_op("irem", 2, _total_remainder, _INTEGERS, cost=20)
+_op("fma", 3, _fma, _FLOATS, rounds=True)
+_op("neg", 1, _quiet(np.negative), _NUMBERS)
+_op("abs", 1, _quiet(np.absolute), _NUMBERS)
+_op("sqrt", 1, _quiet(np.sqrt), _FLOATS, cost=6, rounds=True)
+_op("floor", 1, _quiet(np.floor), _FLOATS)
+_op("ceil", 1, _quiet(np.ceil), _FLOATS)
+_op("trunc", 1, _quiet(np.trunc), _FLOATS)
+_op("roundeven", 1, _quiet(np.rint), _FLOATS)
+_op("copysign", 2, _quiet(np.copysign), _FLOATS)
+_op("min", 2, _quiet(np.minimum), _ANY, cost=2)  # NaN propagates
+_op("max", 2, _quiet(np.maximum), _ANY, cost=2)
+_op("and", 2, _quiet(np.bitwise_and), _BITS)
+_op("or", 2, _quiet(np.bitwise_or), _BITS)
+_op("xor", 2, _quiet(np.bitwise_xor), _BITS)
+_op("not", 1, _quiet(np.invert), _BITS)
+_op("shl", 2, _shift(np.left_shift), _INTEGERS)  # a count outside [0, bits) gives 0
+_op("shr", 2, _shift(np.right_shift), _INTEGERS)  # arithmetic for signed types; outside the sign fill or 0
+_op("lshr", 2, _shr_logical, _INTEGERS)  # logical for every type
+_op("eq", 2, _quiet(np.equal), _ANY, result="bool")
+_op("ne", 2, _quiet(np.not_equal), _ANY, result="bool")
+_op("lt", 2, _quiet(np.less), _ANY, result="bool")
+_op("le", 2, _quiet(np.less_equal), _ANY, result="bool")
+_op("gt", 2, _quiet(np.greater), _ANY, result="bool")
+_op("ge", 2, _quiet(np.greater_equal), _ANY, result="bool")
+_op("select", 3, lambda dtype, c, x, y: np.where(c, x, y), _ANY)
+_op("convert", 1, _convert, _ANY, result="out")
+_op("bitcast", 1, _bitcast, _ANY, result="out", cost=0)
 EXACT = frozenset(OPS) - {"bitcast"}
 """Operations whose answer for constants is the same wherever it is computed.  (The bits of a NaN are not.)"""
 
@@ -264,10 +271,10 @@ for _name, _fn, _cost in (
     ("cosh", np.cosh, 24), ("tanh", np.tanh, 20), ("asinh", np.arcsinh, 30), ("acosh", np.arccosh, 30),
     ("atanh", np.arctanh, 30), ("cbrt", np.cbrt, 20),
 ):  # fmt: skip
-    _op(_name, 1, _quiet(_fn), cost=_cost, math=True)
-_op("pow", 2, _quiet(np.power), cost=40, math=True)
-_op("atan2", 2, _quiet(np.arctan2), cost=30, math=True)
-_op("fmod", 2, _quiet(np.fmod), cost=20, math=True)
+    _op(_name, 1, _quiet(_fn), _FLOATS, cost=_cost, math=True)
+_op("pow", 2, _quiet(np.power), _FLOATS, cost=40, math=True)
+_op("atan2", 2, _quiet(np.arctan2), _FLOATS, cost=30, math=True)
+_op("fmod", 2, _quiet(np.fmod), _FLOATS, cost=20, math=True)
 
 
 def _erf(dtype: np.dtype[Any], x: Any) -> Any:
@@ -277,4 +284,4 @@ def _erf(dtype: np.dtype[Any], x: Any) -> Any:
     return np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64)).astype(dtype)
 
 
-_op("erf", 1, _erf, cost=24, math=True)
+_op("erf", 1, _erf, _FLOATS, cost=24, math=True)

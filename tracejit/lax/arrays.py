@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
-from tracejit.lax.operands import array, aval, axis_of, operands, reject
-from tracejit.primitives import contraction, creation, indexing, shape as p
+from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.primitives import contraction, creation, shape as p, slicing
+from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
@@ -59,7 +60,7 @@ def iota(dtype: DTypeLike, size: ArrayLike) -> Result:
 def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int) -> Result:
     """0, 1, 2, ... along one axis of `shape`."""
     sizes = _shape(shape)
-    return creation.iota(sizes, axis_of(dimension, len(sizes)), canonical(dtype))
+    return creation.iota(sizes, axis_index(dimension, len(sizes)), canonical(dtype))
 
 
 def broadcast(operand: ArrayLike, sizes: ShapeLike) -> Result:
@@ -97,7 +98,7 @@ def expand_dims(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
     """New axes of extent 1 at the places `dimensions` of the result."""
     x = array(array_)
     rank = aval(x).ndim + len(dimensions)
-    places = {axis_of(d, rank) for d in dimensions}
+    places = {axis_index(d, rank) for d in dimensions}
     rest = iter(aval(x).shape)
     return p.reshape(x, tuple([1 if d in places else next(rest) for d in builtins.range(rank)]))
 
@@ -106,7 +107,7 @@ def squeeze(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
     """Without the given axes, which are of extent 1."""
     x = array(array_)
     have = aval(x).shape
-    gone = {axis_of(d, len(have)) for d in dimensions}
+    gone = {axis_index(d, len(have)) for d in dimensions}
     for d in gone:
         if have[d] != 1:
             raise reject(f"[squeeze] axis {d} of shape {have} is of extent {have[d]}, not 1")
@@ -116,7 +117,7 @@ def squeeze(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Result:
     """Axis k of the result is axis permutation[k] of the operand."""
     x = array(operand)
-    perm = tuple(axis_of(d, aval(x).ndim) for d in permutation)
+    perm = tuple(axis_index(d, aval(x).ndim) for d in permutation)
     if sorted(perm) != list(builtins.range(aval(x).ndim)):
         raise reject(f"[transpose] {tuple(permutation)} is not a permutation of {aval(x).ndim} axes")
     return p.transpose(x, perm)
@@ -125,7 +126,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Result:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Result:
     """Elements in the opposite order along axes."""
     x = array(operand)
-    axes = tuple(axis_of(d, aval(x).ndim) for d in dimensions)
+    axes = tuple(axis_index(d, aval(x).ndim) for d in dimensions)
     return p.reverse(x, axes) if axes else x
 
 
@@ -134,7 +135,7 @@ def concatenate(operands_: Sequence[ArrayLike], dimension: int) -> Result:
     xs = operands("concatenate", *operands_)
     if not xs:
         raise reject("[concatenate] needs at least one array")
-    return p.concatenate(xs, axis_of(dimension, aval(xs[0]).ndim))
+    return p.concatenate(xs, axis_index(dimension, aval(xs[0]).ndim))
 
 
 def pad(
@@ -155,7 +156,7 @@ def pad(
             ]
         )
         base = creation.full(spread, value)
-        x = indexing.update_slice(base, x, (0,) * len(have), tuple(c + 1 for _, _, c in padding_config))
+        x = slicing.update_slice(base, x, (0,) * len(have), tuple(c + 1 for _, _, c in padding_config))
         have = spread
     cut = (
         [builtins.max(-a, 0) if isinstance(a, int) else 0 for a, _, _ in padding_config],
@@ -195,7 +196,7 @@ def slice_in_dim(
     """`slice` of one axis; negative places count from its end."""
     x = array(operand)
     have = aval(x).shape
-    k = axis_of(axis, len(have))
+    k = axis_index(axis, len(have))
     n = have[k]
     first = (
         0
@@ -216,7 +217,7 @@ def slice_in_dim(
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Result:
     """One element of an axis."""
     x = array(operand)
-    k = axis_of(axis, aval(x).ndim)
+    k = axis_index(axis, aval(x).ndim)
     n = aval(x).shape[k]
     place = index + n if index < 0 else index
     out = slice_in_dim(x, place, place + 1, 1, k)
@@ -247,14 +248,14 @@ def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike, slice_sizes: Sha
     x = array(operand)
     have = aval(x).shape
     starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
-    return indexing.dynamic_slice(x, starts, _shape(slice_sizes))
+    return slicing.dynamic_slice(x, starts, _shape(slice_sizes))
 
 
 def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: ArrayLike, axis: int = 0) -> Result:
     """`dynamic_slice` of one axis."""
     x = array(operand)
     have = aval(x).shape
-    k = axis_of(axis, len(have))
+    k = axis_index(axis, len(have))
     starts: list[Any] = [0] * len(have)
     starts[k] = start_index
     return dynamic_slice(x, starts, tuple([slice_size if d == k else n for d, n in enumerate(have)]))
@@ -271,21 +272,21 @@ def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: A
     x, block = operands("dynamic_update_slice", operand, update)
     have = aval(x).shape
     starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
-    return indexing.dynamic_update_slice(x, block, starts)
+    return slicing.dynamic_update_slice(x, block, starts)
 
 
 def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Result:
     """`dynamic_update_slice` along one axis."""
     x = array(operand)
     starts: list[Any] = [0] * aval(x).ndim
-    starts[axis_of(axis, aval(x).ndim)] = start_index
+    starts[axis_index(axis, aval(x).ndim)] = start_index
     return dynamic_update_slice(x, update, starts)
 
 
 def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int) -> Result:
     """The operand with the element of an axis at a computed place replaced."""
     x, block = operands("dynamic_update_index_in_dim", operand, update)
-    k = axis_of(axis, aval(x).ndim)
+    k = axis_index(axis, aval(x).ndim)
     if aval(block).ndim != aval(x).ndim:
         have = aval(block).shape
         block = p.reshape(block, (*have[:k], 1, *have[k:]))

@@ -14,12 +14,12 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["array", "axis_of", "aval", "operands", "reject", "spread"]
+__all__ = ["array", "aval", "operands", "reject", "spread"]
 
 
 def reject(message: str) -> ShapeError:
@@ -90,11 +90,3 @@ def _converted(x: ArrayLike, a: ShapedArray, dtype: np.dtype[Any], name: str) ->
             f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location()
         )
     return OPERATORS.to_dtype(x, dtype)
-
-
-def axis_of(axis: AxisLike, rank: int) -> int:
-    """An axis as a non-negative integer.  Raises ShapeError if there is none."""
-    k = int(axis)
-    if not -rank <= k < rank:
-        raise reject(f"axis {k} is out of bounds for an array of rank {rank}")
-    return k % rank

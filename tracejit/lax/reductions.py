@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.lax.operands import array, aval, axis_of
+from tracejit.lax.operands import array, aval
 from tracejit.primitives import reduction as p
+from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.elementwise import convert
+from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
@@ -27,7 +29,7 @@ def _reduction(name: str, fold: Callable[..., Any], truth: bool = False) -> Call
         x = array(operand)
         if truth and aval(x).dtype != np.bool_:
             raise DtypeError(f"[{name}] takes bool, not {aval(x)}", location=user_location())
-        return fold(x, tuple(sorted(axis_of(a, aval(x).ndim) for a in axes)))
+        return fold(x, tuple(sorted(axis_index(a, aval(x).ndim) for a in axes)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.removeprefix('reduce_')} over `axes`, which are dropped."
@@ -45,7 +47,7 @@ reduce_or = _reduction("reduce_or", p.reduce_max, truth=True)
 def _running(name: str) -> Callable[..., Any]:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Result:
         x = array(operand)
-        return p.cumulative(name, x, axis_of(axis, aval(x).ndim), reverse)
+        return cumulative(name, x, axis_index(axis, aval(x).ndim), reverse)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The running {name.removeprefix('cum')} along an axis, from its end with `reverse`."
@@ -58,10 +60,10 @@ cumsum, cumprod, cummax, cummin = (_running(name) for name in ("cumsum", "cumpro
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int64) -> Result:
     """The place of the first maximum along an axis."""
     x = array(operand)
-    return convert(bind(p.ArgMax(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))
+    return convert(bind(p.ArgMax(axis_index(axis, aval(x).ndim)), x), canonical(index_dtype))
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int64) -> Result:
     """The place of the first minimum along an axis."""
     x = array(operand)
-    return convert(bind(p.ArgMin(axis_of(axis, aval(x).ndim)), x), canonical(index_dtype))
+    return convert(bind(p.ArgMin(axis_index(axis, aval(x).ndim)), x), canonical(index_dtype))

@@ -35,9 +35,16 @@ from numpy import (
 )
 
 from tracejit.api.array import own
-from tracejit.numpy import at as at, indexing as indexing, norms as norms, redirected as redirected
+from tracejit.numpy import (
+    at as at,
+    indexing as indexing,
+    norms as norms,
+    operators as operators,
+    redirected as redirected,
+)
 from tracejit.numpy.comparing import *  # noqa: F403
 from tracejit.numpy.complex_parts import *  # noqa: F403
+from tracejit.numpy.conversions import *  # noqa: F403
 from tracejit.numpy.creation import *  # noqa: F403
 from tracejit.numpy.differences import *  # noqa: F403
 from tracejit.numpy.einstein import *  # noqa: F403
@@ -46,13 +53,16 @@ from tracejit.numpy.joining import *  # noqa: F403
 from tracejit.numpy.linear import *  # noqa: F403
 from tracejit.numpy.nan_reductions import *  # noqa: F403
 from tracejit.numpy.padding import *  # noqa: F403
+from tracejit.numpy.powers import *  # noqa: F403
 from tracejit.numpy.queries import result_type_of as result_type  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.reductions import *  # noqa: F403
 from tracejit.numpy.rounding import *  # noqa: F403
 from tracejit.numpy.selecting import *  # noqa: F403
 from tracejit.numpy.shaping import *  # noqa: F403
+from tracejit.numpy.spacing import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
+from tracejit.numpy.triangles import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, scattered, single_mask, updated
+from tracejit.numpy.assigning import scattered, updated
+from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, single_mask
 from tracejit.numpy.masked import Selection, assigned
+from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import result_type
@@ -91,7 +93,7 @@ class IndexedAt:
 
     def power(self, values: ArrayLike) -> Result:
         """x with x[index] raised to a power."""
-        return self._combined("power", u.power, values)
+        return self._combined("power", power, values)
 
     def min(self, values: ArrayLike) -> Result:
         """x with x[index] replaced by values where those are smaller."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
+from tracejit.support.axes import axis_index
 from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
@@ -17,7 +18,8 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero",
-    "items_of", "known", "reject", "same_extent", "same_shape", "static_array", "static_int", "unsupported",
+    "items_of", "known", "normalize_axes", "reject", "same_extent", "same_shape", "static_array", "static_int",
+    "unsupported",
 ]  # fmt: skip
 
 
@@ -48,19 +50,6 @@ def is_sequence(x: ArrayLike) -> bool:
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) > 0
 
 
-def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
-    """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
-    try:
-        k = operator.index(axis)
-    except TypeError as error:
-        if isinstance(error, ConcretizationError):
-            raise
-        raise TracerError(f"an axis is an integer, not {axis!r}", location=user_location()) from error
-    if not -rank <= k < rank:
-        raise reject(f"axis {k} is out of bounds for {what} of rank {rank}")
-    return k % rank
-
-
 def is_flattened(axis: AxisLike, rank: int) -> bool:
     """Whether a function works on the flattened array: without an axis,
     and NumPy takes arrays of rank 0 for vectors.
@@ -74,6 +63,18 @@ def axis_list(axis: AxisLike, rank: int, what: str = "an array") -> tuple[int, .
     if len(set(axes)) != len(axes):
         raise reject(f"axis {axis} names an axis twice")
     return axes
+
+
+def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as
+    numpy.exceptions.AxisError would).
+    """
+    if axis is None:
+        return tuple(range(rank))
+    axes = [axis_index(a, rank) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(set(axes)) != len(axes):
+        raise reject(f"duplicate axes in {axis}")
+    return tuple(sorted(axes))
 
 
 def as_extent(n: ArrayLike) -> Extent:

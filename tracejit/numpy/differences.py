@@ -17,7 +17,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, pro
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives import shape as p
-from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location

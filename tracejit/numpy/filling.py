@@ -141,7 +141,6 @@ def fill(a: ArrayLike, value: ArrayLike) -> None:
     OPERATORS.assign(a, Ellipsis, value)
 
 
-OPERATORS.set_flat = set_flat
 METHODS["fill"] = fill
 for _function in (copyto, putmask, place, fill_diagonal):
     FUNCTIONS[getattr(np, _function.__name__)] = _function

@@ -75,6 +75,3 @@ def first_failure(before: ArrayLike, found: ArrayLike) -> Result:
     rank = len(aval(found).shape)
     found = reduce_max(found, tuple(range(rank))) if rank else found
     return found if before is None else u.where(u.not_equal(before, 0), before, found)
-
-
-OPERATORS.first_failure = first_failure

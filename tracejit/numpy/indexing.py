@@ -1,7 +1,7 @@
-"""`x[index]` and `x[index] = v` as NumPy means them, for traced arrays.
+"""`x[index]` as NumPy means it, for traced arrays.
 
 Integers, slices, None and Ellipsis (traced integers too) give views, which read and write through the array they came
-from; index arrays gather and scatter; a boolean mask selects in an assignment of one value.
+from; index arrays gather.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape, is_one
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
-from tracejit.numpy.masked import Selection, assigned, select
-from tracejit.numpy.promotion import as_array, aval, broadcast_shapes, broadcast_to, fitting, numbers_to_dtype, to_dtype
+from tracejit.numpy.masked import select
+from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.strides import outer_first, strides_of
 from tracejit.numpy.through import through
 from tracejit.numpy.views import BasicIndex, Flat, Rearranged, of_a_number, undecided, view
-from tracejit.primitives import indexing as p
+from tracejit.primitives.indexing import gather
 from tracejit.primitives.shape import reshape, slice_array, transpose
+from tracejit.primitives.slicing import dynamic_slice
 from tracejit.support.errors import (
     ConcretizationError,
-    DtypeError,
     IndexOutOfBounds,
-    ShapeError,
-    TracerError,
     UnsupportedError,
 )
 from tracejit.support.nodes import frozen
@@ -38,15 +36,18 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.layout import AS_IS, Layout, ordered_strides
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import with_masks_by_value
+from tracejit.tracer.recorder import with_masks_by_value
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["classify", "expanded", "getitem", "scattered", "setitem", "single_mask", "updated"]
+__all__ = [
+    "IndexArray", "basic_index", "classify", "expanded", "getitem", "has_traced_mask", "index_arrays", "masked_part",
+    "read_view", "single_mask",
+]  # fmt: skip
 
 
 @frozen(eq=False)
-class _Array:
+class IndexArray:
     """An index array (or boolean mask already turned into integers)."""
 
     value: Any
@@ -159,7 +160,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     return start, size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
-def _basic(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) -> BasicIndex:
+def basic_index(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) -> BasicIndex:
+    """Integers, slices, None and Ellipsis, one for each axis or new axis, as starts, extents and steps."""
     start: list[Any] = []
     size: list[Extent] = []
     step: list[int] = []
@@ -195,18 +197,18 @@ def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex
             continue
         if isinstance(part, (list, tuple, range, np.ndarray, Tracer)) or isinstance(part, (bool, np.bool_)):
             listed = isinstance(part, (list, tuple, range))
-            parts[k] = _Array(np.asarray(part, dtype=None if len(part) else np.int64) if listed else part)
+            parts[k] = IndexArray(np.asarray(part, dtype=None if len(part) else np.int64) if listed else part)
             continue
         raise IndexOutOfBounds(
             f"an index is {type(part).__name__}; indices are integers, slices, None, Ellipsis and arrays",
             location=user_location(),
         )
-    if any(isinstance(part, _Array) for part in parts):
+    if any(isinstance(part, IndexArray) for part in parts):
         given = index if isinstance(index, tuple) else (index,)
         if len(parts) < len(given):  # an Ellipsis of no axes; between index arrays it separates them all the same
             parts.insert(next(k for k, part in enumerate(given) if part is Ellipsis), Ellipsis)
         return parts
-    return _basic(parts, have.shape, checked)
+    return basic_index(parts, have.shape, checked)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
     """x[index]: a view for basic indices, a new array for index arrays;
     with `checked` an error for traced indices out of range.
     """
-    if _has_traced_mask(index):
+    if has_traced_mask(index):
         place = masked_part(x, index)
         if place is not None:
             return select(*place)
@@ -284,15 +286,15 @@ def _elements(x: ArrayLike, index: BasicIndex) -> Result:
         return slice_array(x, index.start, index.size, index.step)
     if all(k == 1 for k in index.step):
         starts = [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in index.start]
-        return p.dynamic_slice(x, starts, index.size)
+        return dynamic_slice(x, starts, index.size)
     traced = [isinstance(s, Tracer) for s in index.start]
     first = tuple(0 if t else s for t, s in zip(traced, index.start, strict=True))
     size = tuple(whole if t else n for t, whole, n in zip(traced, aval(x).shape, index.size, strict=True))
     part = slice_array(x, first, size, tuple(1 if t else k for t, k in zip(traced, index.step, strict=True)))
-    return p.dynamic_slice(part, [s if isinstance(s, Tracer) else np.int64(0) for s in index.start], index.size)
+    return dynamic_slice(part, [s if isinstance(s, Tracer) else np.int64(0) for s in index.start], index.size)
 
 
-def _index_arrays(
+def index_arrays(
     x: ArrayLike, parts: Sequence[IndexLike], checked: bool
 ) -> tuple[list[int], list[Result], list[Result], bool]:
     """(indexed axes, integer index arrays broadcast to one shape, remaining parts, whether the results' axes come
@@ -376,17 +378,17 @@ def _from_start(a: ArrayLike, n: Extent, checked: bool) -> Result:
 
 
 def _gather(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> Result:
-    axes, arrays, rest, first = _index_arrays(x, parts, checked)
+    axes, arrays, rest, first = index_arrays(x, parts, checked)
     # Slices on the other axes come first: they are views, and the gather then reads from them.
     shape = aval(x).shape
     cut = [slice(None)] * len(shape)
     for item in rest:
         if isinstance(item, tuple):
             cut[item[0]] = item[1]
-    basic = _basic(cut, shape)
+    basic = basic_index(cut, shape)
     y = slice_array(x, basic.start, basic.size, basic.step) if not all(map(is_whole, cut)) else x
     batch = len(aval(arrays[0]).shape)
-    out = _arrange(p.gather(y, tuple(axes), arrays), batch, rest, first)
+    out = _arrange(gather(y, tuple(axes), arrays), batch, rest, first)
     if isinstance(out, Tracer) and out.ndim > 1:
         out.layout = _layout_of_gathered(x, out, batch, rest, first)
     return out
@@ -441,169 +443,6 @@ def _arrange(out: ArrayLike, batch: int, rest: Sequence[IndexLike], first: bool)
     return reshape(out, tuple(final))
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
-def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
-    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy;
-    in unsigned ones it wraps around.
-
-    Raises: TracerError if x is a number.
-    """
-    if isinstance(x, Tracer) and x.is_scalar:
-        raise TracerError(
-            "a number has no elements to change, in NumPy neither; make it an array (np.array(x))",
-            location=user_location(),
-        )
-    if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
-        value = fitting(value, x.dtype)
-    setitem(x, index, value)
-
-
-def _has_arrays(index: IndexLike) -> bool:
-    for part in index if isinstance(index, tuple) else (index,):
-        if isinstance(part, (list, np.ndarray)) or (
-            isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)
-        ):
-            return True
-    return False
-
-
-def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "unsafe") -> None:
-    """x[index] = value: a new value for the cell."""
-    if not isinstance(x, Tracer):
-        raise UnsupportedError(
-            "an array that is not traced is changed in place by a traced value", location=user_location()
-        )
-    if _has_traced_mask(index) or isinstance(value, Selection):
-        place = masked_part(x, index)
-        if place is not None:
-            part, mask, at = place
-            part.assign(assigned(part, mask, at, value if isinstance(value, Selection) else as_array(value)))
-            return
-    value = as_array(numbers_to_dtype(value, x.dtype) if isinstance(value, (list, tuple)) else value)
-    if casting != "unsafe" and not np.can_cast(aval(value).dtype, x.dtype, casting) and not aval(value).weak:  # pyright: ignore[reportArgumentType]
-        raise DtypeError(
-            f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new "
-            "array",
-            location=user_location(),
-        )
-    value = to_dtype(value, x.dtype)
-    if _writes_itself(x, index, value):
-        return
-    if x.root is not None and not isinstance(index, Rearranged):
-        found = index if isinstance(index, BasicIndex) else classify(x, index)
-        if isinstance(found, BasicIndex):
-            value = reshape(_fit(value, found.shape), found.size)
-            x, index, turns = through(x, found)
-            for turn in turns:
-                value = turn.apply(value)
-    x.assign(updated(x, index, value))
-
-
-def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:
-    """Whether the value is the very view that is assigned to: what remains
-    of `x[1:] += y` after the view was changed.
-    """
-    view = getattr(value, "index", None)
-    if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
-        return False
-    if isinstance(index, Rearranged):
-        return False
-    found = index if isinstance(index, BasicIndex) else classify(x, index)
-    if not isinstance(found, BasicIndex) or not found.static:
-        return False
-    return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
-
-
-def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = True) -> Result:
-    """x with x[index] replaced, as a new array; with `checked` an error for traced indices out of range."""
-    have: ShapedArray = aval(x)
-    if isinstance(index, Rearranged):
-        return index.write(x, value)
-    if isinstance(index, BasicIndex):
-        found: Any = index
-    elif index is Ellipsis or (have.shape and isinstance(index, slice) and is_whole(index)):
-        return _fit(value, have.shape)
-    else:
-        mask = single_mask(index, have)
-        if mask is not None:
-            return _masked(x, mask, value)
-        found = classify(x, index, checked)
-    if isinstance(found, BasicIndex):
-        part = reshape(_fit(value, found.shape), found.size)
-        if found.static:
-            if found.size == have.shape and all(k == 1 for k in found.step):
-                return part
-            return p.update_slice(x, part, found.start, found.step)
-        if any(k != 1 for k in found.step):
-            raise UnsupportedError(
-                "an assignment with a traced index and a slice step is not supported; use a slice of step 1",
-                location=user_location(),
-            )
-        return p.dynamic_update_slice(
-            x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start]
-        )
-    return scattered(x, found, value, "set", checked)
-
-
-def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked: bool = True) -> Result:
-    """x with the elements at index arrays set to (or increased by) a value."""
-    axes, arrays, rest, first = _index_arrays(x, parts, checked)
-    have = aval(x)
-    cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
-    # Slices become index arrays of their own axis only where they are not whole.
-    partial = {d: s for d, s in cut.items() if not is_whole(s)}
-    batch = aval(arrays[0]).shape
-    if partial:
-        return _scatter_part(x, parts, value, op, partial, checked)
-    kept = [d for d in range(have.ndim) if d not in axes]
-    shape = (*batch, *[have.shape[d] for d in kept])
-    order: list[int] = list(range(len(batch))) if first else []
-    where = len(batch)
-    target: list[Any] = []
-    done = first
-    for item in rest:
-        if item is None:
-            target.append(None)
-        elif item == "index":
-            if not done:
-                order += range(len(batch))
-                target += range(len(batch))
-                done = True
-        else:
-            order.append(where)
-            target.append(where)
-            where += 1
-    numpy_shape = tuple(1 if t is None else shape[t] for t in ([*range(len(batch)), *target] if first else target))
-    spread = reshape(_fit(value, numpy_shape), tuple(shape[o] for o in order))
-    inverse = [order.index(k) for k in range(len(order))]
-    return p.scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
-
-
-def _scatter_part(
-    x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool
-) -> Result:
-    """Index arrays together with slices: scatter into the sliced part, then write it back."""
-    shape = aval(x).shape
-    cut = [partial.get(d, slice(None)) for d in range(len(shape))]
-    basic = _basic(cut, shape)
-    part = slice_array(x, basic.start, basic.size, basic.step)
-    inner = [slice(None) if isinstance(item, slice) else item for item in parts]
-    return p.update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
-
-
-def _fit(value: ArrayLike, shape: Shape) -> Result:
-    have = aval(value).shape
-    extra = len(have) - len(shape)
-    if extra > 0 and all(map(is_one, have[:extra])):
-        value = reshape(value, have[extra:])
-    try:
-        return broadcast_to(value, shape)
-    except ShapeError as error:
-        raise ShapeError(
-            f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()
-        ) from error
-
-
 def single_mask(index: IndexLike, have: ShapedArray) -> Result:
     """The mask, if the index is one mask of the whole shape; None if not."""
     if isinstance(index, tuple) and len(index) == 1:
@@ -618,7 +457,8 @@ def single_mask(index: IndexLike, have: ShapedArray) -> Result:
     return None
 
 
-def _has_traced_mask(index: IndexLike) -> bool:
+def has_traced_mask(index: IndexLike) -> bool:
+    """Whether a mask that is not known is among the parts of an index."""
     parts = index if isinstance(index, tuple) else (index,)
     return any(isinstance(part, Tracer) and part.dtype == np.bool_ for part in parts)
 
@@ -666,26 +506,4 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
     return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at
 
 
-def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
-    have = aval(x)
-    rest = have.ndim - aval(mask).ndim
-    shape = aval(value).shape
-    if len(shape) > rest and not all(map(is_one, shape[: len(shape) - rest])):
-        if isinstance(mask, np.ndarray):
-            return scattered(x, [*[_Array(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
-        raise UnsupportedError(
-            "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
-            "every element",
-            location=user_location(),
-        )
-    if len(shape) > rest:
-        value = reshape(value, shape[len(shape) - rest :])
-    wide = reshape(mask, (*aval(mask).shape, *[1] * rest))
-    return u.where(wide, value, x)
-
-
 AS_IS.add(getitem)
-OPERATORS.getitem = getitem
-OPERATORS.setitem = setitem
-OPERATORS.assign = assign
-OPERATORS.read_view = read_view

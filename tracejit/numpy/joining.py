@@ -470,7 +470,6 @@ for _function in (
     split, hsplit, vsplit, dsplit, delete, insert,
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-OPERATORS.stack = stack
 LAYOUTS.update(
     {repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest}
 )

@@ -24,7 +24,6 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides, in_c_order
-from tracejit.tracer.operators import ARITHMETIC
 from tracejit.tracer.tables import FUNCTIONS, IN_DTYPE_OF_OUT, METHODS, OUT_CASTING, UFUNCS, dtype_of_sum
 from tracejit.tracer.tracer import Tracer
 
@@ -341,7 +340,6 @@ IN_DTYPE_OF_OUT[trace] = dtype_of_sum
 OUT_CASTING.update({dot: "equiv", outer: "same_kind"})
 LAYOUTS.update(dict.fromkeys((dot, inner, matmul, outer, tensordot), in_c_order))
 METHODS.update({"dot": dot, "diagonal": diagonal, "trace": trace})
-ARITHMETIC["matmul"] = matmul
 UFUNCS[np.matmul] = matmul
 for _name in ("matvec", "vecmat", "vecdot"):
     if hasattr(np, _name):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.ir.extents import is_one, same_shape
 from tracejit.numpy import reductions, rounding, selecting, ufuncs as u
-from tracejit.numpy.axes import is_whole
+from tracejit.numpy.axes import axis_index, is_whole
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
 from tracejit.primitives.shape import reshape
@@ -24,8 +24,10 @@ from tracejit.support.source import Location, user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
+from tracejit.tracer.recorder import with_masks_by_value
+from tracejit.tracer.restarts import MasksByValue
 from tracejit.tracer.same import same_value
-from tracejit.tracer.stage import MasksByValue, with_masks_by_value
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 
@@ -336,13 +338,15 @@ def _matmul(self: Selection, other: ArrayLike) -> Result:
     self.refuse("@")
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+for _name in BINARY:
     setattr(Selection, f"__{_name}__", _binary(_name, False))
     setattr(Selection, f"__r{_name}__", _binary(_name, True))
     setattr(Selection, f"__i{_name}__", _in_place(_name))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "divmod"):
+Selection.__divmod__ = _binary("divmod", False)  # type: ignore[attr-defined]
+Selection.__rdivmod__ = _binary("divmod", True)  # type: ignore[attr-defined]
+for _name in COMPARISONS:
     setattr(Selection, f"__{_name}__", _binary(_name, False))
-for _name in ("neg", "pos", "abs", "invert"):
+for _name in UNARY:
     setattr(Selection, f"__{_name}__", _unary(_name))
 for _name in ("__matmul__", "__rmatmul__", "__imatmul__"):
     setattr(Selection, _name, _matmul)
@@ -361,7 +365,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             s.refuse(f"{name}() with these arguments")
         rank = aval(s.mask).ndim
         if axis is not None:
-            axis = reductions.normalize_axes(axis, s.ndim)[0]
+            axis = axis_index(axis, s.ndim)
         if axis is None or axis == s.at:
             if kwargs.pop("keepdims", False):
                 s.refuse(f"{name}() with keepdims")

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.numpy import creation, linear, reductions as r, shaping, ufuncs as u
+from tracejit.numpy import linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
+from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
+from tracejit.numpy.triangles import eye
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.layout import AS_IS, HANDED_BACK
@@ -43,7 +45,7 @@ def _vector(x: ArrayLike, order: Any, axis: AxisLike, keepdims: bool) -> Result:
         return r.sum(size, axis=axis, keepdims=keepdims)
     if isinstance(order, str):
         raise reject(f"np.linalg.norm: order {order!r} is for matrices")
-    return u.power(r.sum(u.power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
+    return power(r.sum(power(size, float(order)), axis=axis, keepdims=keepdims), 1.0 / float(order))
 
 
 def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> Result:
@@ -118,7 +120,7 @@ def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
     if count < 0:
         raise unsupported("np.linalg.matrix_power with a negative exponent needs the inverse")
     if count == 0:
-        return shaping.broadcast_to(creation.eye(have.shape[-1], dtype=have.dtype), have.shape)
+        return shaping.broadcast_to(eye(have.shape[-1], dtype=have.dtype), have.shape)
     result: Any = None
     while count:
         if count & 1:

@@ -23,7 +23,6 @@ from tracejit.primitives.transcendental import Exp2
 from tracejit.support.typing import ArrayLike
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Reason, failures_here, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["check_exponent", "check_growth", "check_none", "check_number"]
@@ -146,10 +145,6 @@ def _may_be(x: Range, number: int) -> bool:
     return not (
         (low is not None and surely_at_most(number + 1, low)) or (high is not None and surely_at_most(high, number - 1))
     )
-
-
-OPERATORS.check_growth = check_growth
-OPERATORS.check_number = check_number
 
 
 def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:

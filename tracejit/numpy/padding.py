@@ -8,11 +8,12 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty, is_one
-from tracejit.numpy import creation, reductions, ufuncs as u
+from tracejit.numpy import reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
 from tracejit.numpy.joining import part
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy
+from tracejit.numpy.spacing import linspace
 from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, Result
@@ -183,7 +184,7 @@ def _ramp(x: ArrayLike, k: int, count: Extent, end: ArrayLike, left: bool) -> Re
     n = have.shape[k]
     edge = part(x, k, 0, 1) if left else part(x, k, n - 1, 1)
     flat = p.reshape(edge, (*have.shape[:k], *have.shape[k + 1 :]))
-    line = creation.linspace(to_dtype(as_array(end), have.dtype), flat, count, endpoint=False, dtype=have.dtype, axis=k)
+    line = linspace(to_dtype(as_array(end), have.dtype), flat, count, endpoint=False, dtype=have.dtype, axis=k)
     return line if left else p.reverse(line, (k,))
 
 

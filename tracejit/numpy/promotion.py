@@ -19,9 +19,9 @@ from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import number_error
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -245,10 +245,6 @@ def promote(
         dtype = to(dtype) if callable(to) and not isinstance(to, (type, np.dtype)) else np.dtype(to)
     ys = [convert_with(x, dtype) for x in xs]
     return broadcast(ys, [a.shape for a in avals], keep_scalars)
-
-
-OPERATORS.to_dtype = to_dtype
-OPERATORS.mask_of = mask_of
 
 
 def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
+from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.primitives.arithmetic import Fmod
 from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
@@ -15,7 +17,7 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.tables import FUNCTIONS, UFUNCS
+from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
     "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",
@@ -23,27 +25,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def arcsinh(x: ArrayLike, /) -> Result:
-    """The inverse hyperbolic sine."""
-    return bind(Asinh(), *promote(x, to=u.floating_dtype))
-
-
-def arccosh(x: ArrayLike, /) -> Result:
-    """The inverse hyperbolic cosine; NaN below 1."""
-    return bind(Acosh(), *promote(x, to=u.floating_dtype))
-
-
-def arctanh(x: ArrayLike, /) -> Result:
-    """The inverse hyperbolic tangent; NaN beyond -1 and 1."""
-    return bind(Atanh(), *promote(x, to=u.floating_dtype))
-
-
+arcsinh = of_primitive("arcsinh", Asinh(), 1, floating_dtype)
+arccosh = of_primitive("arccosh", Acosh(), 1, floating_dtype)
+arctanh = of_primitive("arctanh", Atanh(), 1, floating_dtype)
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
+of_primitive("scipy.special.erf", Erf(), 1, floating_dtype)
 
 
+@composed("fmod")
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """The remainder of division towards zero, with the sign of x1; integers give 0 where x2 is 0."""
-    a, b = promote(x1, x2, to=lambda d: np.dtype(np.int8) if d.kind == "b" else d)
+    a, b = promote(x1, x2, to=number_dtype)
     kind = aval(a).dtype.kind
     if kind == "f":
         return bind(Fmod(), a, b)
@@ -55,11 +47,13 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     return u.where(u.less(a, 0), rest, u.negative(rest))
 
 
+@composed("float_power")
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """x1 ** x2 in double precision."""
-    return u.power(*promote(x1, x2, to=np.float64))
+    return power(*promote(x1, x2, to=np.float64))
 
 
+@composed("signbit")
 def signbit(x: ArrayLike, /) -> Result:
     """Whether the sign is negative, that of zeros included."""
     (y,) = promote(x)
@@ -68,13 +62,15 @@ def signbit(x: ArrayLike, /) -> Result:
     return u.less(u.copysign(aval(y).dtype.type(1), y), 0)
 
 
+@composed("logaddexp2")
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """log2(2**x1 + 2**x2) without overflow."""
-    a, b = u.floats(x1, x2)
+    a, b = floats(x1, x2)
     big, gap = u.greater_and_gap(a, b)
     return u.add(big, u.multiply(u.log1p(u.exp2(gap)), 1 / math.log(2.0)))
 
 
+@composed("ldexp")
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """x1 * 2**x2, rounded once: of three factors only the last one can make a number that is not exact.
 
@@ -86,7 +82,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     if aval(n).dtype.kind not in "bi" and not np.can_cast(aval(n).dtype, np.int64):
         raise DtypeError(f"np.ldexp: {aval(n)} is not an exponent", location=user_location())
     x = as_array(x1)
-    dtype = u.floating_dtype(aval(x).dtype)
+    dtype = floating_dtype(aval(x).dtype)
     if (
         aval(x).weak
         and aval(x).dtype.kind == "i"
@@ -121,18 +117,11 @@ def isneginf(x: ArrayLike, /) -> Result:
     return u.equal(x, -np.inf)
 
 
-def _erf(x: ArrayLike, /) -> Result:
-    return bind(Erf(), *promote(x, to=u.floating_dtype))
-
-
+@composed("conjugate")
 def _conjugate(x: ArrayLike, /) -> Result:
+    """x itself; of bool in int8."""
     (y,) = promote(x)
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 
-UFUNCS.update({
-    np.arcsinh: arcsinh, np.arccosh: arccosh, np.arctanh: arctanh, np.fmod: fmod, np.float_power: float_power,
-    np.signbit: signbit, np.logaddexp2: logaddexp2, np.ldexp: ldexp, np.conjugate: _conjugate,
-    "scipy.special.erf": _erf,
-})  # fmt: skip
 FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf})

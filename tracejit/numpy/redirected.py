@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim
 from tracejit.numpy import (
+    conversions,
     creation,
     differences,
     einstein,
@@ -22,21 +23,21 @@ from tracejit.numpy import (
     reductions,
     selecting,
     shaping,
+    spacing,
     taking,
+    triangles,
 )
 from tracejit.numpy.axes import unsupported
-from tracejit.numpy.strides import in_order_of_operands
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
-from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
-from tracejit.tracer.tables import FUNCTIONS, UFUNCS
+from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
-    creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions, reductions, selecting,
-    shaping, taking,
+    conversions, creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions,
+    reductions, selecting, shaping, spacing, taking, triangles,
 )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def _own() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for module in _MODULES:
         found.update({name: getattr(module, name) for name in module.__all__ if callable(getattr(module, name))})
-    found |= {"asanyarray": creation.asarray, "fromfunction": fromfunction}
+    found |= {"asanyarray": conversions.asarray, "fromfunction": fromfunction}
     return found
 
 
@@ -115,14 +116,10 @@ def _fill() -> None:
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members(
-        {np.require: creation.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
+        {np.require: conversions.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
     )
     redirect_members({np.nditer: nditer, np.vectorize: vectorize})
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
-    elementwise = [
-        f for key, f in UFUNCS.items() if isinstance(key, str) or (isinstance(key, np.ufunc) and key.signature is None)
-    ]
-    LAYOUTS.update(dict.fromkeys(elementwise, in_order_of_operands))
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)

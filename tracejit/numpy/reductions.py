@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,21 +10,23 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import axis_index, normalize_axes
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
 from tracejit.primitives.creation import extent_value
+from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
-from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import sizes_of_inputs
+from tracejit.tracer.recorder import sizes_of_inputs
 from tracejit.tracer.tables import (
     FUNCTIONS,
     IN_DTYPE_OF_OUT,
@@ -50,30 +51,7 @@ def _one_axis(axis: AxisLike, rank: int) -> int:
             f"one axis is expected, not {axis!r}; reshape the array so that several become one",
             location=user_location(),
         )
-    return normalize_axes(axis, rank)[0]
-
-
-def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
-    """Axes as a sorted tuple of non-negative integers; None means all.  Raises ShapeError (as
-    numpy.exceptions.AxisError would).
-    """
-    if axis is None:
-        return tuple(range(rank))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    out: list[int] = []
-    for a in axes:
-        try:
-            a = operator.index(a)
-        except TypeError as error:
-            if isinstance(error, TracejitError):
-                raise
-            raise TracerError(f"an axis is an integer, not {a!r}", location=user_location()) from error
-        if not -rank <= a < rank:
-            raise ShapeError(f"axis {a} is out of bounds for an array of rank {rank}", location=user_location())
-        out.append(a % rank)
-    if len(set(out)) != len(out):
-        raise ShapeError(f"duplicate axes in {axis}", location=user_location())
-    return tuple(sorted(out))
+    return axis_index(axis, rank)
 
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
@@ -208,11 +186,6 @@ def _count(shape: Shape, axes: tuple[int, ...]) -> Extent:
     return product_of(shape[d] for d in axes)
 
 
-def extent_scalar(n: Extent, dtype: np.dtype[Any]) -> Result:
-    """An extent as a scalar operand; a symbolic one is computed when the program runs."""
-    return extent_value(n, dtype)
-
-
 def mean(
     a: ArrayLike,
     axis: AxisLike = None,
@@ -235,7 +208,7 @@ def mean(
         total, count = sum(x, axis, wide, keepdims=keepdims, where=mask), sum(mask, axis, wide, keepdims=keepdims)
         return to_dtype(u.divide(total, count), result)
     total = sum(x, axis, wide, keepdims=keepdims)
-    return to_dtype(u.divide(total, extent_scalar(_count(have.shape, axes), wide)), result)
+    return to_dtype(u.divide(total, extent_value(_count(have.shape, axes), wide)), result)
 
 
 def var(
@@ -271,7 +244,7 @@ def var(
         return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
     center = _mean(x, axes, wide) if mean is None else mean
     gap = u.subtract(x, center)
-    count = u.maximum(u.subtract(extent_scalar(_count(have.shape, axes), wide), ddof), 0)
+    count = u.maximum(u.subtract(extent_value(_count(have.shape, axes), wide), ddof), 0)
     return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
 
 
@@ -285,7 +258,7 @@ def _of_integers(name: str, dtype: DTypeLike) -> None:
 
 
 def _mean(x: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Result:
-    return u.divide(sum(x, axes, dtype, keepdims=True), extent_scalar(_count(aval(x).shape, axes), dtype))
+    return u.divide(sum(x, axes, dtype, keepdims=True), extent_value(_count(aval(x).shape, axes), dtype))
 
 
 def std(
@@ -328,7 +301,7 @@ def _cumulative(name: str) -> Callable[..., Any]:
         if axis is None or aval(x).ndim == 0:
             x, axis = reshape(x, (aval(x).size,)), axis or 0
         k = _one_axis(axis, aval(x).ndim)
-        out = p.cumulative(name, x, k)
+        out = cumulative(name, x, k)
         return u.not_equal(out, 0) if truth else out
 
     function.__name__ = name
@@ -366,7 +339,7 @@ def average(
     keep = keepdims is True
     if weights is None:
         center = mean(x, axis, keepdims=keep)
-        total: Any = extent_scalar(_count(have.shape, axes), aval(center).dtype)
+        total: Any = extent_value(_count(have.shape, axes), aval(center).dtype)
     else:
         floating = have.dtype if have.dtype.kind == "f" else np.dtype(np.float64)
         w = _weights(as_array(weights), have.shape, None if axis is None else _listed(axis, have.ndim))
@@ -380,7 +353,7 @@ def average(
 
 def _listed(axis: AxisLike, rank: int) -> list[int]:
     """Axes as non-negative integers in the order in which they are given."""
-    return [normalize_axes(a, rank)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    return [axis_index(a, rank) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
 
 
 def _equal(a: Shape, b: Shape) -> bool:
@@ -491,18 +464,17 @@ def _running(name: str) -> Callable[..., Any]:
         x = as_array(a) if dtype is None else to_dtype(as_array(a), canonical(dtype))
         k = _one_axis(axis, aval(x).ndim)
         if aval(x).dtype == np.bool_:
-            return to_dtype(p.cumulative(name, to_dtype(x, np.int8), k), np.bool_)
-        return p.cumulative(name, x, k)
+            return to_dtype(cumulative(name, to_dtype(x, np.int8), k), np.bool_)
+        return cumulative(name, x, k)
 
     return function
 
 
 UFUNCS[np.maximum, "accumulate"] = _running("cummax")
 UFUNCS[np.minimum, "accumulate"] = _running("cummin")
-OPERATORS.extent = lambda n: extent_scalar(n, np.dtype(np.int64))
 
 
-def _number_of_extents(n: Dim) -> Result:
+def number_of_extents(n: Dim) -> Result:
     """What the user's function computes from extents, as the Python integer that it is;
     one too large for 64 bits becomes a constant.
     """
@@ -511,6 +483,3 @@ def _number_of_extents(n: Dim) -> Result:
     number = OPERATORS.extent(n)
     number.weaken()
     return number
-
-
-OPERATORS.number_of_extents = _number_of_extents

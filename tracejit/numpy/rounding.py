@@ -20,7 +20,6 @@ from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.layout import LAYOUTS, Layout
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING, SPREADING
 from tracejit.tracer.tracer import Tracer
 
@@ -60,7 +59,7 @@ def _round_integer(x: ArrayLike, places: int) -> Result:
 around = round
 
 
-def _round_decimals(x: ArrayLike, digits: int) -> Result:
+def round_decimals(x: ArrayLike, digits: int) -> Result:
     """Python's round() of a float, which rounds the number that it is and not a product:
     2.55, a little less than that, to 2.5.
 
@@ -102,7 +101,6 @@ def _layout_of_rounded(
     return like_first(arrays, result) if scaled else in_order_of_operands(arrays, result)
 
 
-OPERATORS.round_decimals = _round_decimals
 METHODS["round"] = round
 FUNCTIONS.update({np.round: round, np.around: around, np.fix: fix})
 SPREADING.add(fix)

@@ -19,7 +19,6 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.layout import UNKNOWN, Layout, Open, Strides, c_strides, ordered_strides
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -296,7 +295,3 @@ def in_order_of_kept_axes(
 def like_first(arrays: Sequence[ArrayLike], result: Tracer, *operands: ArrayLike, **options: Any) -> Layout:
     """The layout of what np.pad makes: Fortran's order if the array is in that alone, else C order."""
     return like(arrays[0], result.shape, result.dtype, "A")
-
-
-OPERATORS.layout = layout_of
-OPERATORS.layout_of_copy = lambda x: like(x, aval(x).shape, aval(x).dtype)

@@ -11,10 +11,27 @@ from tracejit.primitives import (
     contraction as contraction,
     counted_loop as counted_loop,
     creation as creation,
+    cumulative as cumulative,
     elementwise as elementwise,
     indexing as indexing,
     reduction as reduction,
     shape as shape,
+    slicing as slicing,
     transcendental as transcendental,
     while_loop as while_loop,
+)
+from tracejit.tracer.operators import PRIMITIVES, Primitives, provide
+
+provide(
+    PRIMITIVES,
+    Primitives(
+        add=elementwise.add,
+        sub=elementwise.sub,
+        select=elementwise.select,
+        full=creation.full,
+        reduce_sum=reduction.reduce_sum,
+        broadcast_in_dim=shape.broadcast_in_dim,
+        transpose=shape.transpose,
+        update_slice=slicing.update_slice,
+    ),
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.primitives.elementwise import Elementwise
 
-__all__ = ["RULES", "coverage", "status", "table"]
+__all__ = ["REQUIRED", "RULES", "coverage", "status", "table"]
 
-RULES = ("abstract_eval", "impl", "lower", "jvp", "transpose", "batch", "simplify")
+RULES = ("abstract_eval", "impl", "lower", "jvp", "transpose", "batch", "simplify", "value_range")
+
+REQUIRED = ("abstract_eval", "impl", "lower", "jvp", "batch")
+"""Rules that every primitive has; what is linear in an operand has `transpose`, others where they have more to say."""
 
 _MADE_OF = {"impl": "numpy_function", "lower": "scalar", "jvp": "partials"}
 """What an elementwise class must state for a rule it inherits from `Elementwise`."""

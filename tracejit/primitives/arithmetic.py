@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import ranges as ranges_of
+from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float
@@ -18,6 +19,7 @@ from tracejit.primitives.elementwise import (
     Elementwise,
     Floating,
     One,
+    Partials,
     constant_like,
     fill_tangent,
     mul,
@@ -57,10 +59,10 @@ class FloorDivide(Elementwise):
     numpy_function = np.floor_divide
     kinds = "iuf"
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return _floor_division(b, *xs)[0]
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None, None)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -75,17 +77,17 @@ class Remainder(Elementwise):
     numpy_function = np.remainder
     kinds = "iuf"
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return _floor_division(b, *xs)[1]
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (One, lambda: neg(bind(FloorDivide(), *xs)))
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges_of.remainder(ranges[1])
 
 
-def _floor_division(b: ArrayLike, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+def _floor_division(b: FormBuilder, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     """(floor quotient, remainder) with the divisor's sign.  Source: NumPy's npy_divmod and its integer loops."""
     dtype = x.dtype
     if dtype == "f16":  # rounded once
@@ -121,7 +123,7 @@ class Fmod(Floating):
     numpy_function = np.fmod
     op = "fmod"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (One, lambda: neg(bind(Trunc(), bind(Div(), *xs))))
 
 
@@ -144,7 +146,7 @@ class Power(Elementwise):
                 return result
             return np.where(y < 0, np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0), result).astype(x.dtype)
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         x, y = xs
         if is_float(x.dtype):
             return b.op("pow", x, y)
@@ -166,7 +168,7 @@ class Power(Elementwise):
         negative = b.op("select", unit, b.op("select", odd, x, one), zero)
         return b.op("select", b.op("lt", y, zero), negative, loop[0])
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         x, y = xs
         # y * x ** (y - 1) is 0 for y = 0, also at x = 0.
         none = lambda: bind(Eq(), y, zero_like(y))  # noqa: E731
@@ -183,10 +185,10 @@ class Abs(Elementwise):
     name = "abs"
     numpy_function = np.absolute
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return xs[0] if xs[0].dtype[0] in "ub" else b.op("abs", *xs)
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: bind(Sign(), xs[0]),)
 
 
@@ -198,7 +200,7 @@ class Sign(Elementwise):
     numpy_function = np.sign
     kinds = "iuf"
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         (x,) = xs
         zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
         positive = b.op("select", b.op("gt", x, zero), one, zero)
@@ -207,7 +209,7 @@ class Sign(Elementwise):
         result = b.op("select", b.op("lt", x, zero), b.const(-1, x.dtype), positive)
         return b.op("select", b.op("ne", x, x), x, result) if is_float(x.dtype) else result
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None,)
 
 
@@ -229,10 +231,10 @@ class Maximum(Elementwise):
     name = "max"
     numpy_function = np.maximum
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return b.op("or" if xs[0].dtype == "bool" else "max", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return _half_where_equal(out, *xs)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -246,10 +248,10 @@ class Minimum(Elementwise):
     name = "min"
     numpy_function = np.minimum
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return b.op("and" if xs[0].dtype == "bool" else "min", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return _half_where_equal(out, *xs)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -257,7 +259,7 @@ class Minimum(Elementwise):
 
 
 class _Rounding(Floating):
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None,)
 
 

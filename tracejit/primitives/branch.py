@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -17,23 +18,22 @@ from tracejit.primitives.control_flow import (
     described,
     is_linearizing,
     placed,
+    remapped,
     scalar_operands,
-    spread,
     staged_body,
     tangents_out,
-    zero_tangent,
-    zeros_of,
 )
+from tracejit.primitives.creation import zero_tangent, zeros_of
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
 __all__ = ["Cond"]
@@ -47,6 +47,7 @@ class Cond(Primitive):
     """
 
     name = "cond"
+    runs_jaxprs = True
     multiple_results = True
     branches: tuple[Jaxpr, Jaxpr]
     domain: Shape = ()
@@ -89,7 +90,7 @@ class Cond(Primitive):
         mapped = self.mapped or (False,) * len(operands)
         inner = (ShapedArray((), np.bool_), *self.branches[0].in_avals)
 
-        def element(i: Sequence[ArrayLike]) -> Result:
+        def element(i: Sequence[Scalar]) -> Any:
             flag, *args = scalar_operands(operands, inner, mapped, i)
             r = b.recorder()
             no, yes = self.branches
@@ -108,7 +109,7 @@ class Cond(Primitive):
         if self.domain:
             raise UnsupportedError("the derivative of a branch mapped by vmap: take the derivative first, vmap(jvp(f))")
         on = [t is not None for t in dots]
-        live = [a or c for a, c in zip(*(tangents_out(b, on, [], 0) for b in self.branches), strict=True)]
+        live = [a or c for a, c in zip(*(tangents_out(b, on) for b in self.branches), strict=True)]
         if is_linearizing(tangents):
             return self._linearized(flag, ops, dots, on, live)
         n = len(ops)
@@ -218,7 +219,9 @@ class Cond(Primitive):
         outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
         return [None, *[next(outs) if f else None for f in lin]]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         flag, *ops = args
         df, *do = dims
         if df is None and not self.domain:
@@ -235,20 +238,9 @@ class Cond(Primitive):
             outs = bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *moved)
             return outs, [0] * len(outs)
         if self.per_element():
-            rank = len(self.domain)
             old = self.mapped or (False,) * len(args)
-            new_args: list[Any] = []
-            flags: list[bool] = []
-            for a, d, was in zip(args, dims, old, strict=True):
-                x = move_to_front(a, d)
-                if d is not None and not was and rank:
-                    shape = shape_of(x)
-                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
-                elif was and d is None:
-                    x = spread(x, None, size)
-                new_args.append(x)
-                flags.append(was or d is not None)
-            outs = bind(Cond(self.branches, (size, *self.domain), tuple(flags)), *new_args)
+            new_args, mapped = remapped(args, dims, old, self.domain, size)
+            outs = bind(Cond(self.branches, (size, *self.domain), mapped), *new_args)
             return outs, [0] * len(outs)
         # Whole arrays per element: both branches run, and each element picks its own.
         test = move_to_front(flag, df)

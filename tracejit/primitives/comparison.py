@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.elementwise import Elementwise
+from tracejit.primitives.elementwise import Elementwise, Partials
 from tracejit.support.nodes import frozen
-from tracejit.support.typing import ArrayLike, Result
+from tracejit.support.typing import ArrayLike
 
 __all__ = ["And", "Eq", "Ge", "Gt", "IsFinite", "Le", "Lt", "Ne", "Not", "Or", "ShiftLeft", "ShiftRight", "Xor"]
 
@@ -20,7 +20,7 @@ class _Comparison(Elementwise):
     def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
         return np.dtype(np.bool_)
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None,) * len(xs)
 
 
@@ -86,7 +86,7 @@ class IsFinite(_Comparison):
     numpy_function = np.isfinite
     kinds = "f"
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         (x,) = xs
         return b.op("lt", b.op("abs", x), b.const(float("inf"), x.dtype))
 
@@ -94,7 +94,7 @@ class IsFinite(_Comparison):
 class _Bits(Elementwise):
     kinds = "biu"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None,) * len(xs)
 
 

@@ -11,34 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Operand
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import index_const
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.creation import full
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, IndexLike, Result
-from tracejit.tracer.batch import move_to_front
-from tracejit.tracer.stage import aval_of_argument, stage
+from tracejit.tracer.batch import move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.stage import stage
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import shape_of
 
 __all__ = [
+    "dependent_outputs",
     "described",
     "fixpoint",
     "is_differentiable",
     "is_linearizing",
     "placed",
+    "remapped",
     "scalar_operands",
-    "spread",
     "staged_body",
     "tangents_out",
     "to_flag",
-    "zero_tangent",
-    "zeros_of",
 ]
 
 
@@ -66,24 +65,6 @@ def described(aval: ShapedArray) -> str:
 
 
 _PYTHON_TYPES = {"b": "bool", "i": "int", "f": "float"}
-
-
-def zeros_of(aval: ShapedArray) -> Result:
-    """Zeros of a shape and dtype."""
-    return full(aval.shape, aval.dtype.type(0))
-
-
-def zero_tangent(x: ArrayLike) -> Result:
-    """The tangent of what does not vary."""
-    return zeros_of(aval_of_argument(x))
-
-
-def spread(x: ArrayLike, axis: int | None, size: Extent) -> Result:
-    """An operand with its mapped axis first; one that is not mapped is repeated along a new one."""
-    if axis is not None:
-        return move_to_front(x, axis)
-    shape = shape_of(x)
-    return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
 
 
 def scalar_operands(
@@ -114,14 +95,44 @@ def fixpoint(start: list[bool], step: Callable[[list[bool]], list[bool]]) -> lis
         on = more
 
 
-def tangents_out(body: Jaxpr, const_on: Sequence[bool], carry_on: Sequence[bool], skip: int) -> list[bool]:
-    """Which outputs of a body have tangents when these inputs have: by dependence through floating-point values."""
-    live = {v for v, on in zip(body.inputs[: len(const_on)], const_on, strict=True) if on}
-    live |= {v for v, on in zip(body.inputs[len(const_on) + skip :], carry_on, strict=False) if on}
+def dependent_outputs(
+    body: Jaxpr, on: Sequence[bool], through: Callable[[ShapedArray], bool] | None = None
+) -> list[bool]:
+    """Which outputs of a body depend on the inputs that are `on`; with `through` by values of such kinds alone."""
+    live = {v for v, is_on in zip(body.inputs, on, strict=True) if is_on}
     for e in body.equations:
         if any(a in live for a in e.inputs):
-            live |= {v for v in e.outputs if is_differentiable(v.aval)}
+            live |= {v for v in e.outputs if through is None or through(v.aval)}
     return [a in live for a in body.outputs]
+
+
+def tangents_out(body: Jaxpr, on: Sequence[bool]) -> list[bool]:
+    """Which outputs of a body have tangents when these inputs have."""
+    return dependent_outputs(body, on, is_differentiable)
+
+
+def remapped(
+    args: Sequence[ArrayLike],
+    dims: Sequence[int | None],
+    mapped: Sequence[bool],
+    domain: Shape,
+    size: Extent,
+) -> tuple[list[Result], tuple[bool, ...]]:
+    """Operands of what runs for each element of a domain, for one with another axis in front; and which are mapped.
+
+    mapped: which operands have the axes of the domain.  dims: the new axis, of those that vary along it.
+    """
+    rank = len(domain)
+    out: list[Any] = []
+    for a, d, was in zip(args, dims, mapped, strict=True):
+        x = move_to_front(a, d)
+        if d is not None and not was and rank:
+            shape = shape_of(x)
+            x = broadcast_in_dim(x, (size, *domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
+        elif was and d is None:
+            x = spread(x, None, size)
+        out.append(x)
+    return out, tuple([was or d is not None for was, d in zip(mapped, dims, strict=True)])
 
 
 def placed(given: Sequence[ArrayLike], on: Sequence[bool]) -> list[Result]:

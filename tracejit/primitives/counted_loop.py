@@ -15,28 +15,27 @@ from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
+    dependent_outputs,
     described,
     fixpoint,
-    is_differentiable,
     is_linearizing,
     placed,
     scalar_operands,
-    spread,
     staged_body,
-    zero_tangent,
-    zeros_of,
+    tangents_out,
 )
-from tracejit.primitives.indexing import dynamic_slice, dynamic_update_slice
+from tracejit.primitives.creation import extent_value, zero_tangent, zeros_of
+from tracejit.primitives.elementwise import add, sub
 from tracejit.primitives.shape import reshape, transpose
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
@@ -53,6 +52,7 @@ class Loop(Primitive):
     """
 
     name = "loop"
+    runs_jaxprs = True
     multiple_results = True
     body: Jaxpr
     count: Extent
@@ -133,11 +133,11 @@ class Loop(Primitive):
                 args[nk + nx + 1 : nk + nx + 1 + nc],
                 args[nk + nx + 1 + nc :],
             )
-            i = ARITHMETIC["sub"](OPERATORS.extent(self.count - 1), step) if self.reverse else step
+            i = sub(extent_value(self.count - 1, np.int64), step) if self.reverse else step
             rows = [_row(x, i) for x in xa]
             out = evaluate_jaxpr(self.body, [*ks, i, *cs, *rows])
             new_ys = [_put_row(y, o, i) for y, o in zip(ya, out[nc:], strict=True)]
-            return [OPERATORS.raw_add(step, np.int64(1)), *out[:nc], *new_ys]
+            return [add(step, np.int64(1)), *out[:nc], *new_ys]
 
         index = ShapedArray((), np.int64)
         jaxpr = staged_body(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
@@ -162,11 +162,7 @@ class Loop(Primitive):
         k, c, x = self._split(on)
 
         def outs(carry_on: list[bool]) -> list[bool]:
-            live = {v for v, f in zip(self.body.inputs, [*k, False, *carry_on, *x], strict=True) if f}
-            for e in self.body.equations:
-                if any(a in live for a in e.inputs):
-                    live |= {v for v in e.outputs if is_differentiable(v.aval)}
-            return [a in live for a in self.body.outputs]
+            return tangents_out(self.body, [*k, False, *carry_on, *x])
 
         carry_on = fixpoint(c, lambda now: outs(now)[: self.carries])
         return [*carry_on, *outs(carry_on)[self.carries :]]
@@ -331,7 +327,7 @@ class Loop(Primitive):
             full_parts = [
                 zeros_of(v.aval) if p is None else p for p, v in zip(parts, linear_first.inputs, strict=False)
             ]
-            new_sums = [OPERATORS.raw_add(s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
+            new_sums = [add(s, p) for s, p in zip(sums, full_parts[:n_lk], strict=True)]
             return [*new_sums, *full_parts[n_lk : n_lk + nc], *full_parts[n_lk + nc :]]
 
         pick = lambda avals, on, want: [a.strong() for a, f in zip(avals, on, strict=True) if f is want]  # noqa: E731
@@ -351,7 +347,9 @@ class Loop(Primitive):
         k_cts, c_cts, x_cts = iter(outs[:n_lk]), outs[n_lk : n_lk + nc], iter(outs[n_lk + nc :])
         return [*[next(k_cts) if f else None for f in lin_k], *c_cts, *[next(x_cts) if f else None for f in lin_x]]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         consts, carries, xs = self._split(args)
         dk, dc, dx = self._split(dims)
         nk, nc = len(consts), len(carries)
@@ -378,19 +376,8 @@ class Loop(Primitive):
 
     def _batched_outputs(self, kd: Sequence[ArrayLike], carry_on: list[bool], xd: Sequence[ArrayLike]) -> list[bool]:
         def outs(now: list[bool]) -> list[bool]:
-            live = {
-                v
-                for v, f in zip(
-                    self.body.inputs,
-                    [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]],
-                    strict=True,
-                )
-                if f
-            }
-            for e in self.body.equations:
-                if any(a in live for a in e.inputs):
-                    live.update(e.outputs)
-            return [a in live for a in self.body.outputs]
+            on = [*[d is not None for d in kd], False, *now, *[d is not None for d in xd]]
+            return dependent_outputs(self.body, on)
 
         carry = fixpoint(carry_on, lambda now: outs(now)[: self.carries])
         return [*carry, *outs(carry)[self.carries :]]

@@ -18,8 +18,8 @@ from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
 from tracejit.support.nodes import field, frozen
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import OPERATORS
 
 __all__ = ["extent_value", "full", "iota"]
 
@@ -47,7 +47,7 @@ class Iota(Primitive):
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, None]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -74,7 +74,7 @@ class ExtentValue(Primitive):
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self), None
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, None]:
         return bind(self), None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
@@ -96,4 +96,16 @@ def full(shape: Shape, value: ArrayLike) -> Result:
     return bind(BroadcastInDim(tuple(shape), ()), value)
 
 
-OPERATORS.full = full
+def zeros_of(aval: ShapedArray) -> Result:
+    """Zeros of a shape and dtype."""
+    return full(aval.shape, aval.dtype.type(0))
+
+
+def zero_tangent(x: ArrayLike) -> Result:
+    """The tangent of what does not vary."""
+    return zeros_of(aval_of_argument(x))
+
+
+def filled_tangents(tangents: Sequence[ArrayLike], primals: Sequence[ArrayLike]) -> list[Result]:
+    """Tangents with zeros where there is none."""
+    return [zero_tangent(p) if t is None else t for t, p in zip(tangents, primals, strict=True)]

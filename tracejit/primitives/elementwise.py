@@ -7,7 +7,7 @@ everything else is inherited from `Elementwise`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
 
 __all__ = [
-    "Add", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Select", "Sub", "add",
-    "constant_like", "convert", "div", "fill_tangent", "mul", "neg", "one_like", "select", "sub", "zero_like",
+    "Add", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Partials", "Select", "Sub",
+    "add", "constant_like", "convert", "div", "fill_tangent", "mul", "neg", "one_like", "select", "sub", "zero_like",
 ]  # fmt: skip
 
 _PARENTHESES = "; comparisons joined by &, | and ~ need parentheses: (x > 0) & (x < 1)"
@@ -38,6 +38,11 @@ _INSTEAD = {
     **{(name, "f"): _PARENTHESES for name in ("and", "or", "xor", "not")},
 }  # fmt: skip
 """What to write instead, by operation and kind of dtype."""
+
+
+Partials: TypeAlias = Sequence[Callable[[], Any] | None]
+"""For each operand a function that gives d out / d operand (`One` and `MinusOne` stand for these),
+None where it is zero everywhere."""
 
 
 class Elementwise(Primitive):
@@ -79,7 +84,7 @@ class Elementwise(Primitive):
         with np.errstate(all="ignore"):
             return type(self).numpy_function(*args)
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         """The scalar expression; `b.op(name, ...)` and `b.const(value, dtype)` record it."""
         return b.op(self.op, *xs)
 
@@ -87,8 +92,8 @@ class Elementwise(Primitive):
         domain = b.out_avals[0].shape
         return b.map(domain, lambda i: self.scalar(b, *[x[i] if x.aval.shape else x[()] for x in operands]))
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Callable[[], Any] | None]:
-        """For each operand a function that gives d out / d operand, or None where it is zero everywhere."""
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
+        """The partial derivatives at the operands xs, where the result is `out`."""
         raise self._missing("partials")
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
@@ -139,10 +144,10 @@ class Add(Elementwise):
     name = "add"
     numpy_function = np.add
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return b.op("or" if xs[0].dtype == "bool" else "add", *xs)
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (One, One)
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -161,7 +166,7 @@ class Sub(Elementwise):
     op = "sub"
     kinds = "iuf"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (One, MinusOne)
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -182,10 +187,10 @@ class Mul(Elementwise):
     name = "mul"
     numpy_function = np.multiply
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         return b.op("and" if xs[0].dtype == "bool" else "mul", *xs)
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: xs[1], lambda: xs[0])
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -206,7 +211,7 @@ class Div(Floating):
     numpy_function = np.divide
     op = "div"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(xs[1]), xs[1]), lambda: neg(div(out, xs[1])))
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -223,7 +228,7 @@ class Neg(Elementwise):
     op = "neg"
     kinds = "iuf"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (MinusOne,)
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -298,7 +303,7 @@ class Convert(Elementwise):
 
         return OPS["convert"].impl(self.dtype, np.asarray(args[0]))
 
-    def scalar(self, b: ArrayLike, *xs: Scalar) -> Scalar:
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         (x,) = xs
         target = kernel_dtype(self.dtype)
         if target == "bool" and x.dtype != "bool":

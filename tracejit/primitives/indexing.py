@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays: update_slice, dynamic_slice, dynamic_update_slice, gather, scatter."""
+"""Reading and writing elements at computed indices: gather and scatter."""
 
 from __future__ import annotations
 
@@ -8,259 +8,31 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import ranges as ranges_of
-from tracejit.ir.extents import Extent, Shape, same_extent
-from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm, Update
-from tracejit.ir.kernel import Const, index_const
+from tracejit.ir.extents import Extent, Shape
+from tracejit.ir.forms import Form, FormBuilder, Operand, Scatter as ScatterForm
+from tracejit.ir.kernel import Const, Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.arithmetic import Maximum, Minimum
 from tracejit.primitives.comparison import Eq
-from tracejit.primitives.creation import full, iota
-from tracejit.primitives.elementwise import convert, select
-from tracejit.primitives.shape import broadcast_in_dim, check_inside, slice_array
+from tracejit.primitives.creation import extent_value, filled_tangents, full, iota
+from tracejit.primitives.elementwise import add, convert, mul, select
+from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result
-from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.batch import move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
-__all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "scatter", "update_slice"]
+__all__ = ["gather", "scatter"]
 
 
-def _zeros_like(x: ArrayLike) -> Result:
-    aval = aval_of_argument(x)
-    return full(aval.shape, aval.dtype.type(0))
-
-
-def _filled(tangents: Sequence[ArrayLike], primals: Sequence[ArrayLike]) -> list[Result]:
-    return [_zeros_like(p) if t is None else t for t, p in zip(tangents, primals, strict=True)]
-
-
-def _batched(x: ArrayLike, axis: int | None, size: Extent) -> Result:
-    """x with the mapped axis in front, repeated if it has none."""
-    if axis is not None:
-        return move_to_front(x, axis)
-    shape = shape_of(x)
-    return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
-
-
-@frozen(eq=False)
-class UpdateSlice(Primitive):
-    """`base` with `update` at start, start + step, ...   base: [*s], update: [*r] -> [*s]"""
-
-    name = "update_slice"
-    start: Shape
-    step: tuple[int, ...]
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        base, update = avals
-        if base.ndim != update.ndim or base.dtype != update.dtype:
-            raise ShapeError(f"[{self.name}] {update} cannot be written into {base}")
-        check_inside(self.name, base, self.start, update.shape, self.step)
-        return base.strong()
-
-    def _index(self, shape: Shape) -> tuple[slice, ...]:
-        out: list[slice] = []
-        for a, n, k in zip(self.start, shape, self.step, strict=True):
-            stop = a + n * k
-            out.append(slice(a, None if k < 0 and stop < 0 else stop, k))
-        return tuple(out)
-
-    def impl(self, *args: ArrayLike) -> Result:
-        base, update = args
-        out = np.array(base)
-        out[self._index(np.shape(update))] = update
-        return out
-
-    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        base, update = operands
-        start = b.body(0, lambda _: tuple(index_const(a) for a in self.start))
-        return Update(base.shape, update.shape, start, self.step, b.body(len(update.shape), lambda i: update[i]))
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        out = bind(self, *primals)
-        return out, None if all(t is None for t in tangents) else bind(self, *_filled(tangents, primals))
-
-    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
-        base, update = args
-        shape = shape_of(update)
-        return [
-            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0)))
-            if isinstance(base, UndefinedPrimal)
-            else None,
-            slice_array(ct, self.start, shape, self.step) if isinstance(update, UndefinedPrimal) else None,
-        ]
-
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
-        base, update = (_batched(a, d, size) for a, d in zip(args, dims, strict=True))
-        return bind(UpdateSlice((0, *self.start), (1, *self.step)), base, update), 0
-
-
-def _clamped(b: ArrayLike, start: ArrayLike, extent: Extent, size: Extent) -> Result:
-    """A start limited so that `size` elements from it lie inside `extent`."""
-    start = b.op("convert", start, dtype="i64")
-    return b.op("max", b.op("min", start, index_const(extent - size)), index_const(0))
-
-
-def _start_values(starts: Sequence[ArrayLike], shape: Shape, sizes: Shape) -> list[int]:
-    return [max(0, min(int(s), n - m)) for s, n, m in zip(starts, shape, sizes, strict=True)]  # type: ignore[operator,type-var]
-
-
-def _is_zero(n: Extent) -> bool:
-    return isinstance(n, int) and n == 0
-
-
-def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], block: Shape) -> None:
-    if len(starts) != x.ndim or len(block) != x.ndim:
-        raise ShapeError(
-            f"[{name}] {x} has {x.ndim} axes but {len(starts)} starts and a block of {len(block)} axes are given"
-        )
-    for d, (n, m) in enumerate(zip(x.shape, block, strict=True)):
-        # Clamping the start would not bring a larger block inside.  One element of none is asked for by loops that
-        # never run.
-        if not same_extent(m, n) and (m < 0 or m > n) and not (_is_zero(n) and same_extent(m, 1)):
-            raise ShapeError(f"[{name}] a block of {m} elements does not fit axis {d} of {x}")
-    for s in starts:
-        if s.shape or s.dtype.kind not in "iu":
-            raise DtypeError(f"[{name}] a start is {s}, not an integer scalar")
-
-
-@frozen(eq=False)
-class DynamicSlice(Primitive):
-    """`shape` elements of x from starts that are computed, clamped so that all lie inside.   x: [*s], starts:
-    int[] each -> [*shape]
-    """
-
-    name = "dynamic_slice"
-    shape: Shape
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        _check_starts(self.name, avals[0], avals[1:], self.shape)
-        return avals[0].with_shape(self.shape).strong()
-
-    def impl(self, *args: ArrayLike) -> Result:
-        x = np.asarray(args[0])
-        if 0 in x.shape:
-            return np.zeros(self.shape, x.dtype)  # type: ignore[arg-type]
-        starts = _start_values(args[1:], x.shape, self.shape)
-        return x[tuple(slice(a, a + n) for a, n in zip(starts, self.shape, strict=True))]  # type: ignore[operator]
-
-    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        x, *starts = operands
-        if any(map(_is_zero, x.shape)):
-            return b.map(self.shape, lambda i: Const(0, x.dtype))
-        return b.map(
-            self.shape,
-            lambda i: x[
-                tuple(
-                    b.op("add", _clamped(b, s[()], n, m), k)
-                    for s, n, m, k in zip(starts, x.shape, self.shape, i, strict=True)
-                )
-            ],
-        )
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        t = tangents[0]
-        return bind(self, *primals), None if t is None else bind(self, t, *primals[1:])
-
-    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
-        x, *starts = args
-        zeros = full(x.aval.shape, x.aval.dtype.type(0))
-        return [dynamic_update_slice(zeros, ct, starts), *[None] * len(starts)]
-
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
-        x, *starts = args
-        if all(d is None for d in dims[1:]):
-            zero = np.int64(0)
-            return bind(DynamicSlice((size, *self.shape)), move_to_front(x, dims[0]), zero, *starts), 0
-        # One start per element: a gather over all axes.
-        shape = shape_of(x)
-        inner = shape if dims[0] is None else shape_of(move_to_front(x, dims[0]))[1:]
-        wide = (size, *self.shape)
-        indices: list[Any] = []
-        for k, (s, d, n, m) in enumerate(zip(starts, dims[1:], inner, self.shape, strict=True)):
-            first = convert(_batched(s, d, size), np.int64)
-            limit = OPERATORS.extent(n - m)
-            first = OPERATORS.max(OPERATORS.min(first, limit), np.int64(0))
-            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, wide, (0,)), iota(wide, k + 1, np.int64)))
-        if dims[0] is None:
-            return gather(x, tuple(range(len(inner))), indices), 0
-        return gather(move_to_front(x, dims[0]), tuple(range(len(inner) + 1)), [iota(wide, 0, np.int64), *indices]), 0
-
-    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
-        return ranges[0]
-
-
-@frozen(eq=False)
-class DynamicUpdateSlice(Primitive):
-    """`base` with `update` written at computed starts, clamped so that all of it lies inside.
-
-    base: [*s], update: [*r], starts: int[] each
-    """
-
-    name = "dynamic_update_slice"
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        base, update, *starts = avals
-        if base.ndim != update.ndim or base.dtype != update.dtype:
-            raise ShapeError(f"[{self.name}] {update} cannot be written into {base}")
-        _check_starts(self.name, base, starts, update.shape)
-        return base.strong()
-
-    def impl(self, *args: ArrayLike) -> Result:
-        base, update, *starts = args
-        out = np.array(base)
-        update = np.asarray(update)
-        if not out.size:
-            return out
-        at = _start_values(starts, out.shape, update.shape)
-        out[tuple(slice(a, a + n) for a, n in zip(at, update.shape, strict=True))] = update
-        return out
-
-    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        base, update, *starts = operands
-        if any(map(_is_zero, base.shape)):
-            return b.map(base.shape, lambda i: base[i])
-        start = b.body(
-            0,
-            lambda _: tuple(_clamped(b, s[()], n, m) for s, n, m in zip(starts, base.shape, update.shape, strict=True)),
-        )
-        return Update(
-            base.shape, update.shape, start, (1,) * len(base.shape), b.body(len(update.shape), lambda i: update[i])
-        )
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        out = bind(self, *primals)
-        if tangents[0] is None and tangents[1] is None:
-            return out, None
-        return out, bind(self, *_filled(tangents[:2], primals[:2]), *primals[2:])
-
-    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
-        base, update, *starts = args
-        shape = shape_of(update)
-        return [
-            bind(self, ct, full(shape, aval_of_argument(ct).dtype.type(0)), *starts)
-            if isinstance(base, UndefinedPrimal)
-            else None,
-            dynamic_slice(ct, starts, shape) if isinstance(update, UndefinedPrimal) else None,
-            *[None] * len(starts),
-        ]
-
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
-        base, update, *starts = args
-        base, update = _batched(base, dims[0], size), _batched(update, dims[1], size)
-        if all(d is None for d in dims[2:]):
-            return bind(self, base, update, np.int64(0), *starts), 0
-        region = shape_of(update)
-        indices: list[Any] = [iota(region, 0, np.int64)]
-        for k, (s, d, n, m) in enumerate(zip(starts, dims[2:], shape_of(base)[1:], region[1:], strict=True)):
-            first = convert(_batched(s, d, size), np.int64)
-            first = OPERATORS.max(OPERATORS.min(first, OPERATORS.extent(n - m)), np.int64(0))
-            indices.append(OPERATORS.raw_add(broadcast_in_dim(first, region, (0,)), iota(region, k + 1, np.int64)))
-        return scatter(base, update, tuple(range(len(region))), indices, "set"), 0
+def clamped(x: ArrayLike, limit: Extent) -> Result:
+    """Indices brought between 0 and a limit."""
+    return bind(Maximum(), bind(Minimum(), convert(x, np.int64), extent_value(limit, np.int64)), np.int64(0))
 
 
 def _check_indices(name: str, x: ShapedArray, axes: tuple[int, ...], indices: Sequence[ShapedArray]) -> None:
@@ -318,7 +90,7 @@ class Gather(Primitive):
         rank, rest = len(indices[0].shape), _rest(x.shape, self.axes)
         domain = b.out_avals[0].shape
 
-        def body(i: Sequence[ArrayLike]) -> Result:
+        def body(i: Sequence[Scalar]) -> Scalar:
             at: list[Any] = [None] * len(x.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):
@@ -346,10 +118,7 @@ class Gather(Primitive):
         zeros = full(x.aval.shape, x.aval.dtype.type(0))
         if not self.fill:
             limits = [x.aval.shape[a] - 1 for a in self.axes]
-            indices = [
-                OPERATORS.max(OPERATORS.min(convert(i, np.int64), OPERATORS.extent(n)), np.int64(0))
-                for i, n in zip(indices, limits, strict=True)
-            ]
+            indices = [clamped(i, n) for i, n in zip(indices, limits, strict=True)]
         return [scatter(zeros, ct, self.axes, indices, "add"), *[None] * len(indices)]
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
@@ -358,7 +127,7 @@ class Gather(Primitive):
         if not over_indices:
             out = bind(Gather(tuple(a + 1 for a in self.axes), self.fill), move_to_front(x, dims[0]), *indices)
             return out, len(shape_of(indices[0]))
-        moved = [_batched(i, d, size) for i, d in zip(indices, dims[1:], strict=True)]
+        moved = [spread(i, d, size) for i, d in zip(indices, dims[1:], strict=True)]
         if dims[0] is None:
             return bind(self, x, *moved), 0
         lanes = iota(shape_of(moved[0]), 0, np.int64)
@@ -409,7 +178,7 @@ class Scatter(Primitive):
         base, updates, *indices = operands
         rank, rest = len(indices[0].shape), _rest(base.shape, self.axes)
 
-        def body(i: Sequence[ArrayLike]) -> Result:
+        def body(i: Sequence[Scalar]) -> tuple[Scalar, ...]:
             at: list[Any] = [None] * len(base.shape)
             inside: Any = None
             for a, index in zip(self.axes, indices, strict=True):
@@ -432,7 +201,7 @@ class Scatter(Primitive):
         out = bind(self, *primals)
         if tangents[0] is None and tangents[1] is None:
             return out, None
-        return out, bind(self, *_filled(tangents[:2], primals[:2]), *primals[2:])
+        return out, bind(self, *filled_tangents(tangents[:2], primals[:2]), *primals[2:])
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         base, updates, *indices = args
@@ -457,7 +226,7 @@ class Scatter(Primitive):
             return gather(ct, self.axes, indices, fill=True)
         number: Any = np.int64(0)
         for d in range(len(batch)):
-            number = OPERATORS.raw_add(ARITHMETIC["mul"](number, OPERATORS.extent(batch[d])), iota(batch, d, np.int64))
+            number = add(mul(number, extent_value(batch[d], np.int64)), iota(batch, d, np.int64))
         kept = tuple(range(len(batch)))
         owner = scatter(
             full(shape_of(ct), np.int64(-1)), broadcast_in_dim(number, shape, kept), self.axes, indices, "set"
@@ -467,26 +236,10 @@ class Scatter(Primitive):
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         base, updates, *indices = args
-        base, updates = _batched(base, dims[0], size), _batched(updates, dims[1], size)
-        moved = [_batched(i, d, size) for i, d in zip(indices, dims[2:], strict=True)]
+        base, updates = spread(base, dims[0], size), spread(updates, dims[1], size)
+        moved = [spread(i, d, size) for i, d in zip(indices, dims[2:], strict=True)]
         lanes = iota(shape_of(moved[0]), 0, np.int64)
         return bind(Scatter((0, *[a + 1 for a in self.axes]), self.op), base, updates, lanes, *moved), 0
-
-
-# -- shorthands --------------------------------------------------------------------------------------------------------
-def update_slice(base: ArrayLike, update: ArrayLike, start: Shape, step: tuple[int, ...] | None = None) -> Result:
-    """`base` with `update` written at `start` with `step`."""
-    return bind(UpdateSlice(tuple(start), tuple(step or (1,) * len(tuple(start)))), base, update)
-
-
-def dynamic_slice(x: ArrayLike, starts: Sequence[ArrayLike], shape: Shape) -> Result:
-    """`shape` elements from computed starts, clamped so that all of them lie inside."""
-    return bind(DynamicSlice(tuple(shape)), x, *starts)
-
-
-def dynamic_update_slice(base: ArrayLike, update: ArrayLike, starts: Sequence[ArrayLike]) -> Result:
-    """`base` with `update` written at computed starts, clamped so that all of it lies inside."""
-    return bind(DynamicUpdateSlice(), base, update, *starts)
 
 
 def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *, fill: bool = False) -> Result:
@@ -499,6 +252,3 @@ def scatter(
 ) -> Result:
     """`base` with `updates` combined by `op` into the elements at `indices` along `axes`."""
     return bind(Scatter(tuple(axes), op), base, updates, *indices)
-
-
-OPERATORS.update_slice = update_slice

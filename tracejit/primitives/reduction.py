@@ -1,4 +1,4 @@
-"""Reductions over axes and scans along one."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,31 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, is_empty
-from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce, Scan
-from tracejit.ir.kernel import Const
+from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce
+from tracejit.ir.kernel import Const, Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq
-from tracejit.primitives.elementwise import convert, mul, select
-from tracejit.primitives.shape import broadcast_in_dim, transpose
+from tracejit.primitives.elementwise import convert, div, mul, select
+from tracejit.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_array, transpose
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import ARITHMETIC, OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import shape_of
 
-SHORT = 16  # elements up to which the derivative of cumprod is a table of all pairs
-
-__all__ = ["cumulative", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum"]
+__all__ = ["reduce_max", "reduce_min", "reduce_prod", "reduce_sum"]
 
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
-def _merge(i: Sequence[ArrayLike], k: Sequence[ArrayLike], axes: tuple[int, ...], rank: int) -> tuple[Result, ...]:
+def _merge(i: Sequence[Scalar], k: Sequence[Scalar], axes: tuple[int, ...], rank: int) -> tuple[Scalar, ...]:
     """Operand index from kept indices i and reduced indices k."""
     outer, inner = iter(i), iter(k)
     return tuple(next(inner) if d in axes else next(outer) for d in range(rank))
@@ -46,7 +43,7 @@ def _spread(x: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Result:
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
 
 
-def extreme(dtype: str, sign: int) -> Result:
+def extreme(dtype: str, sign: int) -> int | float | bool:
     """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
     if dtype == "bool":
         return sign > 0
@@ -160,7 +157,7 @@ class ReduceProd(_Reduction):
         shape, rank = shape_of(x), len(shape_of(x))
         kept = tuple(d for d in range(rank) if d not in self.axes)
         order = (*kept, *sorted(self.axes))
-        from tracejit.primitives.shape import concatenate, reshape, slice_array
+        from tracejit.primitives.cumulative import cumulative  # which imports this module
 
         outer = tuple(shape[d] for d in kept)
         total: Extent = 1
@@ -193,7 +190,7 @@ class _Extremum(_Reduction):
         hit = convert(where, dtype)
         count = reduce_sum(hit, self.axes)
         picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
-        return out, OPERATORS.raw_div(picked, count)
+        return out, div(picked, count)
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges[0]
@@ -263,7 +260,7 @@ class _Arg(Primitive):
             unordered = r.op("not", r.op("le" if self.better == "gt" else "ge", new, old))
             return r.op("and", unordered, r.op("eq", old, old))
 
-        def step(r: ArrayLike, v: ArrayLike, at: ArrayLike, new: ArrayLike, k: ArrayLike) -> Result:
+        def step(r: Any, v: Scalar, at: Scalar, new: Scalar, k: Scalar) -> Any:
             take = is_better(r, new, v)
             return r.op("select", take, new, v), r.op("select", take, k, at)
 
@@ -327,216 +324,6 @@ class ArgMin(_Arg):
         return np.argmin(args[0], axis=self.axis)
 
 
-class _Cumulative(Primitive):
-    """A running fold along `axis`, from the end with `reverse`."""
-
-    axis: int
-    reverse: bool
-    op: ClassVar[str]
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        (x,) = avals
-        if not 0 <= self.axis < x.ndim:
-            raise ShapeError(f"[{self.name}] {self.axis} is not an axis of {x}")
-        if x.dtype == np.bool_:
-            raise DtypeError(f"[{self.name}] does not accept bool; convert it to an integer type first")
-        return x.strong()
-
-    def identity(self, dtype: str) -> Result:
-        raise NotImplementedError
-
-    def accumulate(self, x: ArrayLike) -> Result:
-        raise NotImplementedError
-
-    def impl(self, *args: ArrayLike) -> Result:
-        x = np.asarray(args[0])
-        flip = (slice(None),) * self.axis + (slice(None, None, -1),)
-        with np.errstate(all="ignore"):
-            return self.accumulate(x[flip])[flip] if self.reverse else self.accumulate(x)
-
-    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        (x,) = operands
-        dtype = x.dtype
-        return Scan(
-            x.shape,
-            self.axis,
-            b.body(len(x.shape), lambda i: x[i]),
-            (Const(self.identity(dtype), dtype),),
-            b.combiner([dtype], lambda r, acc, e: r.op(self.op, acc[0], e[0])),
-            self.reverse,
-        )
-
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
-        make: Any = type(self)
-        return bind(make(self.axis + 1, self.reverse), move_to_front(args[0], dims[0])), 0
-
-
-@frozen(eq=False)
-class CumSum(_Cumulative):
-    """Running sums along `axis`."""
-
-    name = "cumsum"
-    axis: int
-    reverse: bool = False
-    op = "add"
-
-    def identity(self, dtype: str) -> Result:
-        return -0.0 if dtype[0] == "f" else 0  # a sum of negative zeros is one
-
-    def accumulate(self, x: ArrayLike) -> Result:
-        return np.cumsum(x, axis=self.axis, dtype=x.dtype)
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        (t,) = tangents
-        return bind(self, *primals), None if t is None else bind(self, t)
-
-    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
-        return [bind(CumSum(self.axis, not self.reverse), ct)]
-
-
-@frozen(eq=False)
-class CumProd(_Cumulative):
-    """Running products along `axis`."""
-
-    name = "cumprod"
-    axis: int
-    reverse: bool = False
-    op = "mul"
-
-    def identity(self, dtype: str) -> Result:
-        return 1
-
-    def accumulate(self, x: ArrayLike) -> Result:
-        return np.cumprod(x, axis=self.axis, dtype=x.dtype)
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        (x,), (t,) = primals, tangents
-        out = bind(self, x)
-        if t is None:
-            return out, None
-        if isinstance(shape_of(x)[self.axis], int) and shape_of(x)[self.axis] <= SHORT:
-            return out, self._tangent_of_few(x, t)
-        # p_k = p_k-1 * x_k, so dp_k = dp_k-1 * x_k + p_k-1 * t_k: right where elements are zero, and linear work.
-        before = _shifted(out, self.axis, self.reverse, aval_of_argument(x).dtype.type(1))
-        return out, _linear_recurrence(x, mul(before, t), self.axis, self.reverse)
-
-    def _tangent_of_few(self, x: ArrayLike, t: ArrayLike) -> Result:
-        """d p_k = sum over j <= k of t_j * prod over i <= k, i != j of x_i: a pairwise table, one kernel."""
-        from tracejit.primitives.creation import iota
-
-        shape, a = shape_of(x), self.axis
-        n, rank = shape[a], len(shape_of(x))
-        wide = (*shape[: a + 1], n, *shape[a + 1 :])
-        source = tuple(d if d < a else d + 1 for d in range(rank))  # x_i along axis a + 1
-        over = broadcast_in_dim(x, wide, source)
-        j, i = iota(wide, a, np.int64), iota(wide, a + 1, np.int64)
-        dtype = aval_of_argument(x).dtype
-        others = bind(type(self)(a + 1, self.reverse), select(bind(Eq(), i, j), dtype.type(1), over))
-        seen = ARITHMETIC["ge"](j, i) if self.reverse else ARITHMETIC["le"](j, i)
-        along = broadcast_in_dim(t, wide, tuple(d if d <= a else d + 1 for d in range(rank)))
-        return reduce_sum(select(seen, mul(along, others), dtype.type(0)), (a,))
-
-
-def _shifted(x: ArrayLike, axis: int, reverse: bool, first: ArrayLike) -> Result:
-    """x one place on along `axis` (towards the start with `reverse`), `first` where nothing comes."""
-    from tracejit.primitives.shape import pad, slice_array
-
-    shape = shape_of(x)
-    if is_empty(shape[axis]):
-        return x
-    inner = tuple(n - 1 if d == axis else n for d, n in enumerate(shape))
-    start, before, after = ([0] * len(shape) for _ in range(3))
-    start[axis], before[axis], after[axis] = (1, 0, 1) if reverse else (0, 1, 0)
-    return pad(slice_array(x, tuple(start), inner), first, before, after)
-
-
-def _linear_recurrence(x: ArrayLike, u: ArrayLike, axis: int, reverse: bool) -> Result:
-    """y_k = y_k-1 * x_k + u_k along `axis`: linear in u."""
-    from tracejit.primitives.counted_loop import Loop
-    from tracejit.primitives.elementwise import add
-    from tracejit.tracer.stage import stage
-
-    rank = len(shape_of(x))
-    order = (axis, *[d for d in range(rank) if d != axis])
-    rows, news = transpose(x, order), transpose(u, order)
-    aval = aval_of_argument(rows)
-    row = ShapedArray(aval.shape[1:], aval.dtype)
-
-    def step(_: ArrayLike, y: ArrayLike, factor: ArrayLike, new: ArrayLike) -> list[Result]:
-        out = add(mul(y, factor), new)
-        return [out, out]
-
-    body = stage(step, [ShapedArray((), np.int64), row, row, row]).jaxpr
-    start = broadcast_in_dim(aval.dtype.type(0), row.shape, ())
-    _, found = bind(Loop(body, aval.shape[0], 0, 1, reverse), start, rows, news)
-    return transpose(found, [order.index(d) for d in range(rank)])
-
-
-class _CumulativeExtremum(_Cumulative):
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        (x,), (t,) = primals, tangents
-        out = bind(self, x)
-        if t is None:
-            return out, None
-        # The tangent of the place where the running extremum was set: of equal ones the first.
-        from tracejit.primitives.creation import extent_value, iota
-        from tracejit.primitives.indexing import gather
-
-        shape, a, rank = shape_of(x), self.axis, len(shape_of(x))
-        at = iota(shape, a, np.int64)
-        same = bind(Eq(), x, _shifted(out, a, self.reverse, aval_of_argument(x).dtype.type(0)))
-        first = bind(Eq(), at, extent_value(shape[a] - 1, np.int64) if self.reverse else np.int64(0))
-        new = ARITHMETIC["and"](bind(Eq(), x, out), ARITHMETIC["or"](first, ARITHMETIC["invert"](same)))
-        if self.reverse:
-            found = cumulative("cummin", select(new, at, extent_value(shape[a] - 1, np.int64)), a, True)
-        else:
-            found = cumulative("cummax", select(new, at, np.int64(0)), a)
-        return out, gather(t, tuple(range(rank)), [found if d == a else iota(shape, d, np.int64) for d in range(rank)])
-
-
-@frozen(eq=False)
-class CumMax(_CumulativeExtremum):
-    """Running maxima along `axis`; NaN from the first NaN on."""
-
-    name = "cummax"
-    axis: int
-    reverse: bool = False
-    op = "max"
-
-    def identity(self, dtype: str) -> Result:
-        return extreme(dtype, -1)
-
-    def accumulate(self, x: ArrayLike) -> Result:
-        return np.maximum.accumulate(x, axis=self.axis)
-
-
-@frozen(eq=False)
-class CumMin(_CumulativeExtremum):
-    """Running minima along `axis`; NaN from the first NaN on."""
-
-    name = "cummin"
-    axis: int
-    reverse: bool = False
-    op = "min"
-
-    def identity(self, dtype: str) -> Result:
-        return extreme(dtype, 1)
-
-    def accumulate(self, x: ArrayLike) -> Result:
-        return np.minimum.accumulate(x, axis=self.axis)
-
-
-_CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin)}
-
-
-def cumulative(name: str, x: ArrayLike, axis: int, reverse_order: bool = False) -> Result:
-    """cumsum, cumprod, cummax or cummin along `axis`; sums and products of float16 are carried in float32."""
-    primitive = _CUMULATIVE[name](axis, reverse_order)
-    if aval_of_argument(x).dtype == np.float16 and name in ("cumsum", "cumprod"):
-        return convert(bind(primitive, convert(x, np.float32)), np.float16)
-    return bind(primitive, x)
-
-
 def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Sum over `axes`; x itself if there are none."""
     return bind(ReduceSum(tuple(axes)), x) if axes else x
@@ -555,7 +342,3 @@ def reduce_max(x: ArrayLike, axes: Sequence[int]) -> Result:
 def reduce_min(x: ArrayLike, axes: Sequence[int]) -> Result:
     """Minimum over `axes`; x itself if there are none."""
     return bind(ReduceMin(tuple(axes)), x) if axes else x
-
-
-OPERATORS.reduce_sum = reduce_sum
-OPERATORS.reduce_any = reduce_max

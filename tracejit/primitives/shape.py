@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir import ranges as ranges_of
 from tracejit.ir.extents import DimDependent, Extent, Shape, prod, same_extent, same_shape
 from tracejit.ir.forms import Form, FormBuilder, Operand, Piece, Piecewise
-from tracejit.ir.kernel import index_const
+from tracejit.ir.kernel import Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
@@ -19,9 +19,9 @@ from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["broadcast_in_dim", "check_inside", "concatenate", "pad", "reshape", "reverse", "slice_array", "transpose"]
@@ -56,6 +56,7 @@ class BroadcastInDim(_Linear):
     """Operand axis k becomes axis dims[k] of the result, repeated over all others.   x: [*s] -> [*shape]"""
 
     name = "broadcast_in_dim"
+    gives_view = True
     shape: Shape
     dims: tuple[int, ...]
 
@@ -94,7 +95,7 @@ class BroadcastInDim(_Linear):
         aval = args[0].aval
         place = dict(zip(self.dims, aval.shape, strict=True))
         over = tuple(d for d, n in enumerate(self.shape) if d not in place or (_is_one(place[d]) and not _is_one(n)))
-        return [reshape(OPERATORS.reduce_sum(ct, over), aval.shape) if over else ct]
+        return [reshape(PRIMITIVES.reduce_sum(ct, over), aval.shape) if over else ct]
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x = move_to_front(args[0], dims[0])
@@ -113,6 +114,7 @@ class Reshape(_Linear):
     """The same elements in row-major order under another shape."""
 
     name = "reshape"
+    gives_view = True
     shape: Shape
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -196,6 +198,7 @@ class Transpose(_Linear):
     """Axis k of the result is axis perm[k] of the operand."""
 
     name = "transpose"
+    gives_view = True
     perm: tuple[int, ...]
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
@@ -236,6 +239,7 @@ class Slice(_Linear):
     """
 
     name = "slice"
+    gives_view = True
     start: Shape
     shape: Shape
     step: tuple[int, ...]
@@ -266,8 +270,8 @@ class Slice(_Linear):
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         aval = args[0].aval
-        zeros = OPERATORS.full(aval.shape, aval.dtype.type(0))
-        return [OPERATORS.update_slice(zeros, ct, self.start, self.step)]
+        zeros = PRIMITIVES.full(aval.shape, aval.dtype.type(0))
+        return [PRIMITIVES.update_slice(zeros, ct, self.start, self.step)]
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         x = move_to_front(args[0], dims[0])
@@ -282,7 +286,7 @@ def _is_zero(n: Extent) -> bool:
     return isinstance(n, int) and n == 0
 
 
-def _affine(b: FormBuilder, i: ArrayLike, start: Extent, step: int) -> Result:
+def _affine(b: FormBuilder, i: Scalar, start: Extent, step: int) -> Scalar:
     return b.op("add", b.op("mul", i, index_const(step)), index_const(start))
 
 
@@ -327,7 +331,7 @@ class Concatenate(Primitive):
         if all(t is None for t in tangents):
             return out, None
         full = [
-            t if t is not None else OPERATORS.full(shape_of(p), aval_of_argument(p).dtype.type(0))
+            t if t is not None else PRIMITIVES.full(shape_of(p), aval_of_argument(p).dtype.type(0))
             for p, t in zip(primals, tangents, strict=True)
         ]
         return out, bind(self, *full)
@@ -397,7 +401,7 @@ class Pad(Primitive):
         out = bind(self, *primals)
         if all(t is None for t in tangents):
             return out, None
-        zeros = [OPERATORS.full(shape_of(p), aval_of_argument(p).dtype.type(0)) for p in primals]
+        zeros = [PRIMITIVES.full(shape_of(p), aval_of_argument(p).dtype.type(0)) for p in primals]
         return out, bind(self, *[z if t is None else t for t, z in zip(tangents, zeros, strict=True)])
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -406,7 +410,7 @@ class Pad(Primitive):
         rest = None
         if isinstance(value, UndefinedPrimal):
             every = tuple(range(len(self.low)))
-            rest = OPERATORS.raw_sub(OPERATORS.reduce_sum(ct, every), OPERATORS.reduce_sum(inner, every))
+            rest = PRIMITIVES.sub(PRIMITIVES.reduce_sum(ct, every), PRIMITIVES.reduce_sum(inner, every))
         return [inner if isinstance(x, UndefinedPrimal) else None, rest]
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
@@ -417,8 +421,8 @@ class Pad(Primitive):
             x = broadcast_in_dim(x, (size, *shape_of(x)), tuple(range(1, len(shape_of(x)) + 1)))
         x = move_to_front(x, dims[0])
         inner = bind(Pad((0, *self.low), (0, *self.high)), x, aval_of_argument(x).dtype.type(0))
-        mask = bind(Pad((0, *self.low), (0, *self.high)), OPERATORS.full(shape_of(x), np.bool_(True)), np.bool_(False))
-        return OPERATORS.select(mask, inner, broadcast_in_dim(move_to_front(value, dims[1]), shape_of(inner), (0,))), 0
+        mask = bind(Pad((0, *self.low), (0, *self.high)), PRIMITIVES.full(shape_of(x), np.bool_(True)), np.bool_(False))
+        return PRIMITIVES.select(mask, inner, broadcast_in_dim(move_to_front(value, dims[1]), shape_of(inner), (0,))), 0
 
 
 # -- shorthands --------------------------------------------------------------------------------------------------------
@@ -467,7 +471,3 @@ def _joined(arrays: Sequence[ArrayLike], axis: int) -> Result:
 def pad(x: ArrayLike, value: ArrayLike, low: Sequence[Extent], high: Sequence[Extent]) -> Result:
     """x with `low[d]` elements `value` before and `high[d]` after it along each axis d."""
     return bind(Pad(tuple(low), tuple(high)), x, value)
-
-
-OPERATORS.broadcast_in_dim = broadcast_in_dim
-OPERATORS.transpose = transpose

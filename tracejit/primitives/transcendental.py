@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tracejit.primitives.elementwise import Floating, add, constant_like, div, mul, neg, one_like, sub
+from tracejit.primitives.elementwise import Floating, Partials, add, constant_like, div, mul, neg, one_like, sub
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
@@ -47,7 +45,7 @@ class Sqrt(Floating):
     numpy_function = np.sqrt
     op = "sqrt"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(constant_like(out, 0.5), out),)
 
 
@@ -59,7 +57,7 @@ class Cbrt(Floating):
     numpy_function = np.cbrt
     op = "cbrt"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(constant_like(out, 1.0 / 3.0), mul(out, out)),)
 
 
@@ -71,7 +69,7 @@ class Exp(Floating):
     numpy_function = np.exp
     op = "exp"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: out,)
 
 
@@ -83,7 +81,7 @@ class Exp2(Floating):
     numpy_function = np.exp2
     op = "exp2"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: mul(out, constant_like(out, np.log(2.0))),)
 
 
@@ -95,7 +93,7 @@ class Expm1(Floating):
     numpy_function = np.expm1
     op = "expm1"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: add(out, one_like(out)),)
 
 
@@ -107,7 +105,7 @@ class Log(Floating):
     numpy_function = np.log
     op = "log"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(xs[0]), xs[0]),)
 
 
@@ -119,7 +117,7 @@ class Log2(Floating):
     numpy_function = np.log2
     op = "log2"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(constant_like(xs[0], 1.0 / np.log(2.0)), xs[0]),)
 
 
@@ -131,7 +129,7 @@ class Log10(Floating):
     numpy_function = np.log10
     op = "log10"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(constant_like(xs[0], 1.0 / np.log(10.0)), xs[0]),)
 
 
@@ -143,7 +141,7 @@ class Log1p(Floating):
     numpy_function = np.log1p
     op = "log1p"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(xs[0]), add(xs[0], one_like(xs[0]))),)
 
 
@@ -155,7 +153,7 @@ class Sin(Floating):
     numpy_function = np.sin
     op = "sin"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: bind(Cos(), xs[0]),)
 
 
@@ -167,7 +165,7 @@ class Cos(Floating):
     numpy_function = np.cos
     op = "cos"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: neg(bind(Sin(), xs[0])),)
 
 
@@ -179,7 +177,7 @@ class Tan(Floating):
     numpy_function = np.tan
     op = "tan"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: add(one_like(out), mul(out, out)),)
 
 
@@ -191,7 +189,7 @@ class Asin(Floating):
     numpy_function = np.arcsin
     op = "asin"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(out), _half_width(xs[0])),)
 
 
@@ -203,7 +201,7 @@ class Acos(Floating):
     numpy_function = np.arccos
     op = "acos"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: neg(div(one_like(out), _half_width(xs[0]))),)
 
 
@@ -215,7 +213,7 @@ class Atan(Floating):
     numpy_function = np.arctan
     op = "atan"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(out), add(one_like(out), mul(xs[0], xs[0]))),)
 
 
@@ -227,7 +225,7 @@ class Atan2(Floating):
     numpy_function = np.arctan2
     op = "atan2"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         y, x = xs
         norm = lambda: add(mul(x, x), mul(y, y))  # noqa: E731
         return (lambda: div(x, norm()), lambda: neg(div(y, norm())))
@@ -241,7 +239,7 @@ class Sinh(Floating):
     numpy_function = np.sinh
     op = "sinh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: bind(Cosh(), xs[0]),)
 
 
@@ -253,7 +251,7 @@ class Cosh(Floating):
     numpy_function = np.cosh
     op = "cosh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: bind(Sinh(), xs[0]),)
 
 
@@ -265,7 +263,7 @@ class Tanh(Floating):
     numpy_function = np.tanh
     op = "tanh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: mul(add(one_like(out), out), sub(one_like(out), out)),)  # 1 - out * out would cancel near 1
 
 
@@ -277,7 +275,7 @@ class Asinh(Floating):
     numpy_function = np.arcsinh
     op = "asinh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(out), bind(Cosh(), out)),)
 
 
@@ -289,7 +287,7 @@ class Acosh(Floating):
     numpy_function = np.arccosh
     op = "acosh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: div(one_like(out), bind(Sinh(), out)),)
 
 
@@ -301,7 +299,7 @@ class Atanh(Floating):
     numpy_function = np.arctanh
     op = "atanh"
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         (x,) = xs
         return (lambda: div(one_like(out), mul(add(one_like(out), x), sub(one_like(out), x))),)
 
@@ -319,7 +317,7 @@ class Erf(Floating):
         x = np.asarray(args[0])
         return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
-    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         scale = 2.0 / np.sqrt(np.pi)
         return (lambda: mul(constant_like(out, scale), bind(Exp(), neg(mul(xs[0], xs[0])))),)
 

@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -21,23 +22,23 @@ from tracejit.primitives.control_flow import (
     described,
     fixpoint,
     is_linearizing,
+    remapped,
     scalar_operands,
-    spread,
     staged_body,
     tangents_out,
-    zero_tangent,
 )
+from tracejit.primitives.creation import zero_tangent
 from tracejit.primitives.elementwise import select
+from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.transpose import shape_of
 
 __all__ = ["While"]
@@ -52,6 +53,7 @@ class While(Primitive):
     """
 
     name = "while"
+    runs_jaxprs = True
     multiple_results = True
     cond: Jaxpr
     body: Jaxpr
@@ -112,7 +114,7 @@ class While(Primitive):
             )
         inner = (*self.cond.in_avals[: self.cond_consts], *self.body.in_avals)
 
-        def element(i: Sequence[ArrayLike]) -> Result:
+        def element(i: Sequence[Scalar]) -> Any:
             args = scalar_operands(operands, inner, mapped, i)
             cond_consts, body_consts, carries = self._split(args)
             r = b.recorder()
@@ -141,7 +143,7 @@ class While(Primitive):
         outs = self.body.out_avals
         live = fixpoint(
             [t is not None for t in carry_tangents],
-            lambda on: tangents_out(self.body, [t is not None for t in body_tangents], on, 0),
+            lambda on: tangents_out(self.body, [*[t is not None for t in body_tangents], *on]),
         )
         dots = [
             zero_tangent(c) if t is None else t for c, t, on in zip(carries, carry_tangents, live, strict=True) if on
@@ -178,32 +180,20 @@ class While(Primitive):
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
 
-    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, Result]:
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int | None]]:
         if self.per_element():
-            mapped = tuple(d is not None for d in dims)
-            rank = len(self.domain)
             old = self.mapped or (False,) * len(args)
-            new_args: list[Any] = []
-            flags: list[bool] = []
-            for a, d, was, now in zip(args, dims, old, mapped, strict=True):
-                x = move_to_front(a, d)
-                if now and not was and rank:
-                    shape = shape_of(x)
-                    x = broadcast_in_dim(x, (size, *self.domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
-                elif was and not now:
-                    x = spread(x, None, size)
-                new_args.append(x)
-                flags.append(was or now)
-            outs = bind(
-                While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), tuple(flags)),
-                *new_args,
-            )
+            new_args, mapped = remapped(args, dims, old, self.domain, size)
+            new = While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), mapped)
+            outs = bind(new, *new_args)
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)
 
     def _batch_masked(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[Result, Result]:
+    ) -> tuple[list[Result], Sequence[int | None]]:
         """All elements run until the last is done; those that are done keep their carries."""
         if self.domain:
             raise UnsupportedError("[while] a nested mapped loop whose body is not a scalar program")
@@ -220,7 +210,7 @@ class While(Primitive):
             return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
 
         def cond(*a: ArrayLike) -> Sequence[Result]:
-            return [OPERATORS.reduce_any(tests(a[:nk], a[nk:]), (0,))]
+            return [reduce_max(tests(a[:nk], a[nk:]), (0,))]
 
         def body(*a: ArrayLike) -> Sequence[Result]:
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]

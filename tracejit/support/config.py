@@ -20,12 +20,12 @@ class Config:
     checks: verify every IR after every pass (TRACEJIT_CHECKS).
     backend: the default backend name (TRACEJIT_BACKEND).
     default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
-    cpu: the processor that CPU code is made for, "native" or a level of x86-64, "x86-64-v2", "x86-64-v3", "x86-64-v4"
-        (TRACEJIT_CPU; read when the first function is compiled).
     cache_size: how many executables one jitted function keeps.
-    poison: fill results, intermediate and local arrays before each use with NaN, and integers with an improbable
-        number, so that an element which nothing writes shows, and put them between guards, so that who writes outside
-        of them is found (TRACEJIT_POISON; read when a function is compiled).  The reference backend always fills them.
+    cpu: the processor that CPU code is made for: "native", or a level of x86-64 as "x86-64-v2", "x86-64-v3" or
+        "x86-64-v4" (TRACEJIT_CPU; read when the first function is compiled).
+    poison: before each use fill results, intermediate and local arrays with NaN, or an improbable integer, so that an
+        element which nothing writes shows, and put them between guards, so that a write outside of them is found
+        (TRACEJIT_POISON; read when a function is compiled).  The reference backend always fills them.
     tiers: have LLVM translate a program quickly for its first call, and well in the background once it is called again
         (TRACEJIT_TIERS).
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).

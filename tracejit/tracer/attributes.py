@@ -23,7 +23,7 @@ from tracejit.tracer.substitution import substitution
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ATTRIBUTES"]
+__all__ = ["ATTRIBUTES", "vars_of"]
 
 _SET: Any = object.__setattr__
 _DELETE: Any = object.__delattr__
@@ -141,7 +141,7 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type_of(args[0])
 
 
-def _vars(*owner: Any) -> Any:
+def vars_of(*owner: Any) -> Any:
     """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
     trace = current_trace()
     if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
@@ -187,8 +187,7 @@ def _get_of_object(owner: Any, name: str) -> Any:
 
 
 REDIRECTED[id(dir)] = Redirected(dir, _dir)
-REDIRECTED[id(vars)] = Redirected(vars, _vars)
-namespace.vars_of = _vars
+REDIRECTED[id(vars)] = Redirected(vars, vars_of)
 redirect_members({isinstance: _isinstance, type: _type})
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)

@@ -9,11 +9,10 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
-from tracejit.tracer.cell import Cell
+from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
@@ -73,7 +72,7 @@ def move_to_front(x: Any, axis: int | None) -> Any:
     if axis is None or axis == 0:
         return x
     ndim = len(aval_of_argument(x).shape)
-    return OPERATORS.transpose(x, (axis, *[d for d in range(ndim) if d != axis]))
+    return PRIMITIVES.transpose(x, (axis, *[d for d in range(ndim) if d != axis]))
 
 
 def align_batched(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
@@ -89,12 +88,12 @@ def align_batched(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
         x = move_to_front(a, d)
         shape = aval_of_argument(x).shape
         if d is None:
-            x = OPERATORS.broadcast_in_dim(x, (size, *shape), tuple(range(1, r + 1)))
+            x = PRIMITIVES.broadcast_in_dim(x, (size, *shape), tuple(range(1, r + 1)))
         elif r == 0 and rank:
             full = next(aval_of_argument(b).shape for b, _, q in zip(args, dims, ranks, strict=True) if q == rank)
             e = next(e for e, q in zip(dims, ranks, strict=True) if q == rank)
             inner = full if e is None else full[:e] + full[e + 1 :]
-            x = OPERATORS.broadcast_in_dim(x, (size, *inner), (0,))
+            x = PRIMITIVES.broadcast_in_dim(x, (size, *inner), (0,))
         out.append(x)
     return out
 
@@ -149,11 +148,11 @@ def batch(
     return [spread(value, axis, size, 0) for value, axis in batch_pairs(function, args, dims, size)]
 
 
-def spread(value: Any, axis: int | None, size: Any, target: int) -> Any:
-    """A result of `batch_pairs` with its mapped axis at `target`; one that does not vary is repeated."""
+def spread(value: Any, axis: int | None, size: Any, target: int = 0) -> Any:
+    """A value with its mapped axis at `target`; one that does not vary is repeated."""
     if axis is None:
         shape = aval_of_argument(value).shape
-        value, axis = OPERATORS.broadcast_in_dim(value, (size, *shape), tuple(range(1, len(shape) + 1))), 0
+        value, axis = PRIMITIVES.broadcast_in_dim(value, (size, *shape), tuple(range(1, len(shape) + 1))), 0
     ndim = len(aval_of_argument(value).shape)
     if not -ndim <= target < ndim:
         raise ShapeError(f"vmap: out_axes {target} is not an axis of a result of rank {ndim}", location=user_location())
@@ -162,4 +161,4 @@ def spread(value: Any, axis: int | None, size: Any, target: int) -> Any:
         return value
     order = [d for d in range(ndim) if d != axis]
     order.insert(target, axis)
-    return OPERATORS.transpose(value, tuple(order))
+    return PRIMITIVES.transpose(value, tuple(order))

@@ -44,8 +44,9 @@ from tracejit.tracer.places import (
     Place,
     SlotPlace,
     held_by_class,
+    is_same,
 )
-from tracejit.tracer.stage import StageInterpreter
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
@@ -80,7 +81,7 @@ class Read:
         return (
             isinstance(self.place, ContentsPlace)
             and len(found) == len(self.value)
-            and all(map(_same, self.value, found))
+            and all(map(is_same, self.value, found))
         )
 
     def now(self) -> Read | None:
@@ -104,10 +105,6 @@ class Read:
         for n, item in zip(self.constants, self.value if self.constants else (), strict=True):
             if n >= 0:
                 constants[n] = item
-
-
-def _same(one: Any, two: Any) -> bool:
-    return one is two or (type(one) is type(two) is bytes and one == two)
 
 
 def _fits(one: Any, two: Any, constant: int) -> bool:

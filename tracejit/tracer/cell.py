@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracejit.ir.ranges import ANYTHING, Range
-from tracejit.ir.types import ShapedArray
+from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 
-__all__ = ["Cell", "is_number"]
+__all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
 
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
@@ -206,3 +206,15 @@ def _noted(error: ConcretizationError) -> ConcretizationError:
 def is_number(x: Cell) -> bool:
     """Whether it stands for a Python number."""
     return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS
+
+
+def class_of(x: Cell) -> type:
+    """The class of what it stands for."""
+    if x.aval.weak and not x.shape:
+        return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
+    return x.dtype.type if x.is_scalar else np.ndarray
+
+
+def aval_of_argument(x: Any) -> ShapedArray:
+    """The abstract value of a runtime argument: tracer, array or number."""
+    return x.aval if hasattr(x, "aval") else aval_of(x)

@@ -41,6 +41,7 @@ from tracejit.tracer.places import (
     StandIn,
     default_of,
     held_by_class,
+    is_same,
 )
 from tracejit.tracer.tracer import Tracer
 
@@ -434,13 +435,9 @@ def _made_at(x: Tracer) -> Location | None:
     return None if producer is None else producer.location
 
 
-def _same(one: Any, two: Any) -> bool:
-    return one is two or (type(one) is type(two) is bytes and one == two)
-
-
 def _same_items(container: Any, items: tuple[Any, ...]) -> bool:
     now = contents(container)
-    return len(now) == len(items) and all(map(_same, now, items))
+    return len(now) == len(items) and all(map(is_same, now, items))
 
 
 def _nothing() -> None:

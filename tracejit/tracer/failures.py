@@ -190,6 +190,3 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
 def number_error(shown: str, dtype: np.dtype[Any], location: Location | None = None) -> NumberOutOfBounds:
     """The error for a Python number, `integer 300`, that does not fit a dtype."""
     return NumberOutOfBounds(f"Python {shown} out of bounds for {dtype}", location=location or user_location())
-
-
-eager.fails = note_failure

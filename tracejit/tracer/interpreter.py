@@ -121,8 +121,6 @@ class EvalInterpreter(Interpreter):
     """Runs each primitive's `impl` at once, after its `abstract_eval`."""
 
     name = "eager"
-    fails: Callable[[Any], None]
-    """Set by `failures`: raises what a cell of failures tells."""
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
         for a in args:
@@ -148,7 +146,9 @@ class EvalInterpreter(Interpreter):
 
     def write(self, cell: Any, value: Any) -> None:
         """The one cell it has is that of its failures: what has failed is raised."""
-        self.fails(value)
+        from tracejit.tracer.failures import note_failure  # which imports this module
+
+        note_failure(value)
 
 
 def _leaked(tracer: Any) -> LeakedTracerError:
@@ -228,8 +228,3 @@ def bind(primitive: Primitive, *args: Any) -> Any:
             error.location = user_location()
         raise
     return results if primitive.multiple_results else results[0]
-
-
-def aval_value(x: Any) -> Any:
-    """An argument of `bind` as the eager interpreter wants it."""
-    return x if isinstance(x, np.ndarray) else np.asarray(x)

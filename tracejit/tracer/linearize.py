@@ -10,10 +10,11 @@ import numpy as np
 from tracejit.ir.jaxpr import Jaxpr, Literal, Var
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import located
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
 from tracejit.tracer.jvp import JVPInterpreter
-from tracejit.tracer.stage import StageInterpreter, aval_of_argument
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.transformation import Describe, describe_position
 from tracejit.tracer.transpose import backward_pass
 

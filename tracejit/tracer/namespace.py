@@ -208,11 +208,9 @@ class _ClassView:
 
     @property
     def __dict__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        from tracejit.tracer.attributes import vars_of  # which imports this module
+
         return vars_of(self._kind)
-
-
-vars_of: Callable[[Any], Any] = vars
-"""Set by `redirect`: what vars() gives of a class."""
 
 
 class _ObjectView:

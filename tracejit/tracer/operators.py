@@ -1,14 +1,17 @@
 """What lower layers ask of higher ones while they trace: NumPy's meaning of an index, an extent as a number,
 a sum of cotangents.
 
-Each function is set once, by the module that defines it, when `tracejit.numpy` is imported, which is before anything is
-traced.
+Each layer that is asked has one class here, which lists its functions, and one place where it provides them, all at
+once: `primitives` when the package is imported, NumPy's names in `numpy/operators.py`, before anything is traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tracejit.support.errors import InternalError
+from tracejit.support.nodes import define, fields_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,16 +19,28 @@ if TYPE_CHECKING:
     from tracejit.ir.extents import Dim, Extent
     from tracejit.tracer.layout import Layout
 
-__all__ = ["ARITHMETIC", "OPERATORS"]
-
-ARITHMETIC: dict[str, Callable[..., Any]] = {}
-"""Python's operators by the names of their methods ("add", "eq", "invert", ...) to NumPy's functions."""
+__all__ = ["ARITHMETIC", "OPERATORS", "PRIMITIVES", "NumPy", "Primitives", "provide"]
 
 
-class _Operators:
-    """The functions.  Arrays are traced or NumPy's, numbers Python's or of either."""
+@define(eq=False)
+class Primitives:
+    """Primitives that the tracer, and rules of other families, use.  Operands have one dtype and shape."""
 
-    # -- indexing, and views (numpy/indexing.py) ----
+    add: Callable[[Any, Any], Any]
+    sub: Callable[[Any, Any], Any]
+    select: Callable[[Any, Any, Any], Any]
+    full: Callable[[Any, Any], Any]
+    reduce_sum: Callable[[Any, Sequence[int]], Any]
+    broadcast_in_dim: Callable[[Any, Any, tuple[int, ...]], Any]
+    transpose: Callable[[Any, Sequence[int]], Any]
+    update_slice: Callable[..., Any]
+
+
+@define(eq=False)
+class NumPy:
+    """NumPy's meaning of what Python asks of arrays.  Arrays are traced or NumPy's, numbers Python's or of either."""
+
+    # -- indexing, and views ----
     getitem: Callable[..., Any]
     """(x, index): x[index], a view for basic indices."""
     setitem: Callable[..., None]
@@ -43,6 +58,8 @@ class _Operators:
     """How a copy of an array lies in memory."""
     mask_of: Callable[[Any], Any]
     """`where=` as booleans, None where it lets everything through."""
+    stack: Callable[[Sequence[Any]], Any]
+    """Arrays of one shape, stacked along a new first axis."""
 
     # -- numbers ----
     extent: Callable[[Extent], Any]
@@ -59,25 +76,19 @@ class _Operators:
     """The program fails if an operator's result on Python integers has more than 64 bits."""
     first_failure: Callable[[Any, Any], Any]
     """The failure noted before, or if there is none the greatest of those found."""
-    type_of: Callable[[Any], type]
-    """The class of what a traced value stands for."""
-    wants_booleans: Callable[[], bool]
-    """Whether the function that is traced tells True from other objects."""
-
-    # -- primitives that rules of others use, on operands of one dtype and shape ----
-    raw_add: Callable[[Any, Any], Any]
-    raw_sub: Callable[[Any, Any], Any]
-    raw_div: Callable[[Any, Any], Any]
-    max: Callable[[Any, Any], Any]
-    min: Callable[[Any, Any], Any]
-    select: Callable[[Any, Any, Any], Any]
-    full: Callable[[Any, Any], Any]
-    stack: Callable[[Sequence[Any]], Any]
-    reduce_sum: Callable[[Any, Sequence[int]], Any]
-    reduce_any: Callable[[Any, Sequence[int]], Any]
-    broadcast_in_dim: Callable[[Any, Any, tuple[int, ...]], Any]
-    transpose: Callable[[Any, Sequence[int]], Any]
-    update_slice: Callable[..., Any]
 
 
-OPERATORS = _Operators()
+PRIMITIVES: Primitives = object.__new__(Primitives)
+OPERATORS: NumPy = object.__new__(NumPy)
+ARITHMETIC: dict[str, Callable[..., Any]] = {}
+"""Python's operators by the names of their methods ("add", "eq", "invert", ...) to NumPy's functions."""
+
+T = TypeVar("T")
+
+
+def provide(place: T, functions: T) -> None:
+    """Fill a layer's place with its functions.  Raises InternalError where that is done already."""
+    for field in fields_of(type(place)):
+        if hasattr(place, field.name):
+            raise InternalError(f"the functions of {type(place).__name__} are provided twice")
+        setattr(place, field.name, getattr(functions, field.name))

@@ -14,7 +14,7 @@ from tracejit.tracer.contents import contents
 __all__ = [
     "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace",
     "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "NamesPlace", "Place", "SlotPlace", "StandIn", "default_of",
-    "held_by_class",
+    "held_by_class", "is_same",
 ]  # fmt: skip
 
 
@@ -293,3 +293,8 @@ Place = (
     | ContentsPlace | FunctionPlace | NamesPlace
     | CallPlace
 )  # fmt: skip
+
+
+def is_same(one: Any, two: Any) -> bool:
+    """Whether what a place holds is what it held.  Bytes are compared: those of a bytearray are made at each look."""
+    return one is two or (type(one) is type(two) is bytes and one == two)

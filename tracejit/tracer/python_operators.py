@@ -31,7 +31,6 @@ UNARY = "neg", "pos", "abs", "invert"
 _PYTHONS = frozenset({bool, int, float, Dim})
 """Classes of what is a Python number for the function that is traced."""
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray})
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
 _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
@@ -46,7 +45,7 @@ def operator(name: str) -> Callable[..., Any]:
         other = _plain(name, self, other)
         if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
-        if name in _COMPARISONS and _is_no_number(self, other):
+        if name in COMPARISONS and _is_no_number(self, other):
             return NotImplemented
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
@@ -106,7 +105,11 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
     result = _number(handed_out(function, x, y), other)
-    if is_number and name in _COMPARISONS and isinstance(result, Cell) and OPERATORS.wants_booleans():
+    if is_number and name in COMPARISONS and isinstance(result, Cell):
+        from tracejit.tracer.trace import wants_booleans  # which imports this module
+
+        if not wants_booleans():
+            return result
         known = result.known()  # `(n == 2) is True`
         if known is None:
             result.ask()

@@ -23,10 +23,11 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.calls import handed_out
+from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import StageInterpreter, aval_of_argument
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
@@ -265,14 +266,9 @@ def _example(x: Any) -> Any:
 
 def type_of(x: Any) -> type:
     """The class of an object; of a traced array that of what it stands for."""
-    if not isinstance(x, Tracer):
-        return int if isinstance(x, Dim) else type(x)
-    if x.aval.weak and not x.shape:
-        return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
-    return x.dtype.type if x.is_scalar else np.ndarray
-
-
-OPERATORS.type_of = type_of
+    if isinstance(x, Tracer):
+        return class_of(x)
+    return int if isinstance(x, Dim) else type(x)
 
 
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:

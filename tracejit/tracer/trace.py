@@ -16,14 +16,13 @@ from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes
 from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import ClassPatches
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import module_of
 from tracejit.tracer.places import MISSING, CellPlace
 
 if TYPE_CHECKING:
     from tracejit.tracer.substitution import Substitution
 
-__all__ = ["Trace", "current_trace", "entered", "outside"]
+__all__ = ["Trace", "current_trace", "entered", "outside", "wants_booleans"]
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -50,12 +49,10 @@ def outside() -> Generator[None]:
         yield
 
 
-def _wants_booleans() -> bool:
+def wants_booleans() -> bool:
+    """Whether the function that is traced tells True from other objects."""
     trace = current_trace()
     return trace is not None and trace.wants_booleans
-
-
-OPERATORS.wants_booleans = _wants_booleans
 
 
 @define(eq=False)

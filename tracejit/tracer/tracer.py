@@ -23,7 +23,7 @@ from tracejit.support.errors import (
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import loads_attribute
 from tracejit.tracer.calls import call_function, call_ufunc, handed_out
-from tracejit.tracer.cell import Cell, is_number
+from tracejit.tracer.cell import Cell, class_of, is_number
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_installed
@@ -121,7 +121,7 @@ class Tracer(Cell):
         """For the function that is traced, as in `case np.ndarray():`, and for other packages,
         the class of what it stands for.
         """
-        return OPERATORS.type_of(self) if _is_asked_by_others() else Tracer
+        return class_of(self) if _is_asked_by_others() else Tracer
 
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):

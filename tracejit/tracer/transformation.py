@@ -12,12 +12,11 @@ import numpy as np
 from tracejit.ir.ranges import Range
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.cell import Cell
+from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.interpreter import Interpreter, use_interpreter
 from tracejit.tracer.known import range_of_array
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.same import same_value
-from tracejit.tracer.stage import aval_of_argument
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Describe", "Transformation", "describe_position"]

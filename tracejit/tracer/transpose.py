@@ -10,9 +10,9 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError
 from tracejit.support.source import located
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.stage import aval_of_argument
+from tracejit.tracer.operators import PRIMITIVES
 
 __all__ = ["UndefinedPrimal", "backward_pass", "shape_of", "sum_to"]
 
@@ -36,7 +36,7 @@ def sum_to(ct: Any, aval: ShapedArray) -> Any:
     shape = shape_of(ct)
     if shape == aval.shape or aval.shape:
         return ct
-    return OPERATORS.reduce_sum(ct, tuple(range(len(shape))))
+    return PRIMITIVES.reduce_sum(ct, tuple(range(len(shape))))
 
 
 def backward_pass(jaxpr: Jaxpr, residuals: Sequence[Any], cotangents: Sequence[Any], linear: int) -> list[Any]:
@@ -54,7 +54,7 @@ def backward_pass(jaxpr: Jaxpr, residuals: Sequence[Any], cotangents: Sequence[A
         if ct is None or isinstance(atom, Literal) or atom in known:
             return
         have = totals.get(atom)
-        totals[atom] = ct if have is None else OPERATORS.raw_add(have, ct)
+        totals[atom] = ct if have is None else PRIMITIVES.add(have, ct)
 
     for atom, ct in zip(jaxpr.outputs, cotangents, strict=True):
         accumulate(atom, ct)

@@ -21,7 +21,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import short_name
 from tracejit.support.nodes import fields_of, has_fields
 
-__all__ = ["print_parameters", "print_value", "read_aval", "read_parameters", "read_value"]
+__all__ = ["print_parameters", "print_value", "read_aval", "read_parameters"]
 
 _CONSTANTS: dict[str, Any] = {
     "True": True,
@@ -266,11 +266,6 @@ def read_aval(tokens: Tokens, token: str) -> ShapedArray:
     if len(_AVALS) < 10_000:
         _AVALS[token] = aval
     return aval
-
-
-def read_value(tokens: Tokens, module: str, read_jaxpr: Callable[[Tokens], Jaxpr]) -> Any:
-    """One value at the current token."""
-    return Reader(tokens, module, read_jaxpr).value()
 
 
 def read_parameters(tokens: Tokens, module: str, read_jaxpr: Callable[[Tokens], Jaxpr]) -> dict[str, Any]:

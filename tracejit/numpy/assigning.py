@@ -1,0 +1,219 @@
+"""Assignments to elements: the statement x[index] = value, and the arrays that hold its new values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Shape, is_one
+from tracejit.ir.types import ShapedArray
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import is_whole
+from tracejit.numpy.indexing import (
+    IndexArray,
+    basic_index,
+    classify,
+    has_traced_mask,
+    index_arrays,
+    masked_part,
+    single_mask,
+)
+from tracejit.numpy.masked import Selection, assigned
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, fitting, numbers_to_dtype, to_dtype
+from tracejit.numpy.through import through
+from tracejit.numpy.views import BasicIndex, Rearranged
+from tracejit.primitives.indexing import scatter
+from tracejit.primitives.shape import reshape, slice_array, transpose
+from tracejit.primitives.slicing import dynamic_update_slice, update_slice
+from tracejit.support.errors import (
+    DtypeError,
+    ShapeError,
+    TracerError,
+    UnsupportedError,
+)
+from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, IndexLike, Result
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["assign", "scattered", "setitem", "updated"]
+
+
+def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
+    """The statement `x[index] = value`: a NumPy scalar has to fit signed integers, as in NumPy;
+    in unsigned ones it wraps around.
+
+    Raises: TracerError if x is a number.
+    """
+    if isinstance(x, Tracer) and x.is_scalar:
+        raise TracerError(
+            "a number has no elements to change, in NumPy neither; make it an array (np.array(x))",
+            location=user_location(),
+        )
+    if isinstance(x, Tracer) and x.shape and x.dtype.kind == "i" and not _has_arrays(index):
+        value = fitting(value, x.dtype)
+    setitem(x, index, value)
+
+
+def _has_arrays(index: IndexLike) -> bool:
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, (list, np.ndarray)) or (
+            isinstance(part, Tracer) and (part.shape or part.dtype == np.bool_)
+        ):
+            return True
+    return False
+
+
+def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "unsafe") -> None:
+    """x[index] = value: a new value for the cell."""
+    if not isinstance(x, Tracer):
+        raise UnsupportedError(
+            "an array that is not traced is changed in place by a traced value", location=user_location()
+        )
+    if has_traced_mask(index) or isinstance(value, Selection):
+        place = masked_part(x, index)
+        if place is not None:
+            part, mask, at = place
+            part.assign(assigned(part, mask, at, value if isinstance(value, Selection) else as_array(value)))
+            return
+    value = as_array(numbers_to_dtype(value, x.dtype) if isinstance(value, (list, tuple)) else value)
+    if casting != "unsafe" and not np.can_cast(aval(value).dtype, x.dtype, casting) and not aval(value).weak:  # pyright: ignore[reportArgumentType]
+        raise DtypeError(
+            f"cannot change an array of {x.dtype} in place by one of {aval(value).dtype}; use y = x + ... for a new "
+            "array",
+            location=user_location(),
+        )
+    value = to_dtype(value, x.dtype)
+    if _writes_itself(x, index, value):
+        return
+    if x.root is not None and not isinstance(index, Rearranged):
+        found = index if isinstance(index, BasicIndex) else classify(x, index)
+        if isinstance(found, BasicIndex):
+            value = reshape(_fit(value, found.shape), found.size)
+            x, index, turns = through(x, found)
+            for turn in turns:
+                value = turn.apply(value)
+    x.assign(updated(x, index, value))
+
+
+def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:
+    """Whether the value is the very view that is assigned to: what remains
+    of `x[1:] += y` after the view was changed.
+    """
+    view = getattr(value, "index", None)
+    if not isinstance(value, Tracer) or value.root is not x or not isinstance(view, BasicIndex) or not view.static:
+        return False
+    if isinstance(index, Rearranged):
+        return False
+    found = index if isinstance(index, BasicIndex) else classify(x, index)
+    if not isinstance(found, BasicIndex) or not found.static:
+        return False
+    return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
+
+
+def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = True) -> Result:
+    """x with x[index] replaced, as a new array; with `checked` an error for traced indices out of range."""
+    have: ShapedArray = aval(x)
+    if isinstance(index, Rearranged):
+        return index.write(x, value)
+    if isinstance(index, BasicIndex):
+        found: Any = index
+    elif index is Ellipsis or (have.shape and isinstance(index, slice) and is_whole(index)):
+        return _fit(value, have.shape)
+    else:
+        mask = single_mask(index, have)
+        if mask is not None:
+            return _masked(x, mask, value)
+        found = classify(x, index, checked)
+    if isinstance(found, BasicIndex):
+        part = reshape(_fit(value, found.shape), found.size)
+        if found.static:
+            if found.size == have.shape and all(k == 1 for k in found.step):
+                return part
+            return update_slice(x, part, found.start, found.step)
+        if any(k != 1 for k in found.step):
+            raise UnsupportedError(
+                "an assignment with a traced index and a slice step is not supported; use a slice of step 1",
+                location=user_location(),
+            )
+        return dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
+    return scattered(x, found, value, "set", checked)
+
+
+def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked: bool = True) -> Result:
+    """x with the elements at index arrays set to (or increased by) a value."""
+    axes, arrays, rest, first = index_arrays(x, parts, checked)
+    have = aval(x)
+    cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
+    # Slices become index arrays of their own axis only where they are not whole.
+    partial = {d: s for d, s in cut.items() if not is_whole(s)}
+    batch = aval(arrays[0]).shape
+    if partial:
+        return _scatter_part(x, parts, value, op, partial, checked)
+    kept = [d for d in range(have.ndim) if d not in axes]
+    shape = (*batch, *[have.shape[d] for d in kept])
+    order: list[int] = list(range(len(batch))) if first else []
+    where = len(batch)
+    target: list[Any] = []
+    done = first
+    for item in rest:
+        if item is None:
+            target.append(None)
+        elif item == "index":
+            if not done:
+                order += range(len(batch))
+                target += range(len(batch))
+                done = True
+        else:
+            order.append(where)
+            target.append(where)
+            where += 1
+    numpy_shape = tuple(1 if t is None else shape[t] for t in ([*range(len(batch)), *target] if first else target))
+    spread = reshape(_fit(value, numpy_shape), tuple(shape[o] for o in order))
+    inverse = [order.index(k) for k in range(len(order))]
+    return scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
+
+
+def _scatter_part(
+    x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool
+) -> Result:
+    """Index arrays together with slices: scatter into the sliced part, then write it back."""
+    shape = aval(x).shape
+    cut = [partial.get(d, slice(None)) for d in range(len(shape))]
+    basic = basic_index(cut, shape)
+    part = slice_array(x, basic.start, basic.size, basic.step)
+    inner = [slice(None) if isinstance(item, slice) else item for item in parts]
+    return update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
+
+
+def _fit(value: ArrayLike, shape: Shape) -> Result:
+    have = aval(value).shape
+    extra = len(have) - len(shape)
+    if extra > 0 and all(map(is_one, have[:extra])):
+        value = reshape(value, have[extra:])
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError as error:
+        raise ShapeError(
+            f"a value of shape {have} cannot be assigned to {tuple(shape)}", location=user_location()
+        ) from error
+
+
+def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
+    have = aval(x)
+    rest = have.ndim - aval(mask).ndim
+    shape = aval(value).shape
+    if len(shape) > rest and not all(map(is_one, shape[: len(shape) - rest])):
+        if isinstance(mask, np.ndarray):
+            return scattered(x, [*[IndexArray(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
+        raise UnsupportedError(
+            "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
+            "every element",
+            location=user_location(),
+        )
+    if len(shape) > rest:
+        value = reshape(value, shape[len(shape) - rest :])
+    wide = reshape(mask, (*aval(mask).shape, *[1] * rest))
+    return u.where(wide, value, x)

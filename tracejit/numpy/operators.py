@@ -1,0 +1,48 @@
+"""What NumPy's names provide for the layers below: Python's operators, and what the tracer asks of arrays."""
+
+import numpy as np
+
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.assigning import assign, setitem
+from tracejit.numpy.filling import set_flat
+from tracejit.numpy.index_checks import first_failure
+from tracejit.numpy.indexing import getitem, read_view
+from tracejit.numpy.joining import stack
+from tracejit.numpy.linear import matmul
+from tracejit.numpy.number_checks import check_growth, check_number
+from tracejit.numpy.powers import power_operator
+from tracejit.numpy.promotion import aval, mask_of, to_dtype
+from tracejit.numpy.reductions import number_of_extents
+from tracejit.numpy.rounding import round_decimals
+from tracejit.numpy.strides import layout_of, like
+from tracejit.primitives.creation import extent_value
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS, NumPy, provide
+
+ARITHMETIC.update({
+    "add": u.add, "sub": u.subtract, "mul": u.multiply, "matmul": matmul, "truediv": u.divide,
+    "floordiv": u.floor_divide, "mod": u.remainder, "divmod": u.divmod, "pow": power_operator, "and": u.bitwise_and,
+    "or": u.bitwise_or, "xor": u.bitwise_xor, "lshift": u.left_shift, "rshift": u.right_shift, "eq": u.equal,
+    "ne": u.not_equal, "lt": u.less, "le": u.less_equal, "gt": u.greater, "ge": u.greater_equal, "neg": u.negative,
+    "pos": u.positive, "abs": u.absolute, "invert": u.invert,
+})  # fmt: skip
+provide(
+    OPERATORS,
+    NumPy(
+        getitem=getitem,
+        setitem=setitem,
+        assign=assign,
+        set_flat=set_flat,
+        read_view=read_view,
+        layout=layout_of,
+        layout_of_copy=lambda x: like(x, aval(x).shape, aval(x).dtype),
+        mask_of=mask_of,
+        stack=stack,
+        extent=lambda n: extent_value(n, np.int64),
+        number_of_extents=number_of_extents,
+        to_dtype=to_dtype,
+        round_decimals=round_decimals,
+        check_number=check_number,
+        check_growth=check_growth,
+        first_failure=first_failure,
+    ),
+)

@@ -1,0 +1,24 @@
+"""Axes as users write them."""
+
+from __future__ import annotations
+
+import operator
+
+from tracejit.support.errors import ShapeError, TracejitError, TracerError
+from tracejit.support.source import user_location
+from tracejit.support.typing import AxisLike
+
+__all__ = ["axis_index"]
+
+
+def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
+    """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
+    try:
+        k = operator.index(axis)
+    except TypeError as error:
+        if isinstance(error, TracejitError):
+            raise
+        raise TracerError(f"an axis is an integer, not {axis!r}", location=user_location()) from error
+    if not -rank <= k < rank:
+        raise ShapeError(f"axis {k} is out of bounds for {what} of rank {rank}", location=user_location())
+    return k % rank
