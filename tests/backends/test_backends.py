@@ -16,6 +16,7 @@ import tracejit as tj
 from tracejit.backends import registry
 from tracejit.backends.opencl.backend import OpenCLProgram, grid_schedule, select_device
 from tracejit.backends.opencl.runtime import OpenCLDevice
+from tracejit.backends.reference.backend import ReferenceBackend
 from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.ir.schedule import parse_schedule
 from tracejit.primitives import shape as p
@@ -717,6 +718,28 @@ def test_a_backend_that_cannot_load_keeps_its_reason(monkeypatch: pytest.MonkeyP
     registry.register_backend("broken", fail, priority=1)
     assert backend_reason("broken") == backend_reason("broken") == "no such device here: plug one in"
     assert tries == [1]
+
+
+def test_a_backend_whose_modules_are_missing_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch):
+    def missing() -> Any:
+        raise ImportError("libdriver.so: cannot open shared object file")
+
+    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    registry.register_backend("driverless", missing, priority=1)
+    registry.register_backend("misspelled", "tracejit.backends.reference.backend:Referee", priority=1)
+    assert backend_reason("driverless") == (
+        "backend 'driverless' cannot be loaded: libdriver.so: cannot open shared object file"
+    )
+    assert "backend has no Referee" in backend_reason("misspelled")
+    x = np.ones((3, 3))
+    np.testing.assert_array_equal(tj.jit(lambda x: x @ x, alternatives=("blas",))(x), x @ x)
+
+
+def test_a_backend_is_registered_under_the_name_that_it_has(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    registry.register_backend("slow", ReferenceBackend, priority=1)
+    with pytest.raises(BackendUnavailable, match="backend 'slow' calls itself 'reference'; give register_backend the"):
+        tj.jit(lambda x: x + 1, backend="slow")(np.ones(3))
 
 
 def test_a_device_without_doubles_refuses_them_with_a_hint(

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tracejit.backends.registry import list_backends
+from tracejit.backends.registry import check_known
 from tracejit.ir import math
 from tracejit.ir.math.term import Term
 from tracejit.ir.scalar import DTYPES, OPS, ScalarOp
@@ -69,7 +69,7 @@ def register_intrinsic(
         raise UserError(f"register_intrinsic: there is no scalar operation {op!r}; register_scalar_op makes one")
     if op in _STRUCTURAL:
         raise UserError(f"register_intrinsic: {op} is written by the code generators themselves")
-    _known_backend("register_intrinsic", backend)
+    check_known(backend, "register_intrinsic")
     names = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes)
     for dtype in names:
         if dtype not in DTYPES:
@@ -77,11 +77,6 @@ def register_intrinsic(
     if not isinstance(spelling, str) and not callable(spelling):
         raise UserError(f"register_intrinsic: a spelling is a template or a function, not {type(spelling).__name__}")
     _OWN.setdefault(backend, {}).update({f"{op}.{dtype}": spelling for dtype in names})
-
-
-def _known_backend(what: str, backend: str) -> None:
-    if backend not in list_backends():
-        raise UserError(f"{what}: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
 
 
 def unregister_intrinsic(op: str, *, backend: str) -> None:
