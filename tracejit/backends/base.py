@@ -185,6 +185,12 @@ class Backend:
     lowerings: ClassVar[tuple[LoweringRule, ...]] = ()
     """Its own forms of primitives."""
 
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        """Why something is no spelling of a scalar operation of so many operands (`backends.intrinsics`), as the rest
+        of a sentence; empty if it is one.
+        """
+        return ""
+
     def native_calls(self) -> NativeCalls | None:
         """How calls reach its programs without Python, None if they do not."""
         return None

@@ -8,6 +8,7 @@ from tracejit.backends.base import Backend, LoweringRule, NativeCalls, Target
 from tracejit.backends.cpu.codegen import blas
 from tracejit.backends.cpu.compiled import CompiledProgram
 from tracejit.backends.cpu.runtime import processor
+from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Program
 from tracejit.support.platform import thread_count
 
@@ -21,6 +22,9 @@ class CPUBackend(Backend):
     donates: ClassVar[bool] = True
     calls_libraries: ClassVar[bool] = True
     lowerings: ClassVar[tuple[LoweringRule, ...]] = (LoweringRule("dot_general", blas.product, blas.fits, "blas"),)
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        return fault_of_template(spelling, arity, "LLVM instructions", ("type", "suffix", "result"), lines=True)
 
     def native_calls(self) -> NativeCalls:
         # at the first call: programs that are only lowered need none of it

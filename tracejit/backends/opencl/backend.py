@@ -12,6 +12,7 @@ from tracejit.backends.base import Backend, Target
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.opencl.runtime import DeviceBuffer, OpenCLDevice, devices
 from tracejit.backends.runner import plan_of, run_program
+from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
@@ -133,6 +134,9 @@ class OpenCLBackend(Backend):
 
     def __init__(self) -> None:
         self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        return fault_of_template(spelling, arity, "expressions of OpenCL C")
 
     def target(self) -> Target:
         have = self.device.capabilities
