@@ -14,7 +14,7 @@ from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import frozen
 
 CPU = Target("cpu", 256, 2)
-GRID = Target("opencl")
+GRID = Target("opencl", grid=True)
 ROWS = parse_kernel("""
 kernel scale(x: f64[1000, 500] C, out: f64[1000, 500] C out) {
   for %i in 0..1000 {
@@ -235,3 +235,9 @@ def test_a_kind_of_directive_proposes_its_own_candidates(monkeypatch: pytest.Mon
         tried = [s for s in candidates(FLAT, target, default) if any(isinstance(d, Prefetch) for d in s.directives)]
         expected = [Schedule((*default.directives, Prefetch("L0", n))) for n in (target.threads, 64)]
         assert tried[:2] == expected
+
+
+def test_a_target_with_neither_vectors_nor_a_grid_runs_loops_as_they_are():
+    scalar = Target("scalar", threads=2)
+    assert default_schedule(FLAT, scalar) == Schedule()
+    assert candidates(FLAT, scalar, Schedule()) == [Schedule()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -141,15 +141,13 @@ class _Session:
 class _Recording(Backend):
     """Stands in for a backend: programs come unscheduled, and instead of running them their kernels are tuned."""
 
-    is_scheduled: ClassVar[bool] = False
-
     def __init__(self, session: _Session) -> None:
         self.session = session
         self.name = session.backend.name  # type: ignore[misc]
         self.calls_libraries = session.backend.calls_libraries  # type: ignore[misc]
 
     def target(self) -> Target:
-        return Target(self.name)  # no vectors: schedules stay empty
+        return Target(self.name, lacks=self.session.backend.target().lacks)  # schedules stay empty
 
     def compile(self, program: Program) -> _Tuned:
         return _Tuned(program, self.session)

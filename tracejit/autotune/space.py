@@ -45,7 +45,11 @@ _GROUPS = (64, 128, 256, 32, 512, 16, 1024)
 
 def candidates(kernel: Kernel, target: Target, default: Schedule) -> list[Schedule]:
     """Legal schedules of a kernel, the default first, each once."""
-    usual = _on_processor(kernel, target, default) if target.vector_bits else _on_grid(default)
+    usual: Iterator[Schedule] = iter(())
+    if target.grid:
+        usual = _on_grid(default)
+    elif target.vector_bits:
+        usual = _on_processor(kernel, target, default)
     found = dict.fromkeys(itertools.chain([default], _proposed(kernel, target, default), usual))
     return [s for s in found if _legal(kernel, s)]
 

@@ -116,7 +116,7 @@ def _form_of(
     def fuses() -> bool:
         nonlocal depends
         depends = True
-        return get_backend(backend).target().capabilities.get("fma", True) is True
+        return get_backend(backend).target().fma
 
     def nested(inner: Primitive, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Form:
         nonlocal depends

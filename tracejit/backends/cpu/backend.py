@@ -21,6 +21,7 @@ class CPUBackend(Backend):
     name: ClassVar[str] = "cpu"
     donates: ClassVar[bool] = True
     calls_libraries: ClassVar[bool] = True
+    is_scheduled: ClassVar[bool] = True
     lowerings: ClassVar[tuple[LoweringRule, ...]] = (LoweringRule("dot_general", blas.product, blas.fits, "blas"),)
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
@@ -35,8 +36,14 @@ class CPUBackend(Backend):
     def target(self) -> Target:
         threads = thread_count()
         device = f"{processor.cpu_name()}, {processor.vector_bits()} bits, {threads} threads"
-        have = {"f64": True, "f16": True, "i64": True, "fma": processor.has_fma()}
-        return Target("cpu", processor.vector_bits(), threads, have, device, processor.fingerprint())
+        return Target(
+            "cpu",
+            processor.vector_bits(),
+            threads,
+            fma=processor.has_fma(),
+            device=device,
+            driver=processor.fingerprint(),
+        )
 
     def compile(self, program: Program) -> CompiledProgram:
         return CompiledProgram(program)

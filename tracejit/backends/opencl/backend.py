@@ -131,6 +131,7 @@ class OpenCLBackend(Backend):
     """Kernels as OpenCL C, through pyopencl."""
 
     name: ClassVar[str] = "opencl"
+    is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())
@@ -139,13 +140,12 @@ class OpenCLBackend(Backend):
         return fault_of_template(spelling, arity, "expressions of OpenCL C")
 
     def target(self) -> Target:
-        have = self.device.capabilities
-        f64 = True if have.fp64 else f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
-        have_all = {"f64": f64, "f16": True, "i64": True, "atomics": True}
         raw = self.device.raw
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
+        f64 = f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
+        lacks = {} if self.device.capabilities.fp64 else {"f64": f64}
         return Target(
-            "opencl", threads=raw.max_compute_units, capabilities=have_all, device=self.device.name, driver=driver
+            "opencl", threads=raw.max_compute_units, grid=True, lacks=lacks, device=self.device.name, driver=driver
         )
 
     def compile(self, program: Program) -> OpenCLProgram:

@@ -70,13 +70,12 @@ class ReferenceBackend(Backend):
     """Executable meaning of the kernel IR."""
 
     name: ClassVar[str] = "reference"
-    is_scheduled: ClassVar[bool] = False
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_function(spelling, arity)
 
     def target(self) -> Target:
-        return Target("reference", capabilities={"f64": True, "f16": True, "i64": True, "atomics": True})
+        return Target("reference")
 
     def compile(self, program: Program) -> InterpretedProgram:
         return InterpretedProgram(program)
