@@ -204,5 +204,10 @@ class Backend:
         raise NotImplementedError
 
     def compile(self, program: Program) -> Compiled:
-        """The scheduled program as an executable.  Raises CompileError, UnsupportedError."""
+        """The scheduled program as an executable.  Raises CompileError, UnsupportedError.
+
+        One that launches kernels one by one offers a `runner.Machine`, and leaves the walk of the program to it.  One
+        that prints them as C gives `c_like.print_kernels` what `grid.bind_grid` (a grid) or `nest.printable` (one
+        thread) makes of each.
+        """
         raise NotImplementedError
