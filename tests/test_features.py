@@ -168,9 +168,6 @@ def test_a_new_scalar_operation_without_expansion_needs_a_spelling(
         ) as opencl:
             mean("opencl")
         assert None not in (cpu.value.location, opencl.value.location)
-        spelled("mean_of_two", "sum = fadd {type} {0}, {1}\nfmul {type} {sum}, {half}", backend="cpu")
-        with pytest.raises(UserError, match="names 'half', which there is not"):
-            mean("cpu")
         spelled(
             "mean_of_two",
             "sum = fadd {type} {0}, {1}\ntwice = fadd {type} {sum}, {sum}\nfsub {type} {sum}, {twice}",
@@ -200,14 +197,31 @@ def test_registrations_that_cannot_be_are_refused():
             call()
 
 
-@pytest.mark.parametrize(("backend", "wrong"), [("cpu", np.exp), ("opencl", np.exp), ("reference", "{0}")])
-def test_a_spelling_of_the_wrong_sort_is_refused_by_its_backend(
-    backend: str, wrong: Any, spelled: Callable[..., None], record_backend: Callable[[str], None]
+@pytest.mark.parametrize(
+    ("backend", "op", "wrong", "fault"),
+    [
+        ("cpu", "exp", np.exp, "is a template of LLVM instructions, not <ufunc 'exp'>"),
+        ("cpu", "exp", " ", "is empty"),
+        ("cpu", "exp", "fadd {type} {0}, {1}", "names '1', which there is not; it may have {0}, {type}, {suffix}, {r"),
+        ("cpu", "add", "sum = fadd {type} {0}, {1}\nfmul {type} {sum}, {half}", "names 'half', which there is not"),
+        ("cpu", "add", "fadd {type} {sum}, {1}\nsum = fadd {type} {0}, {1}", "names 'sum', which there is not"),
+        ("cpu", "exp", "fadd {type {0}", "is no template: unexpected '{' in field name; braces of"),
+        ("opencl", "exp", np.exp, "is a template of expressions of OpenCL C, not <ufunc 'exp'>"),
+        ("opencl", "add", "{0} + {2}", "names '2', which there is not; it may have {0}, {1}: '{0} + {2}'"),
+        ("opencl", "exp", "({type})exp({0})", "names 'type', which there is not; it may have {0}: "),
+        ("opencl", "exp", "exp({})", "names '', which there is not"),
+        ("opencl", "exp", "exp({0:.3f})", "names '0:.3f', which there is not"),
+        ("reference", "exp", "{0}", "is a function of NumPy arrays, not '{0}'"),
+        ("reference", "add", lambda x: x, "is called with 2 arrays, which it does not take: "),
+    ],
+)  # fmt: skip
+def test_what_is_no_spelling_is_refused_with_what_it_may_have(
+    backend: str, op: str, wrong: Any, fault: str, record_backend: Callable[[str], None]
 ):
     record_backend(backend)
-    spelled("exp", wrong, backend=backend)
-    with pytest.raises(UserError, match="the spelling of exp"):
-        tj.jit(lambda x: np.exp(x), backend=backend)(np.ones(3))
+    with pytest.raises(UserError) as caught:
+        tj.register_intrinsic(op, wrong, backend=backend)
+    assert f"register_intrinsic: the spelling of {op} for the {backend} backend {fault}" in caught.value.message
 
 
 # -- lowering rules ----------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_vmap_keeps_the_order():
         np.testing.assert_array_equal(found["s"], np.stack([weighted({"w": A, "b": B}), weighted({"w": B, "b": C})]))
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("backend", tj.list_backends())
 def test_ordered_and_default_dicts(backend: str, record_backend: Any):
     def f(d: Any) -> Any:
         return (

@@ -16,7 +16,7 @@ from tracejit.ir.kernel import Kernel
 from tracejit.ir.program import Program
 from tracejit.ir.schedule import Schedule, Vector, parse_schedule
 from tracejit.ir.text import parse_kernel
-from tracejit.support.errors import CompileError
+from tracejit.support.errors import CompileError, InternalError
 
 TEXT = """
 kernel f(x: f32[200000] C, out: f32[200000] C out) {
@@ -106,7 +106,7 @@ class Pretending(Backend):
         return self.real.target()
 
     def compile(self, program: Program) -> Any:
-        width = next(d.width for d in program.steps[-1].schedule.directives if isinstance(d, Vector))
+        width = next((d.width for d in program.steps[-1].schedule.directives if isinstance(d, Vector)), 0)
         behaviour = self.behaviour.get(width, "")
         if behaviour == "broken":
             raise CompileError("refused")
@@ -138,10 +138,18 @@ def test_wrong_and_broken_candidates_are_rejected_with_reasons(cpu: Backend, mon
     outcome = search(workload(), backend, backend.target(), SLOW, seconds=2)
     assert [(str(s), why) for s, why in outcome.rejected] == [
         ("vector L0 4 1", "refused"),
-        ("vector L0 8 1", "its results differ from the default's"),
-        ("vector L0 16 1", "its results differ from the default's"),
+        ("vector L0 8 1", "its results are not those of the kernel"),
+        ("vector L0 16 1", "its results are not those of the kernel"),
     ]
     assert not outcome.improved
+
+
+def test_a_default_that_computes_something_else_is_found_out(cpu: Backend, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(search_module, "candidates", lambda *_: widths(2, 4, 8))
+    (width,) = (d.width for d in SLOW.directives if isinstance(d, Vector))
+    backend = Pretending({width: "wrong"})
+    with pytest.raises(InternalError, match=r"the schedule `vector L0 .*` changes the results of kernel"):
+        search(workload(), backend, backend.target(), SLOW, seconds=2)
 
 
 def test_a_default_that_nothing_beats_stays(cpu: Backend, monkeypatch: pytest.MonkeyPatch, clock: Any):

@@ -1,16 +1,20 @@
 """Candidate schedules: legal, distinct, the default first, and varied along every axis."""
 
+from typing import Any, ClassVar
+
 import pytest
 
 from tracejit.autotune.choose import default_schedule
 from tracejit.autotune.space import candidates
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.schedule import Grid, Parallel, Schedule, Split, Tile, Vector, WhileUnroll, apply
+from tracejit.ir.schedule import Directive, Grid, Loops, Parallel, Schedule, Split, Tile, Vector, WhileUnroll, apply
 from tracejit.ir.text import parse_kernel
+from tracejit.support.errors import ScheduleError
+from tracejit.support.nodes import frozen
 
 CPU = Target("cpu", 256, 2)
-GRID = Target("opencl")
+GRID = Target("opencl", grid=True)
 ROWS = parse_kernel("""
 kernel scale(x: f64[1000, 500] C, out: f64[1000, 500] C out) {
   for %i in 0..1000 {
@@ -207,3 +211,33 @@ def test_grids_vary_in_the_size_of_groups():
         "item",
         "group",
     }
+
+
+def test_a_kind_of_directive_proposes_its_own_candidates(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Directive, "kinds", dict(Directive.kinds))
+
+    @frozen
+    class Prefetch(Directive):
+        word: ClassVar = "prefetch"
+        loop: str
+        distance: int
+
+        @classmethod
+        def candidates(cls, kernel: Kernel, target: Any) -> list[Directive]:
+            return [cls("L0", n) for n in (0, target.threads, 64)]
+
+        def apply(self, loops: Loops) -> None:
+            if not self.distance:
+                raise ScheduleError(f"{self}: nothing is ahead")
+
+    for target in (CPU, GRID):
+        default = default_schedule(FLAT, target)
+        tried = [s for s in candidates(FLAT, target, default) if any(isinstance(d, Prefetch) for d in s.directives)]
+        expected = [Schedule((*default.directives, Prefetch("L0", n))) for n in (target.threads, 64)]
+        assert tried[:2] == expected
+
+
+def test_a_target_with_neither_vectors_nor_a_grid_runs_loops_as_they_are():
+    scalar = Target("scalar", threads=2)
+    assert default_schedule(FLAT, scalar) == Schedule()
+    assert candidates(FLAT, scalar, Schedule()) == [Schedule()]

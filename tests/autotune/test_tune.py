@@ -172,6 +172,15 @@ def test_every_kernel_of_a_program_with_loops_is_tuned_once(database: Path):
     np.testing.assert_allclose(f(x), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_kernels_around_a_library_call_are_tuned_on_its_results(database: Path, dynamic: bool):
+    f = tj.jit(lambda a, b: np.sqrt(np.abs(a) @ np.abs(b)), alternatives=("blas",), dynamic_shapes=dynamic)
+    report = tj.tune(f, seconds=0.3)(A, B)
+    assert report.outcomes
+    assert not any(o.rejected for o in report.outcomes)
+    np.testing.assert_allclose(f(A, B), np.sqrt(np.abs(A) @ np.abs(B)), rtol=1e-6)
+
+
 def test_symbolic_code_is_tuned_when_asked(database: Path):
     f = tj.jit(work, dynamic_shapes=True)
     (symbolic,) = tj.tune(f, seconds=0.5)(X).keys

@@ -3,14 +3,16 @@
 import textwrap
 
 import pytest
+from attrs import evolve
 
 from tracejit.backends.c_like import Argument, Printed, print_kernels
-from tracejit.backends.c_scalar import Intrinsics
+from tracejit.backends.c_scalar import Intrinsics, scalar_intrinsics
 from tracejit.backends.grid import bind_grid
+from tracejit.backends.nest import printable
 from tracejit.backends.opencl import target
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text import parse_kernel
-from tracejit.support.errors import UnsupportedError
+from tracejit.support.errors import InternalError, UnsupportedError
 
 FULL = target.Capabilities()
 
@@ -264,3 +266,32 @@ def test_names_of_symbols_become_distinct_identifiers():
         "= n0 } } }"
     )
     assert "const long n_n0, const long n_n_5f_1" in kernels(text)
+
+
+def test_a_bit_cast_may_have_braces_of_its_own():
+    """As C99 has them, which lacks `as_float`."""
+    union = "((union {{ {source} a; {type} b; }}) {{ {0} }}).b"
+    words = evolve(target.dialect(FULL), bitcast=union)
+    text = "kernel f(x: u32[] C, out: f32[] C out) { %v = load x[]; %y: f32 = bitcast %v; store out[] = %y }"
+    printed_text = print_kernels([(parse_kernel(text), 1)], words, scalar_intrinsics(words)).source
+    assert "((union { uint a; float b; }) { v1 }).b" in printed_text
+
+
+def test_a_printer_says_what_makes_a_kernel_ready_for_it():
+    text = """
+    kernel f(x: i64[9] C, out: i64[9] C out) {
+      %t = for %i in 0..9 carry(%s = 0:i64) combine(%p, %q) {
+        %r = add %p %q
+        yield %r
+      } {
+        %v = load x[%i]
+        %u = prefix(%s) %v
+        store out[%i] = %u
+        yield %u
+      }
+    }"""
+    kernel, words = parse_kernel(text), target.dialect(FULL)
+    with pytest.raises(InternalError, match=r"`grid\.bind_grid` or `nest\.printable` makes of a kernel"):
+        print_kernels([(kernel, 1)], words, target.intrinsics(FULL))
+    ready = kernel.with_body(printable(kernel.body, 128))
+    assert "for (" in print_kernels([(ready, 1)], words, target.intrinsics(FULL)).source

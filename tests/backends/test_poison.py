@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracejit.backends.registry import get_backend
+from tracejit.backends.registry import get_backend, list_backends
 from tracejit.ir.program import Launch, Program, ProgramBuffer
 from tracejit.ir.text import parse_kernel
 from tracejit.support.config import config
@@ -52,7 +52,7 @@ kernel copy(x: f64[{n}] C, out: f64[{n}] C out) {{
 }}
 """
 
-BACKENDS = ["cpu", "reference", "opencl"]
+BACKENDS = list_backends()
 
 
 def run(backend, *steps, output, temporaries=()):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tracejit.backends.reference.interpreter import run_kernel
-from tracejit.backends.registry import backend_reason, get_backend
+from tracejit.backends.registry import backend_reason, get_backend, list_backends
 from tracejit.backends.runner import plan_of, run_program, seen_as
 from tracejit.ir.extents import Dim
 from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
@@ -17,7 +17,7 @@ from tracejit.support.errors import InternalError
 pytestmark = pytest.mark.opencl
 
 
-@pytest.fixture(params=["cpu", "reference", "opencl"])
+@pytest.fixture(params=list_backends())
 def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Any:
     record_backend(request.param)
     if request.param == "opencl":

@@ -15,7 +15,7 @@ from tracejit.support.errors import UnsupportedError, UserError
 
 pytestmark = pytest.mark.opencl
 
-BACKENDS = ["cpu", "reference", "opencl"]
+BACKENDS = tj.list_backends()
 X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 10.0)
 
 

@@ -23,6 +23,8 @@ from tracejit.ir.schedule import (
     apply,
     parse_schedule,
 )
+from tracejit.numpy.assigning import scattered
+from tracejit.numpy.indexing import IndexArray
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve, frozen
 
@@ -121,7 +123,7 @@ def test_a_scatter_runs_in_order():
     """Its targets may repeat: neither the heuristic nor a schedule makes lanes or threads of it."""
 
     def count(x, i):
-        return tj.numpy.indexing.scattered(x, [tj.numpy.indexing._Array(i)], 1.0, "add")
+        return scattered(x, [IndexArray(i)], 1.0, "add")
 
     x, i = np.zeros(8), np.random.default_rng(0).integers(0, 8, 100_000)
     np.testing.assert_array_equal(tj.jit(count)(x, i), np.bincount(i, minlength=8).astype(np.float64))

@@ -15,7 +15,7 @@ import tracejit as tj
 from tracejit.support.errors import IndexOutOfBounds, TracerError
 
 X = np.arange(5.0)
-BACKENDS = ["cpu", "reference", "opencl"]
+BACKENDS = tj.list_backends()
 
 
 def message(call: Callable[[], Any]) -> tuple[str, str]:

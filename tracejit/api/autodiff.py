@@ -6,11 +6,12 @@ All of them work on arrays at once, under `jit`, and under each other in any ord
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tracejit.api.option_checks import flag, positions
 from tracejit.api.transform import (
     Call,
     Owner,
@@ -132,23 +133,25 @@ def _prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) ->
     return _Call(call, transformation, tuple(smooth), has_aux, {})
 
 
-def _argnums(transformation: str, argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
-    wanted = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
-    out: list[int] = []
-    for n in wanted:
-        if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
-            raise UserError(
-                f"{transformation}: argnums is {argnums!r}; it is an integer or a sequence of integers",
-                location=user_location(),
-            )
+def _checked(transformation: str, function: Any, argnums: Any, **flags: Any) -> tuple[int, ...]:
+    """The numbers in `argnums`.   Raises: UserError for a function that is none; OptionError."""
+    checked_function(transformation, function)
+    for name, given in flags.items():
+        flag(transformation, name, given)
+    return positions(transformation, "argnums", argnums)
+
+
+def _argnums(transformation: str, argnums: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Positions of the arguments of a call, from 0 on."""
+    for n in argnums:
         if not -len(args) <= n < len(args):
             raise UserError(
-                f"{transformation}: argnums {int(n)} with {len(args)} positional arguments", location=user_location()
+                f"{transformation}: argnums {n} with {len(args)} positional arguments", location=user_location()
             )
-        out.append(int(n) % len(args))
+    out = tuple(n % len(args) for n in argnums)
     if len(set(out)) != len(out):
         raise UserError(f"{transformation}: argnums {argnums!r} names an argument twice", location=user_location())
-    return tuple(out)
+    return out
 
 
 def _linearized(c: _Call) -> Linearized:
@@ -166,7 +169,6 @@ def value_and_grad(
     >>> float(value), gradient
     (5.0, array([2., 4.]))
     """
-    checked_function("value_and_grad", function)
     return _gradient_function(
         "value_and_grad",
         function,
@@ -196,7 +198,6 @@ def grad(
     >>> tj.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    checked_function("grad", function)
     return _gradient_function(
         "grad",
         function,
@@ -215,9 +216,11 @@ def _gradient_function(
     allow_int: bool,
     answer: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:
+    wanted = _checked(name, function, argnums, has_aux=has_aux, allow_int=allow_int)
+
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        numbers = _argnums(name, argnums, args)
+        numbers = _argnums(name, wanted, args)
         c = _prepare(name, Call.of(function, args, kwargs, numbers), has_aux, allow_int)
         linear = _linearized(c)
         one = _scalar_one(name, c, linear.outputs)
@@ -226,7 +229,7 @@ def _gradient_function(
         parts = c.call.split(c.spread(linear.pullback(cotangents), own))
         return answer(
             c.result(linear.outputs, own),
-            parts[0] if isinstance(argnums, (int, np.integer)) else parts,
+            parts if isinstance(argnums, Iterable) else parts[0],
             c.aux(linear.outputs, own),
         )
 
@@ -268,6 +271,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     (array([1., 8.]), array([  3., 120.]))
     """
     checked_function("jvp", function)
+    flag("jvp", "has_aux", has_aux)
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, (tuple, list)):
             raise TracerError(
@@ -343,6 +347,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     array([6., 5.])
     """
     checked_function("linearize", function)
+    flag("linearize", "has_aux", has_aux)
     c = _prepare("linearize", Call.of(function, primals, {}, range(len(primals))), has_aux, False)
     linear = _linearized(c).detached()
     own = c.call.owner()
@@ -386,6 +391,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     (array([5., 7.]), array([2., 3.]))
     """
     checked_function("vjp", function)
+    flag("vjp", "has_aux", has_aux)
     c = _prepare("vjp", Call.of(function, primals, {}, range(len(primals))), has_aux, True)
     linear = _linearized(c).detached()
     own = c.call.owner()
@@ -460,11 +466,11 @@ def _jacobian(
     columns: Callable[[_Call, Linearized], list[list[Any]]],
 ) -> Callable[..., Any]:
     """`columns` gives for each output leaf a list with one derivative for each differentiable leaf."""
-    checked_function(name, function)
+    wanted = _checked(name, function, argnums, has_aux=has_aux, allow_int=allow_int)
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        c = _prepare(name, Call.of(function, args, kwargs, _argnums(name, argnums, args)), has_aux, allow_int)
+        c = _prepare(name, Call.of(function, args, kwargs, _argnums(name, wanted, args)), has_aux, allow_int)
         linear = _linearized(c)
         for x in linear.outputs[: c.out["main"]]:
             if aval_of_argument(x).dtype.kind != "f":
@@ -482,7 +488,7 @@ def _jacobian(
                 for n, x in enumerate(c.call.leaves)
             ]
             parts = c.call.split(leaves)
-            rows.append(parts[0] if isinstance(argnums, (int, np.integer)) else parts)
+            rows.append(parts if isinstance(argnums, Iterable) else parts[0])
         result = unflatten(c.out["tree"], rows)
         return (result, c.aux(linear.outputs, own)) if has_aux else result
 
@@ -575,5 +581,5 @@ def hessian(
     array([[10.,  4.],
            [ 4.,  0.]])
     """
-    checked_function("hessian", function)
+    _checked("hessian", function, argnums, has_aux=has_aux)
     return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux)

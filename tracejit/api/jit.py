@@ -10,7 +10,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from tracejit.api.forks import FORKS
-from tracejit.api.options import Options
+from tracejit.api.options import Options, checked_options
 from tracejit.api.signature import leaf_path, signature_of, static_numbers
 from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
@@ -315,8 +315,9 @@ def jit(
         array, whose old elements are gone then (the result is that array itself).  A read-only or overlapping array is
         copied first.
 
-    Raises: UserError if `function` is not callable or is a generator or coroutine function; what tracing and compiling
-        raise, at the first call.
+    Raises: UserError if `function` is not callable or is a generator or coroutine function; OptionError, or
+        UnknownBackend, for an option that may not be; what tracing and compiling raise, and BackendUnavailable where
+        the backend cannot work here, at the first call.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
@@ -325,15 +326,7 @@ def jit(
     >>> scaled(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    asked: tuple[str, ...] = ()
-    if alternatives:
-        from tracejit.compiler.lower import check_alternatives
-
-        asked = check_alternatives(alternatives)
-    donate = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    if any(n < 0 for n in donate):
-        raise UserError(f"donate_argnums are numbers of positional arguments from 0 on, not {donate_argnums!r}")
-    options = Options(backend, dynamic_shapes, writeback, redirect, asked, donate)
+    options = checked_options("tj.jit", backend, dynamic_shapes, writeback, redirect, alternatives, donate_argnums)
 
     def wrap(f: Any) -> JitFunction[Any, Any]:
         if isinstance(f, (staticmethod, classmethod)):

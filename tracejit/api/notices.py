@@ -6,12 +6,13 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from tracejit.api.signature import NumberLeaf, StaticLeaf, leaf_path, static_numbers
+from tracejit.api.signature import CallSignature, NumberLeaf, StaticLeaf, leaf_path, static_numbers
+from tracejit.support.source import Location, frames_of, is_ours
 
 if TYPE_CHECKING:
     from tracejit.api.versions import Version, Versions
 
-__all__ = ["log", "warn_of_many_dtypes", "warn_of_many_values"]
+__all__ = ["log", "log_retreat", "warn_of_many_dtypes", "warn_of_many_values"]
 
 _MANY_DTYPES = 4  # combinations of dtypes after which a function warns
 _MANY_VALUES = 8  # values after which a function warns
@@ -33,6 +34,27 @@ def log(f: Versions, version: Version, seconds: float) -> None:
         logger.info(
             "%s(%s) on %s: %.0f ms, %s", name, leaves, version.lowered.backend.name, 1000 * seconds, version.reason
         )
+
+
+def log_retreat(f: Versions, wanted: CallSignature, error: Exception) -> None:
+    """Tell the logger `tracejit` that a trace with symbolic extents has failed, and is made with those of the call.
+    Where code of this package has raised the error, that is a warning.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return
+    from tracejit.api.explain import shown
+
+    code, place = frames_of(error)[-1]
+    logging.getLogger("tracejit").log(
+        logging.WARNING if is_ours(code.co_filename) else logging.INFO,
+        "%s(%s) cannot be traced with symbolic extents, and is compiled for those of the call: %s: %s\n%s",
+        f.named("a function"),
+        ", ".join(map(shown, wanted.leaves)),
+        type(error).__name__,
+        error,
+        Location(code, place).show(),
+    )
 
 
 def warn_of_many_dtypes(f: Versions, version: Version) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracejit.api.jit import JitFunction, compiled_with, options_of
-from tracejit.api.options import Options
+from tracejit.api.option_checks import duration, expect
+from tracejit.api.options import checked_options
 from tracejit.backends.registry import get_backend
 from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError, UserError
@@ -43,8 +44,8 @@ def tune(
     default: the schedule to beat, per kernel; by default the heuristic's.
     database: a file; by default TRACEJIT_TUNE_DB or schedules.txt in the user's cache directory.
 
-    Raises: UnsupportedError if kernels of the backend cannot be measured; UserError if `database` is no file; what
-    tracing and compiling raise.
+    Raises: OptionError, or UnknownBackend, for an option that may not be; UnsupportedError if kernels of the backend
+    cannot be measured; UserError if `database` is no file; what tracing and compiling raise.
 
     >>> import numpy as np, tempfile, tracejit as tj
     >>> f = tj.jit(lambda x: np.exp(x).sum(axis=1))
@@ -55,7 +56,13 @@ def tune(
     """
     if not callable(function):
         raise UserError(f"tj.tune wants a function, not {type(function).__name__}")
-    f: Any = function if isinstance(function, JitFunction) else JitFunction(function, Options(backend, dynamic_shapes))
+    given = checked_options("tj.tune", backend, dynamic_shapes)
+    duration("tj.tune", "seconds", seconds)
+    fits = default is None or callable(default)
+    expect(fits, "tj.tune", "default", default, "a function that gives a kernel's schedule, or None")
+    place: Any = database
+    expect(place is None or isinstance(place, (str, Path)), "tj.tune", "database", place, "a path or None")
+    f: Any = function if isinstance(function, JitFunction) else JitFunction(function, given)
     options = options_of(f)
     where = backend or options.backend or config.backend
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -21,7 +21,7 @@ from tracejit.backends.base import Backend, Target
 from tracejit.backends.registry import temporary_backend
 from tracejit.backends.runner import plan_of, run_program, seen_as
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.program import Launch, Program
+from tracejit.ir.program import Call, Launch, Program, ProgramBuffer
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve
@@ -141,14 +141,13 @@ class _Session:
 class _Recording(Backend):
     """Stands in for a backend: programs come unscheduled, and instead of running them their kernels are tuned."""
 
-    is_scheduled: ClassVar[bool] = False
-
     def __init__(self, session: _Session) -> None:
         self.session = session
         self.name = session.backend.name  # type: ignore[misc]
+        self.calls_libraries = session.backend.calls_libraries  # type: ignore[misc]
 
     def target(self) -> Target:
-        return Target(self.name)  # no vectors: schedules stay empty
+        return Target(self.name, lacks=self.session.backend.target().lacks)  # schedules stay empty
 
     def compile(self, program: Program) -> _Tuned:
         return _Tuned(program, self.session)
@@ -194,6 +193,18 @@ class _Machine:
     def copy(self, target: Array, source: Array) -> None:
         np.copyto(target, source)
         self.written.add(id(target))
+
+    def call(self, step: Call, memory: Mapping[ProgramBuffer, Array], dims: Mapping[str, int]) -> None:
+        """A function of a library, called in a program of its own."""
+        inputs = {b: evolve(b, role="input") for b in step.buffers if b not in step.writes}
+        outputs = {b: evolve(b, role="output") for b in step.writes}
+        made = {**inputs, **outputs}
+        arguments = tuple(made[a] if isinstance(a, ProgramBuffer) else a for a in step.arguments)
+        alone = evolve(step, arguments=arguments, writes=tuple(outputs.values()))
+        program = Program(step.symbol, tuple(inputs.values()), tuple(outputs.values()), (), (alone,), tuple(dims))
+        results = self.session.backend.compile(program).run([memory[b] for b in inputs], dict(dims))
+        for b, result in zip(outputs, results, strict=True):
+            self.copy(memory[b], result)
 
     def launch(self, step: Launch, arguments: Sequence[Array], dims: Mapping[str, int]) -> None:
         kernel = step.kernel

@@ -16,9 +16,9 @@ from tracejit.api.tracing import trace_call
 from tracejit.ir.extents import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import InternalError, TracejitError
 from tracejit.support.nodes import define, evolve, field
-from tracejit.support.source import Location, frames_of, remembering_warnings
+from tracejit.support.source import Location, frames_of, is_ours, remembering_warnings
 from tracejit.support.tree import TreeDef
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
@@ -205,12 +205,15 @@ class Versions:
                 return None
             except DimDependent as error:
                 wanted = decide(wanted, signature, error)
-            except TracejitError:
+            except TracejitError:  # refusals, and bugs that are known for such
                 raise
             except Exception as error:
                 if not wanted.symbols or _is_raised_by_the_user(error):
                     raise
                 # perhaps somebody who wants a number was given a symbolic extent; if not, it is raised again
+                if config.checks and is_ours(frames_of(error)[-1][0].co_filename):
+                    raise InternalError(f"a trace with symbolic extents raised {error!r}") from error
+                notices.log_retreat(self, wanted, error)
                 wanted = signature
         from tracejit.api.entry import Called, make_runner
 

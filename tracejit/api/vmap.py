@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.option_checks import expect
 from tracejit.api.transform import Call, Owner, array_leaf, checked_function, compiled_like, name_of, result_leaves
+from tracejit.ir.extents import Dim
 from tracejit.support.errors import ShapeError, UserError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, unflatten
@@ -33,8 +35,8 @@ def vmap(
 
     A jitted function mapped is compiled too.
 
-    Raises: ShapeError where an argument lacks the axis or extents differ; UserError where in_axes do not fit the
-    arguments; TracerError where the function changes an argument in place.
+    Raises: OptionError for axes that are none; ShapeError where an argument lacks the axis or extents differ; UserError
+    where in_axes do not fit the arguments; TracerError where the function changes an argument in place.
     Source: JAX's vmap.
 
     >>> import numpy as np, tracejit as tj
@@ -42,11 +44,12 @@ def vmap(
     array([4., 4.])
     """
     checked_function("vmap", function)
-    if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, (tuple, list))):
-        raise UserError(
-            f"vmap: in_axes is {in_axes!r}; it is an integer, None, or a tuple with an entry for each argument",
-            location=user_location(),
-        )
+    fits = _are_axes(in_axes) and not isinstance(in_axes, dict)
+    expect(fits, "vmap", "in_axes", in_axes, "an integer, None, or a tuple with an entry for each argument")
+    expect(
+        _are_axes(out_axes), "vmap", "out_axes", out_axes, "an integer, None, or a container of them like the result"
+    )
+    expect(_is_extent(axis_size), "vmap", "axis_size", axis_size, "the extent of the mapped axis, or None")
 
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -54,6 +57,21 @@ def vmap(
 
     mapped.__name__ = mapped.__qualname__ = f"vmap_{name_of(function)}"
     return compiled_like(function, mapped)
+
+
+def _is_extent(x: Any) -> bool:
+    if isinstance(x, (int, np.integer)):
+        return not isinstance(x, bool) and int(x) >= 0
+    return x is None or isinstance(x, Dim)
+
+
+def _are_axes(prefix: Any) -> bool:
+    """Whether something is made of integers and None, as `expand_axes` takes it."""
+    if isinstance(prefix, dict):
+        prefix = tuple(prefix.values())
+    if isinstance(prefix, (tuple, list)):
+        return all(map(_are_axes, prefix))
+    return prefix is None or type(prefix) is int
 
 
 def _run(

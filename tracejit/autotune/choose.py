@@ -18,7 +18,7 @@ def choose(kernel: Kernel, target: Target) -> Schedule:
 
 
 def default_schedule(kernel: Kernel, target: Target) -> Schedule:
-    """The heuristic's choice; targets without vectors bind their loops themselves and get an empty schedule."""
+    """The heuristic's choice where there are vectors; a grid has defaults of its own, others run loops as they are."""
     return heuristic_schedule(kernel, target.vector_bits) if target.vector_bits else Schedule()
 
 

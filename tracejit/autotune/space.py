@@ -4,6 +4,7 @@ On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 
 threads and how finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and
 which loop becomes lanes. Of a matrix product: the tile (see `products.tiles_near`), and none.
 On a grid: the size of a work-group, the number of partial results, and whether a row is taken by an item or by a group.
+Other kinds of directives propose their own (`Directive.candidates`).
 """
 
 from __future__ import annotations
@@ -44,10 +45,20 @@ _GROUPS = (64, 128, 256, 32, 512, 16, 1024)
 
 def candidates(kernel: Kernel, target: Target, default: Schedule) -> list[Schedule]:
     """Legal schedules of a kernel, the default first, each once."""
-    found = dict.fromkeys(
-        itertools.chain([default], _on_processor(kernel, target, default) if target.vector_bits else _on_grid(default))
-    )
+    usual: Iterator[Schedule] = iter(())
+    if target.grid:
+        usual = _on_grid(default)
+    elif target.vector_bits:
+        usual = _on_processor(kernel, target, default)
+    found = dict.fromkeys(itertools.chain([default], _proposed(kernel, target, default), usual))
     return [s for s in found if _legal(kernel, s)]
+
+
+def _proposed(kernel: Kernel, target: Target, default: Schedule) -> Iterator[Schedule]:
+    """The default with what kinds of directives propose themselves, one at a time."""
+    for kind in Directive.kinds.values():
+        rest = tuple(d for d in default.directives if not isinstance(d, kind))
+        yield from (Schedule((*rest, d)) for d in kind.candidates(kernel, target))
 
 
 def _legal(kernel: Kernel, schedule: Schedule) -> bool:

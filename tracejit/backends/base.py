@@ -21,25 +21,29 @@ __all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "LoweringRul
 
 @frozen
 class Target:
-    """What code generation may use.  `capabilities` maps a name ("f64", "f16", "atomics") to True, a reason,
-    or (absent) unknown.
+    """What code generation may use, and is asked before code is made.
 
+    vector_bits: of its vectors; schedules say which loops become lanes.  grid: it shares loops out over a grid itself;
+    schedules set options of that.  A target with neither gets its loops as they are.
+    fma: products and sums are rounded once in one instruction (where not, elementary functions do without).
+    lacks: what it cannot compute, with the reason and what to do instead: a dtype ("f64"), a scalar operation ("exp"),
+    or one of a dtype ("exp.f16").
     device: the processor in words.  driver: versions of what compiles for it.  Tuned schedules are kept for both.
     """
 
     name: str
     vector_bits: int = 0
     threads: int = 1
-    capabilities: dict[str, Any] = field(factory=dict)
+    grid: bool = False
+    fma: bool = True
+    lacks: Mapping[str, str] = field(factory=dict[str, str])
     device: str = ""
     driver: str = ""
 
-    def supports(self, name: str) -> tuple[bool, str]:
-        """(available, reason); what is unknown is refused."""
-        have = self.capabilities.get(name)
-        if have is True:
-            return True, ""
-        return False, have if isinstance(have, str) else f"it is unknown whether {self.name} supports {name}"
+    def reason(self, op: str, dtype: str) -> str:
+        """Why it lacks an operation on a dtype; empty if it does not."""
+        asked = (self.lacks.get(name) for name in (dtype, op, f"{op}.{dtype}"))
+        return next((why for why in asked if why), "")
 
 
 class Compiled(Protocol):
@@ -180,10 +184,17 @@ class Backend:
     """Whether programs may write into arguments that the caller gives up; else they work on copies."""
     calls_libraries: ClassVar[bool] = False
     """Whether programs may call functions of libraries that are loaded into this process."""
-    is_scheduled: ClassVar[bool] = True
-    """Whether schedules change how fast kernels are; then compiled programs are `Timed`."""
+    is_scheduled: ClassVar[bool] = False
+    """Whether schedules change how fast kernels are, so that `tj.tune` searches them; then compiled programs are
+    `Timed`."""
     lowerings: ClassVar[tuple[LoweringRule, ...]] = ()
     """Its own forms of primitives."""
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        """Why something is no spelling of a scalar operation of so many operands (`backends.intrinsics`), as the rest
+        of a sentence; empty if it is one.
+        """
+        return ""
 
     def native_calls(self) -> NativeCalls | None:
         """How calls reach its programs without Python, None if they do not."""
@@ -193,5 +204,10 @@ class Backend:
         raise NotImplementedError
 
     def compile(self, program: Program) -> Compiled:
-        """The scheduled program as an executable.  Raises CompileError, UnsupportedError."""
+        """The scheduled program as an executable.  Raises CompileError, UnsupportedError.
+
+        One that launches kernels one by one offers a `runner.Machine`, and leaves the walk of the program to it.  One
+        that prints them as C gives `c_like.print_kernels` what `grid.bind_grid` (a grid) or `nest.printable` (one
+        thread) makes of each.
+        """
         raise NotImplementedError

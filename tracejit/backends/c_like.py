@@ -77,6 +77,9 @@ class Printed:
 def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
     """Print kernels, each with the number of work-items a group it will be launched with, as one program.
 
+    Kernels come from `grid.bind_grid` (its launches) where a grid runs them; their bodies from `nest.printable` where
+    one thread does.
+
     Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no
     constant shape.
     """
@@ -216,7 +219,10 @@ class _Writer(Emitter):
             case Barrier():
                 self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
             case Read() | Prefix():
-                raise InternalError(f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}")
+                raise InternalError(
+                    f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}; printers take what "
+                    "`grid.bind_grid` or `nest.printable` makes of a kernel"
+                )
             case _:
                 assert_never(s)
 

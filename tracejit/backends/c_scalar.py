@@ -25,7 +25,8 @@ class Dialect:
     """The words in which C-family languages differ.
 
     types: register type of each kernel dtype (f16 is kept in a float).  storage: type in memory.  bitcast: template
-    over {type}, {0}. spaces: address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded;
+    over {source}, {type} and {0}; literal braces are doubled.  spaces: address-space qualifiers.
+    correct_divide: `/` and sqrt on f32 are correctly rounded;
     where they are not, divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run
     without a test in each work-item (compilers for processors vectorize those only), at the price of printing the body
     twice.
@@ -320,6 +321,11 @@ def _cast_bits(d: Dialect, source: str, target: str, operand: str) -> str:
     return d.bitcast.format(operand, type=d.types[target], source=d.types[source])
 
 
+def _escaped(text: str) -> str:
+    """A text as a template of itself."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def _half_helpers(table: Intrinsics, d: Dialect) -> None:
     words = {dtype: d.types[dtype] for dtype in ("u16", "u32", "f32", "f64")} | {"fn": d.function_prefix}
     words |= {"cast_f32": _cast_bits(d, "u32", "f32", "x"), "cast_u32": _cast_bits(d, "f32", "u32", "x")}
@@ -384,6 +390,6 @@ def _bitcasts(table: Intrinsics, d: Dialect) -> None:
         elif source == "f16":
             table.define(key, f"({d.types[target]})tj_f16_store({{0}})", "tj_f16_store")
         elif is_float(source) or is_float(target):
-            table.define(key, _cast_bits(d, source, target, "{0}"))
+            table.define(key, _escaped(_cast_bits(d, source, target, "\0")).replace("\0", "{0}"))
         else:
             table.define(key, f"({d.types[target]}){{0}}")

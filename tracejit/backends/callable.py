@@ -21,7 +21,7 @@ from typing import Any
 
 from tracejit.backends.cpython import native_dispatch_supported
 
-__all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install", "uninstall"]
+__all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install"]
 
 FUNCTION_VECTORCALL, FUNCTION_STATE = 16, 24
 """Bytes into a `CompiledFunction`: the address that is called, and what it finds there."""
@@ -115,12 +115,6 @@ def install(function: CompiledFunction, state: Any, address: int) -> bool:
     _state.__set__(function, state)  # before the address: from then on it is read
     _vectorcall(function).value = address
     return True
-
-
-def uninstall(function: CompiledFunction) -> None:
-    """Have calls of `function` go to its `__call__` again. Calls in progress finish."""
-    if _supported():
-        _vectorcall(function).value = 0
 
 
 def _vectorcall(function: CompiledFunction) -> ctypes.c_size_t:

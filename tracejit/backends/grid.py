@@ -24,12 +24,11 @@ from tracejit.backends.nest import (  # fmt: skip
     Nest,
     flatten,
     flatten_reduction,
-    fold_in_blocks,
     nest_of,
+    printable,
     repeatable,
     scans,
     trip_count,
-    without_prefixes,
 )
 from tracejit.backends.shares import split_scan, splits
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
@@ -248,7 +247,7 @@ class _Binder:
         self, body: Sequence[Statement], extents: tuple[Extent, ...], work_group: int, grouped: bool = False
     ) -> None:
         """A device kernel of `body`, with the buffers that it touches."""
-        block = fold_in_blocks(without_prefixes(tuple(body)), self.schedule.fold)
+        block = printable(tuple(body), self.schedule.fold)
         touched = accesses(block)
         used = [b for b in (*self.kernel.buffers, *self.temporaries) if b in touched.reads or b in touched.writes]
         outputs = frozenset(b.name for b in touched.writes)

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tracejit.backends.registry import list_backends
+from tracejit.backends.registry import backend_reason, check_known, get_backend
 from tracejit.ir import math
 from tracejit.ir.math.term import Term
 from tracejit.ir.scalar import DTYPES, OPS, ScalarOp
@@ -56,7 +56,7 @@ def register_intrinsic(
     has the grammar), for "reference" a function of NumPy arrays.  A later registration replaces an earlier one.
     Functions that are compiled already keep their code until `clear_cache()`.
 
-    Raises: UserError for an operation, dtype or backend that there is not.
+    Raises: UserError for an operation, dtype or backend that there is not, and for what is no spelling there.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.register_intrinsic("exp", lambda x: 1 + x, backend="reference", dtypes="f32")
@@ -69,19 +69,18 @@ def register_intrinsic(
         raise UserError(f"register_intrinsic: there is no scalar operation {op!r}; register_scalar_op makes one")
     if op in _STRUCTURAL:
         raise UserError(f"register_intrinsic: {op} is written by the code generators themselves")
-    _known_backend("register_intrinsic", backend)
+    check_known(backend, "register_intrinsic")
     names = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes)
     for dtype in names:
         if dtype not in DTYPES:
             raise UserError(f"register_intrinsic: there is no dtype {dtype!r}; there are {', '.join(DTYPES)}")
     if not isinstance(spelling, str) and not callable(spelling):
         raise UserError(f"register_intrinsic: a spelling is a template or a function, not {type(spelling).__name__}")
+    if not backend_reason(backend):  # elsewhere it is never used
+        fault = get_backend(backend).fault_of_spelling(spelling, OPS[op].arity)
+        if fault:
+            raise UserError(f"register_intrinsic: the spelling of {op} for the {backend} backend {fault}")
     _OWN.setdefault(backend, {}).update({f"{op}.{dtype}": spelling for dtype in names})
-
-
-def _known_backend(what: str, backend: str) -> None:
-    if backend not in list_backends():
-        raise UserError(f"{what}: there is no backend {backend!r}; registered are {', '.join(list_backends())}")
 
 
 def unregister_intrinsic(op: str, *, backend: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.ir.scalar import BITS, is_float, is_signed, numpy_dtype
-from tracejit.support.errors import UnsupportedError, UserError
+from tracejit.support.errors import UnsupportedError
 
 __all__ = ["INTRINSICS", "Emit", "constant", "llvm_type", "scalar_op"]
 
@@ -115,7 +115,7 @@ def scalar_op(
     source = arg_dtypes[-1]
     own = e.own.get(f"{name}.{source}") if e.own else None
     if own is not None:
-        return _from_template(e, name, own, dtype, source, args, lanes)
+        return _from_template(e, str(own), dtype, source, args, lanes)
     spell = INTRINSICS.get(name)
     if spell is None:
         raise UnsupportedError(
@@ -129,12 +129,8 @@ _FLAGS = "fast|nnan|ninf|nsz|arcp|contract|afn|reassoc"
 _CALL = re.compile(rf"call (?:(?:{_FLAGS}) )*(\S+|<[^>]*>) (@[\w.$}}{{-]+)\((.*)\)$")
 
 
-def _from_template(e: Emit, name: str, template: object, dtype: str, source: str, args: list[str], lanes: int) -> str:
-    """A user's spelling: `backends.intrinsics` has the grammar."""
-    if not isinstance(template, str):
-        raise UserError(
-            f"the spelling of {name} for the {e.backend} backend is a template of LLVM instructions, not {template!r}"
-        )
+def _from_template(e: Emit, template: str, dtype: str, source: str, args: list[str], lanes: int) -> str:
+    """A user's spelling, which `register_intrinsic` has checked: `backends.intrinsics` has the grammar."""
     scalar = _TYPES[source]
     suffix = _SUFFIX.get(scalar, scalar)
     names = {
@@ -147,21 +143,14 @@ def _from_template(e: Emit, name: str, template: object, dtype: str, source: str
         target, equals, instruction = line.strip().partition(" = ")
         if not equals:
             target, instruction = "", line.strip()
-        try:
-            call = _CALL.search(instruction)
-            if call is not None:
-                types = (
-                    ", ".join(piece.strip().rsplit(" ", 1)[0] for piece in call[3].split(","))
-                    if call[3].strip()
-                    else ""
-                )
-                symbol = call[2].format(**names)
-                e.declare(symbol, f"declare {call[1]} {{symbol}}({types})".format(symbol=symbol, **names))
-            register = e.line(instruction.format(*args, **names))
-        except (KeyError, IndexError) as error:
-            raise UserError(
-                f"the spelling of {name} for the {e.backend} backend names {error}, which there is not: {template!r}"
-            ) from None
+        call = _CALL.search(instruction)
+        if call is not None:
+            types = (
+                ", ".join(piece.strip().rsplit(" ", 1)[0] for piece in call[3].split(",")) if call[3].strip() else ""
+            )
+            symbol = call[2].format(**names)
+            e.declare(symbol, f"declare {call[1]} {{symbol}}({types})".format(symbol=symbol, **names))
+        register = e.line(instruction.format(*args, **names))
         if target:
             names[target] = register
     return register

@@ -35,7 +35,7 @@ from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of",
-    "repeatable", "scans", "trip_count", "without_prefixes",
+    "printable", "repeatable", "scans", "trip_count", "without_prefixes",
 ]  # fmt: skip
 
 
@@ -296,3 +296,8 @@ def _blocked(s: Statement, size: int) -> Statement:
     joined, yields = inline(s.combine, (*params, *partial))
     block = (*recorder.statements, inner, *joined)
     return For(start, s.lower, s.upper, block, SERIAL, params, s.inits, yields, s.results, s.combine, size * s.step)
+
+
+def printable(body: Block, fold: int) -> Block:
+    """What a printer takes: scans as recurrences, long serial sums in blocks of `fold` iterations."""
+    return fold_in_blocks(without_prefixes(body), fold)

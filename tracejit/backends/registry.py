@@ -8,10 +8,13 @@ from collections.abc import Callable, Generator
 from importlib import import_module
 
 from tracejit.backends.base import Backend
-from tracejit.support.errors import BackendUnavailable
+from tracejit.support.errors import BackendUnavailable, UnknownBackend
 from tracejit.support.nodes import define
 
-__all__ = ["BackendInfo", "backend_reason", "get_backend", "list_backends", "register_backend", "temporary_backend"]
+__all__ = [
+    "BackendInfo", "backend_reason", "check_known", "get_backend", "list_backends", "register_backend",
+    "temporary_backend",
+]  # fmt: skip
 
 
 @define(eq=False)
@@ -32,7 +35,8 @@ def register_backend(name: str, factory: Callable[[], Backend] | str, *, priorit
     """Make a backend known.
 
     factory: what makes it, a class or a function, or its name, "module:class", so that the module is loaded at first
-    use.  It raises BackendUnavailable with the reason if the backend cannot work here.
+    use.  It raises BackendUnavailable with the reason if the backend cannot work here; a module that is missing is one
+    too.
     """
     _BACKENDS[name] = BackendInfo(name, factory, priority)
 
@@ -58,6 +62,15 @@ def list_backends() -> list[str]:
     return [b.name for b in sorted(_BACKENDS.values(), key=lambda b: -b.priority) if b.priority >= 0]
 
 
+def check_known(name: str, what: str = "") -> None:
+    """Raises: UnknownBackend, in the name of `what`, where no backend of this name is registered.  One that cannot work
+    here is known.
+    """
+    if name not in _BACKENDS:
+        known = ", ".join(list_backends())
+        raise UnknownBackend(f"{what and f'{what}: '}there is no backend {name!r}; registered are {known}")
+
+
 def backend_reason(name: str) -> str:
     """Why a backend is not available; empty if it is."""
     try:
@@ -81,27 +94,44 @@ def get_backend(name: str) -> Backend:
 
 
 def _loaded(name: str) -> Backend:
-    info = _BACKENDS.get(name)
-    if info is None:
-        raise BackendUnavailable(f"there is no backend {name!r}; registered are {', '.join(list_backends())}")
+    check_known(name)
+    info = _BACKENDS[name]
     if name in _disabled():
         raise BackendUnavailable(f"backend {name!r} is switched off by TRACEJIT_DISABLE")
     if info.instance is None:
         if info.reason:
             raise BackendUnavailable(info.reason)
         try:
-            info.instance = _factory(info)()
+            info.instance = _made(info)
         except BackendUnavailable as error:
             info.reason = error.message
             raise
     return info.instance
 
 
+def _made(info: BackendInfo) -> Backend:
+    """What the factory gives.  Raises BackendUnavailable: its own, where a module is missing, or where the backend has
+    another name, under which its rules and spellings would not be found.
+    """
+    try:
+        made = _factory(info)()
+    except ImportError as error:
+        raise BackendUnavailable(f"backend {info.name!r} cannot be loaded: {error}") from error
+    if made.name != info.name:
+        raise BackendUnavailable(
+            f"backend {info.name!r} calls itself {made.name!r}; give register_backend the name that its class has"
+        )
+    return made
+
+
 def _factory(info: BackendInfo) -> Callable[[], Backend]:
     if not isinstance(info.factory, str):
         return info.factory
     module, _, name = info.factory.partition(":")
-    return getattr(import_module(module), name)
+    found = getattr(import_module(module), name, None)
+    if found is None:
+        raise ImportError(f"module {module} has no {name}")
+    return found
 
 
 register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90)

@@ -8,7 +8,7 @@ the last one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, Protocol, TypeVar, assert_never, runtime_checkable
 
 import numpy as np
 from attrs import define
@@ -34,7 +34,7 @@ from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
+__all__ = ["CallsLibraries", "Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
 
 M = TypeVar("M")
 
@@ -53,6 +53,13 @@ class Machine(Protocol[M]):
     def copy(self, target: M, source: M) -> None: ...
 
     def launch(self, step: Launch, arguments: Sequence[M], dims: Mapping[str, int]) -> None: ...
+
+
+@runtime_checkable
+class CallsLibraries(Protocol):
+    """A machine that calls functions of libraries too."""
+
+    def call(self, step: Call, memory: Mapping[ProgramBuffer, Any], dims: Mapping[str, int]) -> None: ...
 
 
 @frozen(eq=False)
@@ -158,6 +165,8 @@ class _Walk:
             match step:
                 case Launch():
                     self.machine.launch(step, [memory[b] for b in step.arguments], self.dims)
+                case Call() if isinstance(self.machine, CallsLibraries):
+                    self.machine.call(step, memory, self.dims)
                 case Call():
                     raise UnsupportedError(
                         f"{step.environment.name}.{step.symbol}: this backend calls no libraries of the process"

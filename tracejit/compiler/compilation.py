@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.base import Backend
+from tracejit.backends.base import Backend, Target
 from tracejit.compiler.passes import Journal, Pass
 from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Buffer, Kernel
@@ -61,6 +61,7 @@ class Compilation:
 
     name: str
     backend: Backend
+    target: Target
     pick: Callable[[Kernel], Schedule]
     journal: Journal
     layouts: Sequence[str] = ()

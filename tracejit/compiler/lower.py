@@ -6,13 +6,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from tracejit.backends.base import LoweringRule
-from tracejit.backends.registry import backend_reason, get_backend, list_backends
+from tracejit.backends.registry import backend_reason, check_known, get_backend, list_backends
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import TracejitError, UserError
+from tracejit.support.errors import OptionError, TracejitError, UserError
+from tracejit.support.source import user_location
 from tracejit.tracer.stage import stage
 
 __all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
@@ -43,10 +44,7 @@ def register_lowering(
     """
     if primitive not in primitives():
         raise UserError(f"register_lowering: there is no primitive {primitive!r}; see `python -m tracejit.primitives`")
-    if backend not in list_backends():
-        raise UserError(
-            f"register_lowering: there is no backend {backend!r}; registered are {', '.join(list_backends())}"
-        )
+    check_known(backend, "register_lowering")
 
     def register(rule: Callable[..., Form]) -> Callable[..., Form]:
         _RULES.setdefault((primitive, backend), []).insert(0, LoweringRule(primitive, rule, predicate, alternative))
@@ -79,12 +77,14 @@ _FORMS_LIMIT = 4096
 
 
 def check_alternatives(names: Sequence[str]) -> tuple[str, ...]:
-    """The names as a tuple.  Raises: UserError where no rule is registered under one."""
+    """The names as a tuple.  Raises: OptionError where no rule is registered under one."""
     wanted = (names,) if isinstance(names, str) else tuple(names)
     known = sorted({r.alternative for r in lowering_rules()} - {""})
     for name in wanted:
         if name not in known:
-            raise UserError(f"there is no alternative {name!r}; registered are {', '.join(known)}")
+            raise OptionError(
+                f"there is no alternative {name!r}; registered are {', '.join(known)}", location=user_location()
+            )
     return wanted
 
 
@@ -116,7 +116,7 @@ def _form_of(
     def fuses() -> bool:
         nonlocal depends
         depends = True
-        return get_backend(backend).target().capabilities.get("fma", True) is True
+        return get_backend(backend).target().fma
 
     def nested(inner: Primitive, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Form:
         nonlocal depends

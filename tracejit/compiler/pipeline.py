@@ -30,6 +30,7 @@ from tracejit.compiler.passes import (
     verify_kernel,
     verify_program,
 )
+from tracejit.compiler.supported import check_supported
 from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
@@ -74,9 +75,11 @@ def _fused(lowered: tuple[list[FormEquation], list[Atom]], c: Compilation) -> tu
     return fusion, outputs
 
 
-def _composed(named: tuple[Group, str, Callable[[Var], str]], _: Compilation) -> ComposedKernel:
+def _composed(named: tuple[Group, str, Callable[[Var], str]], c: Compilation) -> ComposedKernel:
     group, name, layout_of = named
-    return ComposedKernel(group, layout_of, *compose(group, name, layout_of))
+    kernel, parameters = compose(group, name, layout_of)
+    check_supported(kernel, group.equations, c.target)
+    return ComposedKernel(group, layout_of, kernel, parameters)
 
 
 def _product(work: ComposedKernel, _: Compilation) -> ComposedKernel:
@@ -174,8 +177,8 @@ def lower_jaxpr(
 
     journal = Journal(name)
     c = Compilation(
-        name, backend, pick, journal, layouts, inline, alternatives, donated, checked, JAXPR_PASSES, FORM_PASSES,
-        GROUP_PASSES, KERNEL_PASSES
+        name, backend, target, pick, journal, layouts, inline, alternatives, donated, checked, JAXPR_PASSES,
+        FORM_PASSES, GROUP_PASSES, KERNEL_PASSES
     )  # fmt: skip
     if config.checks:
         verify_jaxpr(jaxpr)

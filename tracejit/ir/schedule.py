@@ -123,6 +123,14 @@ class Directive:
     def __str__(self) -> str:
         return " ".join([self.word, *(str(getattr(self, f.name)) for f in fields_of(type(self)))])
 
+    @classmethod
+    def candidates(cls, kernel: Kernel, target: Any) -> Sequence[Directive]:
+        """What tuning tries of this kind, in place of those of the default schedule; what is not legal is passed over.
+
+        target: a `backends.base.Target`.  (How the kinds of this file are varied together says `autotune.space`.)
+        """
+        return ()
+
     def apply(self, loops: Loops) -> None:
         """Change the loops.  Raises: ScheduleError where that is not legal."""
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.support.type_flags import HEAP_TYPE
+
 __all__ = ["compares_wholly", "strictly_equal"]
 
 _WHOLE = frozenset({bool, int, float, complex, str, bytes, type(None), np.dtype, slice})
@@ -79,7 +81,7 @@ def _state(x: Any) -> dict[str, Any]:
     )
     for base in type.mro(kind) if kind is not type else ():
         for name, slot in vars(base).items():
-            if isinstance(slot, MemberDescriptorType) and name not in found and base.__flags__ & (1 << 9):
+            if isinstance(slot, MemberDescriptorType) and name not in found and base.__flags__ & HEAP_TYPE:
                 try:
                     found[name] = slot.__get__(x, kind)
                 except AttributeError:

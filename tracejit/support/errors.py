@@ -15,9 +15,10 @@ from tracejit.support.source import Location
 __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
     "InternalError", "LaunchError",
-    "LeakedTracerError", "MissingRuleError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError", "TracejitError",
+    "LeakedTracerError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError",
+    "TracejitError",
     "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
-    "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
+    "UnknownBackend", "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
 ]  # fmt: skip
 
 
@@ -127,6 +128,10 @@ class WriteError(UserError, ValueError):
     """
 
 
+class OptionError(UserError, TypeError, ValueError):
+    """An option of `jit`, `tune` or a transformation is none that may be given."""
+
+
 class ScheduleError(UserError, ValueError):
     """A schedule is not legal for this kernel."""
 
@@ -190,6 +195,10 @@ class BackendError(TracejitError, RuntimeError):
 
 class BackendUnavailable(BackendError):
     """The backend is unknown, disabled or could not load; the text says why."""
+
+
+class UnknownBackend(BackendUnavailable, UserError, ValueError):
+    """There is no backend of that name; the text has those that there are."""
 
 
 class CompileError(BackendError):

@@ -13,7 +13,7 @@ from functools import cache
 from types import CodeType, FrameType
 
 __all__ = [
-    "Location", "frames_of", "is_internal", "located", "raised_at", "remembering_warnings", "user_location",
+    "Location", "frames_of", "is_internal", "is_ours", "located", "raised_at", "remembering_warnings", "user_location",
     "warn_once",
 ]  # fmt: skip
 
@@ -81,6 +81,11 @@ def _libraries() -> tuple[str, ...]:
     """Where NumPy is; asked for when it has been imported, which may be after this module."""
     found = getattr(sys.modules.get("numpy"), "__file__", None)
     return (os.path.dirname(found),) if found else ()
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a code object is of this package."""
+    return filename.startswith(_PACKAGE + os.sep)
 
 
 def is_internal(filename: str) -> bool:

@@ -29,6 +29,7 @@ from tracejit.ir.types import aval_of
 from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import user_location, warn_once
+from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.contents import contents, family, namespace_of, underlying
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT
@@ -57,7 +58,6 @@ MOST_ITEMS = 1 << 16
 """Items of containers that are compared at each call, of all together;
 a container with more is taken to stay as it is."""
 _METHODS_IN_C = (BuiltinMethodType, MethodWrapperType)
-_HEAP_TYPE = 1 << 9  # of classes made by class statements
 
 
 @frozen(eq=False)
@@ -267,7 +267,7 @@ class Reads:
                 self._watched[id(value)] = value
                 for member in value if isinstance(value, EnumMeta) else (value,):
                     self.reach(object.__getattribute__(member, "__dict__"), unseen=True)
-            elif kind.__flags__ & _HEAP_TYPE and not isinstance(value, type):
+            elif kind.__flags__ & HEAP_TYPE and not isinstance(value, type):
                 self._watched[id(value)] = value
 
     def is_outside(self, owner: Any) -> bool:

@@ -18,6 +18,7 @@ from tracejit.ir.extents import Dim
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
+from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.captured import CellTracer, Reads
 from tracejit.tracer.contents import (
@@ -403,7 +404,7 @@ class Changes:
                 return tuple.__new__(type(x), [self._real(item, where, location) for item in x])
             refill(x, tuple([self._real(item, where, location) for item in contents(x)]))
             return x
-        if type(x).__dictoffset__ and type(x).__flags__ & _HEAP_TYPE and not isinstance(x, type) and self._holds(x):
+        if type(x).__dictoffset__ and type(x).__flags__ & HEAP_TYPE and not isinstance(x, type) and self._holds(x):
             own = object.__getattribute__(x, "__dict__")
             for name, item in list(own.items()):
                 if self._holds(item):
@@ -425,7 +426,6 @@ class Changes:
         return known.item() if x.aval.weak else known[()]
 
 
-_HEAP_TYPE = 1 << 9
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, bytearray})
 
 
@@ -483,9 +483,7 @@ def holds_tracer(x: Any, reads: Reads | None = None, twins: Mapping[int, Any] = 
             if id(item) not in seen:
                 seen.add(id(item))
                 pending += contents(item)
-        elif (
-            kind.__flags__ & _HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen
-        ):
+        elif kind.__flags__ & HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen:
             seen.add(id(item))
             pending += list(object.__getattribute__(item, "__dict__").values())
     return False

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.support.equality import strictly_equal
+from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.ownership import module_of
 
 __all__ = [
@@ -62,12 +63,9 @@ def family(kind: type) -> type | None:
     >>> family(Counter), family(tuple)
     (<class 'dict'>, None)
     """
-    if kind.__flags__ & _HEAP_TYPE:  # not remembered: the class may go
+    if kind.__flags__ & HEAP_TYPE:  # not remembered: the class may go
         return next((base for base in kind.__mro__ if base in _READERS), None)
     return _families.get(kind)
-
-
-_HEAP_TYPE = 1 << 9
 
 
 def is_keyed(kind: type) -> bool:

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.captured import Reads
 from tracejit.tracer.contents import contents, family, namespace_of
 from tracejit.tracer.places import MISSING, SlotPlace
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["deep_copy", "shallow_copy"]
-
-_HEAP_TYPE = 1 << 9  # of classes made by class statements
 
 
 def shallow_copy(reads: Reads, x: Any) -> Any:
@@ -70,7 +69,7 @@ def _attributes(reads: Reads, x: Any) -> list[Any]:
     if namespace is not None:
         return list(namespace.values())
     kind: Any = type(x)
-    if not kind.__flags__ & _HEAP_TYPE or isinstance(x, type):
+    if not kind.__flags__ & HEAP_TYPE or isinstance(x, type):
         return []
     found: list[Any] = []
     if kind.__dictoffset__:

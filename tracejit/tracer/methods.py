@@ -21,6 +21,7 @@ from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, Protocol
 
 from tracejit.support.nodes import field, frozen
+from tracejit.support.type_flags import HEAP_TYPE, IMMUTABLE_TYPE
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_enumeration, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, held_by_class
@@ -392,13 +393,10 @@ def _restore(kind: type, which: type[StandIn]) -> None:
             _put(kind, name, held.original)
 
 
-_IMMUTABLE, _HEAP = 1 << 8, 1 << 9
-
-
 def _can_be_watched(kind: type) -> bool:
     """Whether a class is written in Python, with objects that have attributes and are read in the usual way."""
     return (
-        kind.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP
+        kind.__flags__ & (IMMUTABLE_TYPE | HEAP_TYPE) == HEAP_TYPE
         and _is_plain(kind, "__getattribute__")
         and holds_attributes(kind)
         and not isinstance(kind, EnumMeta)
@@ -418,7 +416,7 @@ def holds_attributes(kind: type) -> bool:
     """Whether objects of a class have attributes of their own: a `__dict__`, or slots of a class statement."""
     if kind.__dictoffset__:
         return True
-    written = [base for base in kind.__mro__ if base.__flags__ & (_IMMUTABLE | _HEAP) == _HEAP]
+    written = [base for base in kind.__mro__ if base.__flags__ & (IMMUTABLE_TYPE | HEAP_TYPE) == HEAP_TYPE]
     return any(isinstance(x, MemberDescriptorType) for base in written for x in vars(base).values())
 
 

@@ -12,6 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tracejit.support.source import is_internal
+from tracejit.support.type_flags import HEAP_TYPE, IMMUTABLE_TYPE
 from tracejit.support.weak import WeakMap
 
 __all__ = ["is_installed", "is_users_enumeration", "is_users_function", "is_users_module", "is_users_type", "module_of"]
@@ -69,9 +70,6 @@ def _is_namespace_of_installed(module: ModuleType) -> bool:
     return any(is_installed(str(path) + "/") for path in vars(module).get("__path__", ()))
 
 
-_IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
-
-
 _classes: WeakMap[type, bool] = WeakMap()
 
 
@@ -81,7 +79,7 @@ def module_of(kind: type) -> str:
 
 
 def _is_users_class(kind: type) -> bool:
-    if isinstance(kind, EnumMeta) or kind.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) != _HEAP_TYPE:
+    if isinstance(kind, EnumMeta) or kind.__flags__ & (HEAP_TYPE | IMMUTABLE_TYPE) != HEAP_TYPE:
         return False
     functions = [x for x in vars(kind).values() if type(x) is FunctionType]
     if any(is_users_function(f) for f in functions):

@@ -12,6 +12,7 @@ from tracejit.backends.base import Backend, Target
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.opencl.runtime import DeviceBuffer, OpenCLDevice, devices
 from tracejit.backends.runner import plan_of, run_program
+from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
@@ -130,18 +131,21 @@ class OpenCLBackend(Backend):
     """Kernels as OpenCL C, through pyopencl."""
 
     name: ClassVar[str] = "opencl"
+    is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())
 
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        return fault_of_template(spelling, arity, "expressions of OpenCL C")
+
     def target(self) -> Target:
-        have = self.device.capabilities
-        f64 = True if have.fp64 else f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
-        have_all = {"f64": f64, "f16": True, "i64": True, "atomics": True}
         raw = self.device.raw
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
+        f64 = f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
+        lacks = {} if self.device.capabilities.fp64 else {"f64": f64}
         return Target(
-            "opencl", threads=raw.max_compute_units, capabilities=have_all, device=self.device.name, driver=driver
+            "opencl", threads=raw.max_compute_units, grid=True, lacks=lacks, device=self.device.name, driver=driver
         )
 
     def compile(self, program: Program) -> OpenCLProgram:

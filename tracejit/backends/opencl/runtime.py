@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _POCL = "Portable Computing Language"
 
-__all__ = ["DeviceBuffer", "Launchable", "OpenCLDevice", "device_descriptions", "devices", "unavailable_reason"]
+__all__ = ["DeviceBuffer", "Launchable", "OpenCLDevice", "devices", "unavailable_reason"]
 
 
 def _pyopencl() -> Any:
@@ -102,11 +102,6 @@ def unavailable_reason() -> str | None:
     except BackendUnavailable as error:
         return error.message
     return None
-
-
-def device_descriptions() -> list[str]:
-    """One line a device, in the order of their ordinals.  Raises BackendUnavailable."""
-    return [f"{d.name.strip()} ({d.platform.name.strip()}, {d.version.strip()})" for d in _raw_devices()]
 
 
 _opened: dict[int, OpenCLDevice] = {}

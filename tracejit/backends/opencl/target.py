@@ -10,7 +10,7 @@ from tracejit.backends.c_scalar import Dialect, Intrinsics, scalar_intrinsics
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float
 from tracejit.support.nodes import frozen
 
-__all__ = ["Capabilities", "dialect", "driver_math", "intrinsics"]
+__all__ = ["Capabilities", "dialect", "intrinsics"]
 
 _TYPES = {
     "bool": "bool", "i8": "char", "i16": "short", "i32": "int", "i64": "long", "u8": "uchar", "u16": "ushort",
@@ -144,16 +144,3 @@ def _atomic(table: Intrinsics, op: str, dtype: str, space: str, result: str) -> 
     }
     table.define_helper(name, _ATOMIC_HELPER.format(**words, exchange=exchange))
     table.define(key, f"{name}({{0}}, {{1}})", name)
-
-
-def driver_math(table: Intrinsics) -> Intrinsics:
-    """`table` with the driver's own mathematical functions for f32 and f64:
-    faster, results differ from device to device.
-    """
-    table = table.copy()
-    for spec in OPS.values():
-        if spec.math:  # OpenCL has every one of them under the same name
-            args = ", ".join(f"{{{n}}}" for n in range(spec.arity))
-            for dtype in ("f32", "f64"):
-                table.define(f"{spec.name}.{dtype}", f"{spec.name}({args})")
-    return table

@@ -13,6 +13,7 @@ from tracejit.backends.base import Backend, Target
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.reference.memory import poison
 from tracejit.backends.runner import plan_of, run_program, seen_as
+from tracejit.backends.spellings import fault_of_function
 from tracejit.ir.program import Launch, Program
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.errors import UnsupportedError
@@ -69,10 +70,12 @@ class ReferenceBackend(Backend):
     """Executable meaning of the kernel IR."""
 
     name: ClassVar[str] = "reference"
-    is_scheduled: ClassVar[bool] = False
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        return fault_of_function(spelling, arity)
 
     def target(self) -> Target:
-        return Target("reference", capabilities={"f64": True, "f16": True, "i64": True, "atomics": True})
+        return Target("reference")
 
     def compile(self, program: Program) -> InterpretedProgram:
         return InterpretedProgram(program)

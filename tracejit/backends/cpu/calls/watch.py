@@ -26,6 +26,7 @@ import numpy as np
 from tracejit.backends.cpython import layout, native_dispatch_supported
 from tracejit.backends.entry import Watch
 from tracejit.support.nodes import define, field
+from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.captured import Dependencies, Read, content
 from tracejit.tracer.contents import family
 from tracejit.tracer.known import MOST_CONTENT
@@ -68,7 +69,6 @@ _SET_USED, _SET_MASK, _SET_TABLE, _SET_ENTRY = 24, 32, 40, 2
 _ORDERED_STATE = 72
 """Bytes into an OrderedDict to the count of changes of its order."""
 _FUNCTION_WORDS = 20
-_HEAP_TYPE = 1 << 9
 
 
 class _Unwatchable(Exception):
@@ -205,7 +205,7 @@ def _add_place(table: _Table, read: Read) -> None:
         case ClassPlace(kind, name):
             _need(read.holds())
             for base in kind.__mro__:
-                if base.__flags__ & _HEAP_TYPE:
+                if base.__flags__ & HEAP_TYPE:
                     table.add(dict_checks(_dict_of_class(base), [(name, base.__dict__.get(name, MISSING))]))
                 if name in base.__dict__:
                     break
