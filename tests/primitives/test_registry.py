@@ -11,8 +11,10 @@ from attrs import frozen
 
 from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, Example
 from tracejit.backends.registry import get_backend
+from tracejit.compiler.lower import lower
 from tracejit.compiler.pipeline import lower_jaxpr
 from tracejit.ir import primitive as registry
+from tracejit.ir.forms import Scatter, Update
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.text import parse_jaxpr
@@ -492,6 +494,9 @@ def test_it_says_whether_its_result_may_be_a_view_and_whether_it_runs_jaxprs(exa
         assert p.gives_view
     nested = [x for value in p.parameters().values() for x in (value if isinstance(value, tuple) else (value,))]
     assert any(isinstance(x, Jaxpr) for x in nested) == p.runs_jaxprs
+    if p.changes_part:
+        (form,) = (e.form for e in lower(staged(p, args), "reference")[0])
+        assert isinstance(form, (Update, Scatter))
 
 
 RULES_OF_THE_BASE_CLASS = {

@@ -411,7 +411,7 @@ def _stem(jaxpr: Jaxpr, atom: Atom) -> int | None:
         made = producer.get(atom)
         if made is None:
             return jaxpr.inputs.index(atom)
-        if made.primitive.name in ("update_slice", "dynamic_update_slice", "scatter"):
+        if made.primitive.changes_part:
             atom = made.inputs[0]
             continue
         place = made.outputs.index(atom)

@@ -146,6 +146,7 @@ class Scatter(Primitive):
     """
 
     name = "scatter"
+    changes_part = True
     axes: tuple[int, ...]
     op: str
 

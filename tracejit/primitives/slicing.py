@@ -33,6 +33,7 @@ class UpdateSlice(Primitive):
     """`base` with `update` at start, start + step, ...   base: [*s], update: [*r] -> [*s]"""
 
     name = "update_slice"
+    changes_part = True
     start: Shape
     step: tuple[int, ...]
 
@@ -182,6 +183,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    changes_part = True
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         base, update, *starts = avals
