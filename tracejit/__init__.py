@@ -14,7 +14,9 @@ from tracejit.tracer.interpreter import before_tracing
 if TYPE_CHECKING:
     from tracejit import lax, numpy, tree_util
     from tracejit.api.array import Array
-    from tracejit.api.autodiff import float0, grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.differentiable import float0
+    from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.range import range
     from tracejit.api.tune import tune
@@ -32,8 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 _HOME = {
-    "Array": "api.array", "float0": "api.autodiff", "grad": "api.autodiff", "hessian": "api.autodiff",
-    "jacfwd": "api.autodiff", "jacrev": "api.autodiff", "jit": "api.jit", "jvp": "api.autodiff",
+    "Array": "api.array", "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
+    "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
     "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
     "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff",
