@@ -18,12 +18,15 @@ from tracejit.backends.registry import get_backend
 from tracejit.ir.extents import Dim
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.config import config
-from tracejit.support.errors import TracerError, UserError
+from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import evolve, frozen
+from tracejit.support.source import frames_of
 from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.layout import Layout, Open
+from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
 from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, NeedValue
 from tracejit.tracer.stage import Staged, stage
@@ -89,6 +92,17 @@ def _known_key(key: Any) -> Any:
     return key if known is None else known.item() if key.aval.weak else known[()]
 
 
+def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
+    """Whether an exception may come of it that somebody who wants a number was given a symbolic extent: the function is
+    then traced again with numbers.  Not refusals, bugs that are known for such, and what a `raise` or `assert` of the
+    user's functions made.
+    """
+    if not signature.symbols or not isinstance(error, Exception) or isinstance(error, TracejitError):
+        return False
+    code, place = frames_of(error)[-1]
+    return is_installed(code.co_filename) or not raises(code, place)
+
+
 def trace_call(function: Callable[..., Any], options: Options, signature: CallSignature) -> Traced:
     """Stage the function for a signature and run the passes.
 
@@ -122,7 +136,7 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
         for first, again in signature.aliases:
             filled[traced[again]] = filled[traced[first]]
         args, kwargs = unflatten(signature.tree, filled)
-        with trace.changing():
+        with trace.changing(again=functools.partial(may_come_of_extents, signature)):
             result = (trace.function(function) if redirected else function)(*args, **kwargs)
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)

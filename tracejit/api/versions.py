@@ -12,17 +12,15 @@ from tracejit.api import notices
 from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, with_other_extents
 from tracejit.api.options import Options
 from tracejit.api.signature import CallSignature, leaf_path, signature_of
-from tracejit.api.tracing import trace_call
+from tracejit.api.tracing import may_come_of_extents, trace_call
 from tracejit.ir.extents import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
-from tracejit.support.errors import InternalError, TracejitError
+from tracejit.support.errors import InternalError
 from tracejit.support.nodes import define, evolve, field
 from tracejit.support.source import Location, frames_of, is_ours, remembering_warnings
 from tracejit.support.tree import TreeDef
-from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
-from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.restarts import NeedStrides, NeedValue
 from tracejit.tracer.stage import Staged
 
@@ -35,14 +33,6 @@ __all__ = ["Version", "Versions"]
 
 _MANY_OUTDATED = 8
 """After how many recompilations because of rebound names a warning says which."""
-
-
-def _is_raised_by_the_user(error: Exception) -> bool:
-    """Whether a `raise` or `assert` of the user's functions made an exception;
-    not what others think of their arguments.
-    """
-    code, place = frames_of(error)[-1]
-    return not is_installed(code.co_filename) and raises(code, place)
 
 
 @define(eq=False)
@@ -205,12 +195,9 @@ class Versions:
                 return None
             except DimDependent as error:
                 wanted = decide(wanted, signature, error)
-            except TracejitError:  # refusals, and bugs that are known for such
-                raise
             except Exception as error:
-                if not wanted.symbols or _is_raised_by_the_user(error):
+                if not may_come_of_extents(wanted, error):
                     raise
-                # perhaps somebody who wants a number was given a symbolic extent; if not, it is raised again
                 if config.checks and is_ours(frames_of(error)[-1][0].co_filename):
                     raise InternalError(f"a trace with symbolic extents raised {error!r}") from error
                 notices.log_retreat(self, wanted, error)

@@ -49,7 +49,9 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
         return
     reads = Reads()
     patches = ClassPatches(ATTRIBUTES, with_attributes=not nested)
-    trace = Trace(patches, reads, Changes(reads, substitution.original, lambda: patches.before), substitution)
+    trace = Trace(
+        patches, reads, Changes(reads, substitution.original, lambda: patches.before), substitution, is_eager=nested
+    )
     try:
         with entered(trace):
             yield trace

@@ -14,7 +14,7 @@ from tracejit.support.source import user_location, warn_once
 from tracejit.tracer.bytecode import asks_for_booleans, stored_attributes
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes
-from tracejit.tracer.interpreter import current_interpreter, eager, use_interpreter
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.ownership import module_of
 from tracejit.tracer.places import MISSING, CellPlace
@@ -75,6 +75,10 @@ class Trace:
     # the function tells an argument's True from other objects (`x is True`)
     need_booleans: Callable[[], None] = lambda: None
     wants_booleans: bool = False  # it does so, perhaps with what a comparison gave
+    # the interpreter in which the trace began: that of an eager transformation, whose function is traced, or what is
+    # around the one that records the function
+    base: Interpreter = field(factory=current_interpreter)
+    is_eager: bool = False
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
@@ -82,19 +86,37 @@ class Trace:
     _entered: set[int] = field(factory=set[int])
     _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
 
+    @property
+    def root(self) -> Interpreter:
+        """The interpreter of the whole function: what its branches, loops and transformations see of the world outside
+        are its tracers, so that all see the same.
+        """
+        current = current_interpreter()
+        if self.is_eager or current is self.base:
+            return self.base
+        found = current
+        while found.parent is not self.base:
+            if found.parent is None:
+                return current
+            found = found.parent
+        return found
+
     def clone(self, function: FunctionType, build: Callable[[FunctionType, Trace], FunctionType]) -> FunctionType:
-        """The clone of a function with cells.  Its cells hold tracers of one interpreter, so there is one for each."""
-        key = id(function), id(current_interpreter())
-        found = self._clones.get(key)
-        return build(function, self) if found is None else found[2]
+        """The clone of a function with cells, one for each time that the function is traced."""
+        root = self.root
+        found = self._clones.get((id(function), id(root)))
+        if found is not None:
+            return found[2]
+        with use_interpreter(root):
+            return build(function, self)
 
     def remember(self, function: FunctionType, clone: FunctionType) -> None:
-        interpreter = current_interpreter()
+        interpreter = self.root
         self._clones[id(function), id(interpreter)] = function, interpreter, clone
 
     def cell(self, cell: CellType) -> tuple[CellType, bool]:
         """(what all clones have in place of a variable of an enclosing function, whether it is new)"""
-        interpreter = current_interpreter()
+        interpreter = self.root
         key = id(cell), id(interpreter)
         found = self._cells.get(key)
         if found is None:
@@ -116,12 +138,14 @@ class Trace:
             with outside():
                 yield
         finally:
-            self.changes.refresh(self.substitution.value)
+            with use_interpreter(self.root):
+                self.changes.refresh(self.substitution.value)
             for x, before in contents:
                 now = CellPlace(x.cell, "").read()
                 if now is not before and now is not MISSING:
                     self.reads.spent = "a variable was changed by a function that keeps its results"
-                    x.new.cell_contents = self.substitution.value(now)
+                    with use_interpreter(self.root):
+                        x.new.cell_contents = self.substitution.value(now)
                     self.changes.refreshed(x.new)
 
     def enter(self, function: FunctionType) -> None:
@@ -138,14 +162,17 @@ class Trace:
                 self.patches.add(kind)
 
     @contextmanager
-    def changing(self) -> Generator[None]:
+    def changing(self, again: Callable[[BaseException], bool]) -> Generator[None]:
         """The block runs the function.  What it has changed before an exception stays, unless it will be run again."""
         try:
             yield
         except Restart:
             raise
-        except BaseException:
-            self.changes.keep(refuse=False)
+        except BaseException as error:
+            if again(error):
+                self.changes.undo()
+            else:
+                self.changes.keep(refuse=False)
             raise
 
     def warn_of(self, value: Any) -> None:
@@ -174,26 +201,30 @@ class Trace:
         """
         if not self.reads.is_outside(value) or (hasattr(value, "__len__") and len(value) > MOST_ITEMS):
             return value
-        key = id(value), id(current_interpreter())
+        root = self.root
+        key = id(value), id(root)
         known = self._containers.get(key)
         if known is not None:
             return known[1]
         self._containers[key] = value, value  # a container may hold itself
-        if isinstance(value, tuple):
-            items = tuple([self.substitution.value(item) for item in value])
-            changed = any(item is not one for item, one in zip(items, value, strict=True))
-            found = tuple.__new__(type(value), items) if changed else value
-        else:
-            found = self.changes.copy(value, key, self.substitution.value)
+        with use_interpreter(root):
+            if isinstance(value, tuple):
+                items = tuple([self.substitution.value(item) for item in value])
+                changed = any(item is not one for item, one in zip(items, value, strict=True))
+                found = tuple.__new__(type(value), items) if changed else value
+            else:
+                found = self.changes.copy(value, key, self.substitution.value)
         self._containers[key] = value, found
         return found
 
     def partial(self, value: Any, build: Callable[[Any], Any]) -> Any:
         """What stands for a `functools.partial`, one for the whole trace."""
-        key = id(value), id(current_interpreter())
+        root = self.root
+        key = id(value), id(root)
         known = self._containers.get(key)
         if known is None:
-            made = build(value)
+            with use_interpreter(root):
+                made = build(value)
             known = self._containers[key] = value, made
             if made is not value:
                 self.changes.stand_in(value.keywords, made.keywords, key)
