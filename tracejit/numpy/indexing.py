@@ -17,6 +17,7 @@ from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
+from tracejit.numpy.conversions import asarray
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import select
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to, to_dtype
@@ -81,10 +82,16 @@ def _plain(part: IndexLike) -> Result:
         if known is None and with_masks_by_value():
             known = part.known()
         return part if known is None else known
+    if isinstance(part, (list, tuple)) and _holds_tracer(part):
+        return asarray(part)  # A[[i, j]]
     if isinstance(part, (Tracer, Dim, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
         return part
     found = np.asarray(part)
     return found if found.ndim else found[()]
+
+
+def _holds_tracer(part: Sequence[Any]) -> bool:
+    return any(isinstance(x, Tracer) or (isinstance(x, (list, tuple)) and _holds_tracer(x)) for x in part)
 
 
 def _is_mask(part: IndexLike) -> bool:
