@@ -151,8 +151,9 @@ class Changes:
                 self.reads.stands_for(made, container)
         return made
 
-    def flush(self) -> None:
-        """Code that is not traced is about to run: what the trace has changed so far, it finds.
+    def flush(self) -> list[tuple[_Store, Any]]:
+        """Code that is not traced is about to run: what the trace has changed so far, it finds.  What is in each place
+        that the trace stores to.
 
         Raises: UnsupportedError if that is a traced array that depends on an argument.
         """
@@ -163,13 +164,28 @@ class Changes:
         for copy in self._copies.values():
             self._keep_copy(copy)()
             copy.first, copy.items = contents(copy.copy), contents(copy.original)
+        return [(store, _outside(store).read()) for store in self._stores.values()]
 
-    def refresh(self, stands_for: Callable[[Any], Any]) -> None:
-        """Code that is not traced has run, and may have changed containers of which the trace has copies."""
+    def refresh(self, stored: list[tuple[_Store, Any]], stands_for: Callable[[Any], Any]) -> None:
+        """Code that is not traced has run, and may have changed what the trace stores to, and what it has copies of.
+        That stays if the trace starts again: the code may not run a second time.
+
+        stored: what `flush` gave.
+        """
+        for store, before in stored:
+            now = _outside(store).read()
+            if now is not before and store.cell is not None:
+                store.first = now
+            elif now is not before:
+                store.before = now
         for copy in self._copies.values():
             now = contents(copy.original)
             if not _same_items(copy.original, copy.items):
                 self.reads.spent = f"{self._where(copy.original)}, was changed by a function that keeps its results"
+                earlier = copied(copy.original, lambda x: x)
+                refill(earlier, copy.before)
+                merge(earlier, copy.items, now)
+                copy.before = contents(earlier)
                 refill(copy.copy, contents(copied(copy.original, stands_for)))
                 copy.first, copy.items = contents(copy.copy), now
 
@@ -222,13 +238,13 @@ class Changes:
         for store in self._stores.values():
             _put(store.place, store.before)
             if store.cell is not None:
-                _put(CellPlace(store.cell, store.place.name), store.first)  # type: ignore[union-attr]
+                _put(_outside(store), store.first)
         for kind, name, before, _ in self._class_changes():
             type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
         for container, items in self._changed_containers():
             refill(container, items)
         for copy in self._copies.values():
-            if copy.items is not copy.before:
+            if not _same_items(copy.original, copy.before):
                 refill(copy.original, copy.before)
         self._stores.clear()
         self._copies.clear()
@@ -270,8 +286,7 @@ class Changes:
         if store.cell is not None:
             if now is store.done:
                 return _nothing
-            place = CellPlace(store.cell, store.place.name)  # type: ignore[union-attr]
-            return functools.partial(_put, place, self._real(now, str(store.place), store.location))
+            return functools.partial(_put, _outside(store), self._real(now, str(store.place), store.location))
         if now is store.before or not self._concerns(now):
             return _nothing
         return functools.partial(_put, store.place, self._real(now, str(store.place), store.location))
@@ -433,6 +448,11 @@ def _made_at(x: Tracer) -> Location | None:
     """Where an operation made a traced array."""
     producer = x.interpreter.made_by(x)
     return None if producer is None else producer.location
+
+
+def _outside(store: _Store) -> AttributePlace | SlotPlace | CellPlace:
+    """Where Python's own code finds what is stored."""
+    return store.place if store.cell is None else CellPlace(store.cell, store.place.name)  # type: ignore[union-attr]
 
 
 def _same_items(container: Any, items: tuple[Any, ...]) -> bool:

@@ -132,14 +132,14 @@ class Trace:
 
         Raises: UnsupportedError if a traced array that depends on an argument would have to be found.
         """
-        self.changes.flush()
+        stored = self.changes.flush()
         contents = [(x, CellPlace(x.cell, "").read()) for x in self._cells.values()]
         try:
             with outside():
                 yield
         finally:
             with use_interpreter(self.root):
-                self.changes.refresh(self.substitution.value)
+                self.changes.refresh(stored, self.substitution.value)
             for x, before in contents:
                 now = CellPlace(x.cell, "").read()
                 if now is not before and now is not MISSING:
