@@ -22,9 +22,9 @@ THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tracejit.ir.passes.composer": {"KEEP_ROW_COST": (0.0, 2.0, 100.0)},
     "tracejit.ir.passes.elements": {"MANY": (4, 16), "MANY_PIECES": (2, 4)},
     "tracejit.ir.passes.fuse": {
-        "CHEAP": (0.0, 100.0), "BESIDE_SCATTER": (0.0, 100.0), "MAX_OPERATIONS": (3, 12, 4000), "MOST_PLACES": (1, 3),
-        "SMALL_PART": (0, 1, 100),
+        "CHEAP": (0.0, 100.0), "MAX_OPERATIONS": (3, 12, 4000), "MOST_PLACES": (1, 3), "SMALL_PART": (0, 1, 100),
     },
+    "tracejit.ir.passes.group_rules": {"BESIDE_SCATTER": (0.0, 100.0), "MAX_OPERATIONS": (3, 12, 4000)},
     "tracejit.ir.passes.fusion_rules": {
         "AGAIN_COST": (0.0, 4.0, 1000.0), "ROOM": (1, 100), "PACK_COST": (0.0, 1000.0), "FEW": (1, 4), "SMALL": (1, 16),
     },
@@ -32,8 +32,9 @@ THRESHOLDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tracejit.ir.passes.cut": {"MOST_POINTS": (1, 16)},
     "tracejit.autotune.heuristic": {
         "CHUNK_COST": (1.0, 8.0, 60.0), "JAM": (0, 2, 16), "LARGE": (1, 256), "COLUMNS": (2, 16), "FOLD": (1, 2, 8),
-        "FEW_CHUNKS": (1, 8), "MOST_ONE_BY_ONE": (8, 100_000),
+        "FEW_CHUNKS": (1, 8),
     },
+    "tracejit.autotune.rating": {"MOST_ONE_BY_ONE": (8, 100_000)},
     "tracejit.autotune.products": {
         "NEAR": (64, 512), "FAR": (64, 1024), "CACHED": (8, 256), "REUSE": (1, 100), "FEW_ROWS": (1, 6),
         "ONE_BLOCK": (1, 6), "NARROW": (4, 16), "TASK": (1, 64, 512), "STREAM": (4, 64), "ROWS": (1, 2),

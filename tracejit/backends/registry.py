@@ -68,7 +68,8 @@ def check_known(name: str, what: str = "") -> None:
     """
     if name not in _BACKENDS:
         known = ", ".join(list_backends())
-        raise UnknownBackend(f"{what and f'{what}: '}there is no backend {name!r}; registered are {known}")
+        error = UnknownBackend(f"{what and f'{what}: '}there is no backend {name!r}; registered are {known}")
+        raise error.about(backend=name)
 
 
 def backend_reason(name: str) -> str:

@@ -57,6 +57,7 @@ class IndexArray:
 def expanded(index: IndexLike, rank: int) -> list[Result]:
     """The index as a list over all axes, Ellipsis written out."""
     parts = [_plain(part) for part in (index if isinstance(index, tuple) else (index,))]
+    parts = [asarray(x) if isinstance(x, (list, tuple)) and _holds_tracer(x) else x for x in parts]  # A[[i, j]]
     taken = 0
     for part in parts:
         if part is None or part is Ellipsis:
@@ -82,8 +83,6 @@ def _plain(part: IndexLike) -> Result:
         if known is None and with_masks_by_value():
             known = part.known()
         return part if known is None else known
-    if isinstance(part, (list, tuple)) and _holds_tracer(part):
-        return asarray(part)  # A[[i, j]]
     if isinstance(part, (Tracer, Dim, np.ndarray, np.generic)) or not hasattr(part, "__array__"):
         return part
     found = np.asarray(part)
