@@ -144,6 +144,32 @@ def test_what_is_too_large_to_compare_is_said_once_with_the_line():
     assert all(w.filename == __file__ for w in caught)
 
 
+class Slotted(list[float]):
+    __slots__ = ("note",)
+
+
+@pytest.mark.parametrize("kind", [list, deque, Slotted])
+@pytest.mark.parametrize("length", [3, MOST_ITEMS + 1])
+@pytest.mark.filterwarnings("ignore:a (list|deque|Slotted) of:UserWarning")
+def test_what_a_function_appends_is_there_once_if_its_trace_starts_again(kind: Callable[..., Any], length: int):
+    def program():
+        held = kind([1.0] * length)
+
+        def f(x):
+            held.append(1.0)
+            if x.shape[0] == 3:  # the trace for every size starts again
+                return x * 2
+            return x + len(held)
+
+        return f, held
+
+    (plain, expected), (traced, held) = program(), program()
+    compiled = tj.jit(traced)
+    for n in (2, 7, 3, 5, 9, 9, 3, 1):
+        np.testing.assert_array_equal(compiled(np.ones(n)), plain(np.ones(n)))
+        assert held == expected
+
+
 class Model:
     scale = 2.0
 

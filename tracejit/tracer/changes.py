@@ -93,6 +93,8 @@ class Changes:
     classes: Callable[[], dict[type, dict[str, Any]]]  # that the trace redirects, and what they held before
     _stores: dict[tuple[Any, ...], _Store] = field(factory=dict[tuple[Any, ...], _Store])
     _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
+    # containers that the trace has themselves, under their identity, and what was in them at first
+    _uncopied: dict[int, tuple[Any, tuple[Any, ...]]] = field(factory=dict[int, tuple[Any, tuple[Any, ...]]])
     # what stands for a container, under its identity, and the container
     _twins: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])
     # what clones have for a variable of an enclosing function, under its identity, and the variable
@@ -149,7 +151,14 @@ class Changes:
             self.stand_in(container, made, key)
             if hasattr(made, "__dict__"):
                 self.reads.stands_for(made, container)
+        else:
+            self.use(container)
         return made
+
+    def use(self, container: Any) -> None:
+        """The trace has a container itself: if it starts again, what is in it now is in it again."""
+        if family(type(container)) is not None:
+            self._uncopied.setdefault(id(container), (container, contents(container)))
 
     def flush(self) -> list[tuple[_Store, Any]]:
         """Code that is not traced is about to run: what the trace has changed so far, it finds.  What is in each place
@@ -246,8 +255,15 @@ class Changes:
         for copy in self._copies.values():
             if not _same_items(copy.original, copy.before):
                 refill(copy.original, copy.before)
+        for container, items in self._uncopied.values():
+            if not _same_items(container, items):
+                refill(container, items)
+        self._forget()
+
+    def _forget(self) -> None:
         self._stores.clear()
         self._copies.clear()
+        self._uncopied.clear()
         self._twins.clear()
 
     def keep(self, *, refuse: bool = True) -> None:
@@ -267,13 +283,14 @@ class Changes:
         if refuse and refused is not None:
             self.undo()
             raise refused
+        for container, items in self._uncopied.values():
+            if not _same_items(container, items):
+                self.reads.spent = f"{self._where(container)}, was changed by the function"
         for act in actions:
             act()
         if refused is not None:
             self._remove_tracers()
-        self._stores.clear()
-        self._copies.clear()
-        self._twins.clear()
+        self._forget()
 
     def _told(self) -> list[Callable[[], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""

@@ -199,7 +199,10 @@ class Trace:
         A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there
         at the end.
         """
-        if not self.reads.is_outside(value) or (hasattr(value, "__len__") and len(value) > MOST_ITEMS):
+        if not self.reads.is_outside(value):
+            return value
+        if hasattr(value, "__len__") and len(value) > MOST_ITEMS:
+            self.changes.use(value)
             return value
         root = self.root
         key = id(value), id(root)
