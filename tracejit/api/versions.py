@@ -205,7 +205,7 @@ class Versions:
         from tracejit.api.entry import Called, make_runner
 
         dependencies, static = made.dependencies, frozenset(self.static)
-        dependencies.spent = dependencies.reason()
+        dependencies.spend()
         older = [known for known in self.versions if pattern_of(known) == pattern]
         dims = bind_dims(wanted, signature) or {}
         run = make_runner(Called(self.function, self.dispatched, self.miss), wanted, made, older, dims)

@@ -33,6 +33,7 @@ provide(
         assign=assign,
         set_flat=set_flat,
         read_view=read_view,
+        view_of=lambda array, index: index.of(array),
         layout=layout_of,
         layout_of_copy=lambda x: like(x, aval(x).shape, aval(x).dtype),
         mask_of=mask_of,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tracejit.ir.extents import DimDependent, Shape
 from tracejit.numpy.promotion import aval
 from tracejit.numpy.strides import is_contiguous, like, reshaped_strides, sliced_strides, strides_of
@@ -49,6 +51,17 @@ class BasicIndex:
     def static(self) -> bool:
         return not any(isinstance(s, Tracer) for s in self.start)
 
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """The view of a NumPy array; None if where it begins is not known."""
+        starts = [s.known() if isinstance(s, Tracer) else s for s in self.start]
+        if any(s is None for s in starts):
+            return None
+        parts: list[slice] = []
+        for s, size, step in zip(starts, self.size, self.step, strict=True):
+            begin, end = int(s), int(s) + int(size) * step
+            parts.append(slice(begin, end if end >= 0 else None, step) if size else slice(0, 0))
+        return array[tuple(parts)].reshape(tuple(map(int, self.shape)))
+
 
 class Rearranged:
     """What a view does to its root.  `read` and `write` are inverse where there is a `write`.
@@ -61,6 +74,10 @@ class Rearranged:
     def read(self, x: ArrayLike) -> Result:
         """The view's value."""
         raise NotImplementedError
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """The view of a NumPy array; None if there is no way to say."""
+        return None
 
     def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         """x with the view's elements replaced by `value`, which has the view's shape and dtype."""
@@ -83,6 +100,10 @@ class Reshaped(Rearranged):
 
     def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.reshape(value, aval(x).shape)
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        found = array.reshape(tuple(map(int, self.shape)))
+        return found if np.may_share_memory(found, array) or not array.size else None
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         return reshaped_strides(shape, strides, self.shape)
@@ -107,6 +128,9 @@ class Transposed(Rearranged):
     def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.transpose(value, tuple(self.perm.index(d) for d in range(len(self.perm))))
 
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        return array.transpose(self.perm)
+
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         return tuple([strides[d] for d in self.perm])
 
@@ -123,6 +147,9 @@ class Reversed(Rearranged):
 
     def write(self, x: ArrayLike, value: ArrayLike) -> Result:
         return p.reverse(value, self.axes)
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        return np.flip(array, self.axes)
 
     def strides(self, shape: Shape, strides: Strides) -> Strides | None:
         return tuple([-s if d in self.axes else s for d, s in enumerate(strides)])

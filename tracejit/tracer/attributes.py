@@ -16,6 +16,7 @@ import numpy as np
 
 from tracejit.tracer import namespace
 from tracejit.tracer.methods import HOOKED
+from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.places import MISSING, ClassPlace, ComputedPlace, KindPlace, NamesPlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
@@ -47,14 +48,7 @@ class _Attributes:
             _asked_for_class(owner)
             return value
         if name == "__dict__":
-            if trace is not None and trace.reads.is_outside(owner):
-                trace.reads.reach(value, unseen=True)
-                owner = trace.reads.original(owner)
-                held = held_by_class(type(owner), name)
-                if isinstance(held, GetSetDescriptorType):  # it can be given another
-                    place = ComputedPlace(owner, name, held)
-                    trace.reads.note(place, place.read())
-            return value
+            return value if trace is None or not trace.reads.is_outside(owner) else _own_attributes(owner, value)
         is_data = trace is not None and trace.reads.attribute(owner, name, value)
         return substitution.value(value) if is_data else value
 
@@ -78,11 +72,32 @@ class _Attributes:
         trace = current_trace()
         if trace is None:
             put(owner, name, *value)
-        else:
-            trace.changes.store(owner, name, put, *value)
+            return
+        if name == "__dict__" and value and isinstance(value[0], OwnAttributes):
+            if not trace.reads.is_outside(owner):  # made here, it has the attributes of the other
+                trace.reads.stands_for(owner, value[0].owner)
+                put(owner, name, trace.changes.stand_ins.original(value[0]))
+                return
+            value = (trace.changes.stand_ins.original(value[0]),)
+        trace.changes.store(owner, name, put, *value)
 
 
 ATTRIBUTES = _Attributes()
+
+
+def _own_attributes(owner: Any, value: Any) -> Any:
+    """What stands for the `__dict__` of an object from outside."""
+    trace = current_trace()
+    assert trace is not None
+    owner = trace.reads.original(owner)
+    held = held_by_class(type(owner), "__dict__")
+    if isinstance(held, GetSetDescriptorType):  # it can be given another
+        place = ComputedPlace(owner, "__dict__", held)
+        trace.reads.note(place, place.read())
+    if type(value) is not dict or object.__getattribute__(owner, "__dict__") is not value or value is owner:
+        trace.reads.reach(value, unseen=True)
+        return value
+    return trace.own_attributes(owner, value)
 
 
 def _get_attribute(owner: Any, name: str, *default: Any) -> Any:

@@ -13,6 +13,7 @@ from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.operators import PRIMITIVES
+from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
@@ -133,6 +134,7 @@ def batch_pairs(
     try:
         with use_interpreter(interpreter):
             pairs = [interpreter.pair(r) for r in function(*tracers)]
+            leave(interpreter)
         hand_on(interpreter)
         return pairs
     finally:

@@ -9,7 +9,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 
 from tracejit.support.errors import LeakedTracerError
-from tracejit.tracer.changes import holds_tracer
+from tracejit.tracer.kept import holds_tracer
 from tracejit.tracer.places import CallPlace
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer

@@ -84,6 +84,17 @@ class Read:
             and all(map(is_same, self.value, found))
         )
 
+    def stays(self) -> bool:
+        """Whether the place holds the very same, or an equal number: not another array."""
+        found = self.place.read()
+        if found is self.value:
+            return True
+        if not isinstance(self.place, ContentsPlace):
+            return _equal_scalars(self.value, found)
+        return len(found) == len(self.value) and all(
+            one is two or _equal_scalars(one, two) for one, two in zip(self.value, found, strict=True)
+        )
+
     def now(self) -> Read | None:
         """The same read of what the place holds now; None if the program is not valid for it."""
         found = self.place.read()
@@ -282,6 +293,14 @@ class Reads:
     def outside(self) -> list[Any]:
         """The objects and containers that were reached."""
         return [x for key, x in self._watched.items() if key not in self._twins]
+
+    def owner_of(self, attributes: dict[str, Any]) -> Any:
+        """The object that was reached whose `__dict__` a dict is, None if there is none."""
+        for x in self._watched.values():
+            if type(x).__dictoffset__ and not isinstance(x, dict):
+                if object.__getattribute__(x, "__dict__") is attributes and id(x) not in self._twins:
+                    return x
+        return None
 
     def original(self, owner: Any) -> Any:
         """The object from outside whose attributes an object of the trace has; itself if there is none."""
@@ -492,6 +511,12 @@ class Dependencies:
             found.update((min(m, n), max(m, n)) for _, m in open_spans)
             open_spans.append((end, n))
         return frozenset(found)
+
+    def spend(self) -> None:
+        """The trace is over.  Where it has put something else into a place that it depends on, the program is good for
+        this call only: it does not do so again.
+        """
+        self.spent = self.reason() or next((f"{r.place} has changed" for r in self.reads if not r.stays()), "")
 
     def reason(self) -> str:
         """Which place makes the program invalid, in words; empty if it is valid."""

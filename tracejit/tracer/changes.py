@@ -8,19 +8,15 @@ argument is replaced by its value, as Python would have left it; for others the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from types import CellType, FunctionType, MappingProxyType, SimpleNamespace
+from collections.abc import Callable
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from tracejit.ir.extents import Dim
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
-from tracejit.support.type_flags import HEAP_TYPE
 from tracejit.tracer.bytecode import instructions, name_of
-from tracejit.tracer.captured import CellTracer, Reads
+from tracejit.tracer.captured import Reads
 from tracejit.tracer.contents import (
     contents,
     copied,
@@ -32,6 +28,7 @@ from tracejit.tracer.contents import (
     refill,
     same,
 )
+from tracejit.tracer.kept import Kept, Lowered, StandIns
 from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
@@ -44,9 +41,8 @@ from tracejit.tracer.places import (
     held_by_class,
     is_same,
 )
-from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Changes", "Mark", "holds_tracer"]
+__all__ = ["Changes", "Mark"]
 
 
 @define(eq=False)
@@ -76,6 +72,15 @@ class _Copy:
 
 
 @define(eq=False)
+class _Shown:
+    """What code that is not traced finds in a place to which the trace stores."""
+
+    store: _Store
+    inside: Any  # what the trace has there
+    outside: Any
+
+
+@define(eq=False)
 class Mark:
     """What was there at one point of a trace."""
 
@@ -89,20 +94,13 @@ class Changes:
     """Collects what one trace changes outside, to keep it or to undo it."""
 
     reads: Reads
-    original_of: Callable[[Any], Any]  # of a function's clone
+    stand_ins: StandIns
     classes: Callable[[], dict[type, dict[str, Any]]]  # that the trace redirects, and what they held before
     _stores: dict[tuple[Any, ...], _Store] = field(factory=dict[tuple[Any, ...], _Store])
     _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
     # containers that the trace has themselves, under their identity, and what was in them at first
     _uncopied: dict[int, tuple[Any, tuple[Any, ...]]] = field(factory=dict[int, tuple[Any, tuple[Any, ...]]])
-    # what stands for a container, under its identity, and the container
-    _twins: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])
-    # what clones have for a variable of an enclosing function, under its identity, and the variable
-    variables: dict[int, tuple[CellType, CellType]] = field(factory=dict[int, tuple[CellType, CellType]])
     bound: frozenset[str] = frozenset()  # attributes that traced code sets, of whatever
-    _functions: dict[int, tuple[FunctionType, FunctionType]] = field(
-        factory=dict[int, tuple[FunctionType, FunctionType]]
-    )
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         """Set an attribute, or delete it; of an object from outside it is remembered what it held."""
@@ -137,16 +135,23 @@ class Changes:
             self._stores[key] = _Store(place, before, location or user_location())
             self.reads.note(place, before)
 
-    def copy(self, container: Any, key: tuple[int, int], stands_for: Callable[[Any], Any]) -> Any:
-        """What the trace has in place of a container: a copy, or itself where it cannot be copied."""
+    def copy(
+        self, container: Any, key: tuple[int, int], stands_for: Callable[[Any], Any], begin: Callable[[Any], None]
+    ) -> Any:
+        """What the trace has in place of a container: a copy, or itself where it cannot be copied.
+
+        begin: told of the copy before it is filled, as a container may hold itself.
+        """
         namespace = namespace_of(container)
         if namespace is not None:
             made = object.__new__(type(container)) if type(container) is not SimpleNamespace else SimpleNamespace()
-            made.__dict__.update({name: stands_for(item) for name, item in namespace.items()})
-            self._twins[id(made)] = made, container
+            self.stand_ins.add(made, container)
+            begin(made)
+            for name, item in namespace.items():
+                made.__dict__[name] = stands_for(item)
             self._copies[key] = _Copy(namespace, made.__dict__, contents(made.__dict__), *2 * [contents(namespace)])
             return made
-        made = copied(container, stands_for)
+        made = copied(container, stands_for, begin)
         if made is not container:
             self.stand_in(container, made, key)
             if hasattr(made, "__dict__"):
@@ -155,43 +160,55 @@ class Changes:
             self.use(container)
         return made
 
+    def replace_in_copies(self, one: Any, other: Any) -> None:
+        """Where copies hold `one` itself they get what stands for it, which was not there when they were made."""
+        for copy in self._copies.values():
+            if any(item is one for item in copy.first):
+                copy.first = tuple([other if item is one else item for item in copy.first])
+                refill(copy.copy, copy.first)
+
     def use(self, container: Any) -> None:
         """The trace has a container itself: if it starts again, what is in it now is in it again."""
         if family(type(container)) is not None:
             self._uncopied.setdefault(id(container), (container, contents(container)))
 
-    def flush(self) -> list[tuple[_Store, Any]]:
-        """Code that is not traced is about to run: what the trace has changed so far, it finds.  What is in each place
-        that the trace stores to.
+    def flush(self) -> list[_Shown]:
+        """Code that is not traced is about to run: what the trace has changed so far, it finds.  What it finds in each
+        place that the trace stores to.
 
         Raises: UnsupportedError if that is a traced array that depends on an argument.
         """
-        for store in self._stores.values():
-            if store.cell is not None:
-                self._keep_store(store)()
-                store.done = store.place.read()
+        kept = self._kept()
         for copy in self._copies.values():
-            self._keep_copy(copy)()
+            self._keep_copy(copy, kept)()
             copy.first, copy.items = contents(copy.copy), contents(copy.original)
-        return [(store, _outside(store).read()) for store in self._stores.values()]
+        shown: list[_Shown] = []
+        for store in self._stores.values():
+            now = store.place.read()
+            self._keep_store(store, kept)()
+            store.done = now
+            shown.append(_Shown(store, now, _outside(store).read()))
+        return shown
 
-    def refresh(self, stored: list[tuple[_Store, Any]], stands_for: Callable[[Any], Any]) -> None:
+    def refresh(self, shown: list[_Shown], stands_for: Callable[[Any], Any]) -> None:
         """Code that is not traced has run, and may have changed what the trace stores to, and what it has copies of.
         That stays if the trace starts again: the code may not run a second time.
 
-        stored: what `flush` gave.
+        shown: what `flush` gave.
         """
-        for store, before in stored:
-            now = _outside(store).read()
-            if now is not before and store.cell is not None:
+        for one in shown:
+            store, now = one.store, _outside(one.store).read()
+            if now is not one.outside and store.cell is not None:
                 store.first = now
-            elif now is not before:
+            elif now is not one.outside:
                 store.before = now
+            elif store.cell is None:
+                _put(store.place, one.inside)
         for copy in self._copies.values():
             now = contents(copy.original)
             if not _same_items(copy.original, copy.items):
                 self.reads.spent = f"{self._where(copy.original)}, was changed by a function that keeps its results"
-                earlier = copied(copy.original, lambda x: x)
+                earlier = copied(copy.original)
                 refill(earlier, copy.before)
                 merge(earlier, copy.items, now)
                 copy.before = contents(earlier)
@@ -204,10 +221,24 @@ class Changes:
         if store is not None:
             store.done = store.place.read()
 
+    def leave(self, interpreter: Any) -> None:
+        """A transformation, or a part of the trace, ends: what it has stored outside and depends on none of its
+        arguments belongs to what is around it.
+        """
+        lowered = Lowered(self.stand_ins, self.reads, ending=interpreter)
+        for store in self._stores.values():
+            now = store.place.read()
+            if lowered.matters(now):
+                _put(store.place, lowered.value(now, "", None))
+        for copy in self._copies.values():
+            now = contents(copy.copy)
+            if any(map(lowered.matters, now)):
+                refill(copy.copy, tuple([lowered.value(item, "", None) for item in now]))
+
     def stand_in(self, container: Any, made: Any, key: tuple[int, int]) -> None:
         """The trace has `made` in place of a container."""
         items = contents(container)
-        self._twins[id(made)] = made, container
+        self.stand_ins.add(made, container)
         self._copies[key] = _Copy(container, made, contents(made), items, items)
 
     def changed_copy(self, container: Any) -> Any:
@@ -264,7 +295,6 @@ class Changes:
         self._stores.clear()
         self._copies.clear()
         self._uncopied.clear()
-        self._twins.clear()
 
     def keep(self, *, refuse: bool = True) -> None:
         """The trace is over: what it has changed stays.
@@ -275,9 +305,10 @@ class Changes:
         """
         refused: UnsupportedError | None = None
         actions: list[Callable[[], None]] = []
+        kept = self._kept()
         for change in (*self._told(), *self._untold()):
             try:
-                actions.append(change())
+                actions.append(change(kept))
             except UnsupportedError as error:
                 refused = refused or error
         if refuse and refused is not None:
@@ -292,36 +323,37 @@ class Changes:
             self._remove_tracers()
         self._forget()
 
-    def _told(self) -> list[Callable[[], Callable[[], None]]]:
+    def _kept(self) -> Kept:
+        return Kept(self.stand_ins, self.reads)
+
+    def _told(self) -> list[Callable[[Kept], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""
         return [functools.partial(self._keep_store, s) for s in self._stores.values()] + [
             functools.partial(self._keep_copy, c) for c in self._copies.values()
         ]
 
-    def _keep_store(self, store: _Store) -> Callable[[], None]:
+    def _keep_store(self, store: _Store, kept: Kept) -> Callable[[], None]:
         now = store.place.read()
-        if store.cell is not None:
-            if now is store.done:
-                return _nothing
-            return functools.partial(_put, _outside(store), self._real(now, str(store.place), store.location))
-        if now is store.before or not self._concerns(now):
+        if now is (store.done if store.cell is not None else store.before):
             return _nothing
-        return functools.partial(_put, store.place, self._real(now, str(store.place), store.location))
+        if store.cell is None and not kept.matters(now):
+            return _nothing
+        return functools.partial(_put, _outside(store), kept.value(now, str(store.place), store.location))
 
-    def _keep_copy(self, copy: _Copy) -> Callable[[], None]:
+    def _keep_copy(self, copy: _Copy, kept: Kept) -> Callable[[], None]:
         now = contents(copy.copy)
         if _same_items(copy.copy, copy.first):
             return _nothing
         known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)}
         where = self._where(copy.original)
-        items = tuple([known[id(x)] if id(x) in known else self._real(x, where, None) for x in now])
+        items = tuple([known[id(x)] if id(x) in known else kept.value(x, where, None) for x in now])
         return functools.partial(merge, copy.original, copy.items, items)
 
-    def _untold(self) -> list[Callable[[], Callable[[], None]]]:
+    def _untold(self) -> list[Callable[[Kept], Callable[[], None]]]:
         """The same for what was changed in ways that are not seen:
         classes, containers without a copy, dicts of objects.
         """
-        found: list[Callable[[], Callable[[], None]]] = []
+        found: list[Callable[[Kept], Callable[[], None]]] = []
         for kind, held in self.classes().items():  # the store may have put there what was there already
             for name in self.bound & held.keys():
                 self.reads.note(ClassPlace(kind, name), held[name])
@@ -334,22 +366,23 @@ class Changes:
             found.append(functools.partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
         return found
 
-    def _keep_class(self, kind: type, name: str, now: Any) -> Callable[[], None]:
-        if not self._concerns(now):
+    def _keep_class(self, kind: type, name: str, now: Any, kept: Kept) -> Callable[[], None]:
+        if not kept.matters(now):
             return _nothing
-        return functools.partial(type.__setattr__, kind, name, self._real(now, str(ClassPlace(kind, name)), None))
+        return functools.partial(type.__setattr__, kind, name, kept.value(now, str(ClassPlace(kind, name)), None))
 
-    def _keep_contents(self, container: Any) -> Callable[[], None]:
+    def _keep_contents(self, container: Any, kept: Kept) -> Callable[[], None]:
         where = self._where(container)
-        return functools.partial(refill, container, tuple([self._real(x, where, None) for x in contents(container)]))
+        return functools.partial(refill, container, tuple([kept.value(x, where, None) for x in contents(container)]))
 
     def _remove_tracers(self) -> None:
         """An exception is on its way: what cannot stay is as before."""
+        kept = self._kept()
         for store in self._stores.values():
-            if self._holds(store.place.read(), self.reads):
+            if kept.matters(store.place.read()):
                 _put(store.place, store.before)
         for kind, name, before, now in self._class_changes():
-            if self._holds(now, self.reads):
+            if kept.matters(now):
                 type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
         for container, items in self._changed_containers():
             refill(container, items)
@@ -369,22 +402,19 @@ class Changes:
 
     def _changed_containers(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """Containers without a copy into which traced arrays got, and what was in them."""
+        kept = self._kept()
         copied_here = {id(copy.original) for copy in self._copies.values()}
         places = [(p.container, items) for p, items in self.reads.found.values() if isinstance(p, ContentsPlace)]
-        return [
-            (c, items)
-            for c, items in places
-            if id(c) not in copied_here and any(self._holds(x, self.reads) for x in contents(c))
-        ]
+        return [(c, items) for c, items in places if id(c) not in copied_here and any(map(kept.matters, contents(c)))]
 
     def _changed_objects(self) -> list[tuple[Any, str, Any]]:
         """(object, name, what it held) of attributes with traced arrays that got into an object's dict by itself."""
-        found: list[tuple[Any, str, Any]] = []
+        kept, found = self._kept(), list[tuple[Any, str, Any]]()
         told = {(id(s.place.owner), s.place.name) for s in self._stores.values() if isinstance(s.place, AttributePlace)}
         for owner in self.reads.outside():
             own = object.__getattribute__(owner, "__dict__") if type(owner).__dictoffset__ else {}
             for name, value in list(own.items()):
-                if (id(owner), name) not in told and self._holds(value, self.reads):
+                if (id(owner), name) not in told and kept.matters(value):
                     found.append((owner, name, self.reads.before.get(id(owner), {}).get(name, MISSING)))
         return found
 
@@ -392,79 +422,6 @@ class Changes:
         """Where a container was found, in words."""
         kind = f"a {type(container).__name__}"
         return next((f"{place}, {kind}" for place, value in self.reads.found.values() if value is container), kind)
-
-    def _holds(self, x: Any, reads: Reads | None = None) -> bool:
-        """Whether what must not stay is in a value: traced arrays, and what stands for containers from outside."""
-        return holds_tracer(x, reads, self._twins)
-
-    def _concerns(self, x: Any) -> bool:
-        return self._holds(x) or self.original_of(x) is not x or self._is_made_here(x)
-
-    def _is_made_here(self, x: Any) -> bool:
-        """Whether a value is a function that traced code has made."""
-        return type(x) is FunctionType and hasattr(x.__globals__, "real") and self.original_of(x) is x
-
-    def _function(self, function: FunctionType) -> FunctionType:
-        """A function that traced code has made as Python would have made it."""
-        known = self._functions.get(id(function))
-        if known is None:
-            cells = tuple([self.variables.get(id(cell), (cell, cell))[1] for cell in function.__closure__ or ()])
-            real: Any = function.__globals__
-            made = FunctionType(function.__code__, real.real, function.__name__, function.__defaults__, cells)
-            functools.update_wrapper(made, function)
-            made.__dict__.pop("__wrapped__", None)
-            made.__kwdefaults__ = function.__kwdefaults__
-            known = self._functions[id(function)] = function, made
-        return known[1]
-
-    def _real(self, x: Any, where: str, location: Location | None) -> Any:
-        """What Python would have left in place of a value of the trace."""
-        if id(x) in self._twins:
-            return self._twins[id(x)][1]
-        if self._is_made_here(x):
-            return self._function(x)
-        if isinstance(x, CellTracer):
-            return x.array
-        if isinstance(x, Tracer):
-            return self._value(x, where, location)
-        if isinstance(x, Dim):
-            return int(x)  # the trace starts again with this extent
-        if type(x) in (tuple, list, dict) or family(type(x)) is not None:
-            if not self._holds(x):
-                return x
-            if isinstance(x, tuple):
-                return tuple.__new__(type(x), [self._real(item, where, location) for item in x])
-            refill(x, tuple([self._real(item, where, location) for item in contents(x)]))
-            return x
-        if type(x).__dictoffset__ and type(x).__flags__ & HEAP_TYPE and not isinstance(x, type) and self._holds(x):
-            own = object.__getattribute__(x, "__dict__")
-            for name, item in list(own.items()):
-                if self._holds(item):
-                    own[name] = self._real(item, where, location)
-            return x
-        return self.original_of(x)
-
-    def _value(self, x: Tracer, where: str, location: Location | None) -> Any:
-        known = x.known() if x.interpreter.alive else None
-        if known is None:
-            raise UnsupportedError(
-                f"a traced array {x.aval} is stored outside of the traced function, in {where}, where it would stay "
-                "as it was while "
-                "tracing and not change at each call; return the array and store it outside",
-                location=location or _made_at(x) or user_location(),
-            )
-        if x.shape or x.is_array:
-            return np.array(known)
-        return known.item() if x.aval.weak else known[()]
-
-
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, bytearray})
-
-
-def _made_at(x: Tracer) -> Location | None:
-    """Where an operation made a traced array."""
-    producer = x.interpreter.made_by(x)
-    return None if producer is None else producer.location
 
 
 def _outside(store: _Store) -> AttributePlace | SlotPlace | CellPlace:
@@ -498,29 +455,3 @@ def _put(place: AttributePlace | SlotPlace | CellPlace, value: Any) -> None:
             place.slot.__delete__(place.owner)
     else:
         place.slot.__set__(place.owner, value)
-
-
-def holds_tracer(x: Any, reads: Reads | None = None, twins: Mapping[int, Any] = MappingProxyType({})) -> bool:
-    """Whether a traced array is in a value: in containers, and in objects of Python's classes in them.
-
-    reads: what these have reached from outside is not looked into.  twins: identities of what counts as traced arrays.
-    """
-    seen: set[int] = set()
-    pending = [x]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, (Tracer, Dim)) or id(item) in twins:
-            return True
-        kind: Any = type(item)
-        if kind in _PLAIN or (reads is not None and reads.is_outside(item)):
-            continue
-        if isinstance(item, (tuple, frozenset)):
-            pending += item  # type: ignore[arg-type]
-        elif family(kind) is not None:
-            if id(item) not in seen:
-                seen.add(id(item))
-                pending += contents(item)
-        elif kind.__flags__ & HEAP_TYPE and kind.__dictoffset__ and not isinstance(item, type) and id(item) not in seen:
-            seen.add(id(item))
-            pending += list(object.__getattribute__(item, "__dict__").values())
-    return False

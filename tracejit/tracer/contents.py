@@ -93,11 +93,14 @@ def underlying(proxy: MappingProxyType[Any, Any]) -> Any:
     return next(iter(gc.get_referents(proxy)), None)
 
 
-def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
+def copied(
+    container: Any, stands_for: Callable[[Any], Any] = lambda x: x, begin: Callable[[Any], None] = lambda made: None
+) -> Any:
     """A copy of the same class, with what stands for each item (value, of a dict).  Attributes are shared with the
     container.
 
     What is hashed stays: keys, and the items of sets.  The container itself if its class has slots.
+    begin: told of the copy before it is filled.
     """
     kind: Any = type(container)
     base = family(kind)
@@ -109,6 +112,7 @@ def copied(container: Any, stands_for: Callable[[Any], Any]) -> Any:
         made_array: Any = array.__new__
         return made_array(kind, container.typecode, array.tobytes(container))
     made: Any = base.__new__(kind)  # type: ignore[union-attr]
+    begin(made)
     if base in _KEYED:
         if base is defaultdict:
             made.default_factory = stands_for(container.default_factory)

@@ -85,6 +85,10 @@ class Interpreter:
         """The value, where it follows from nothing but arrays which the trace made, else None."""
         return None
 
+    def lowered(self, tracer: Cell) -> Any:
+        """The value for what is around it, where it depends on none of its arguments, else None."""
+        return None
+
     def made_by(self, tracer: Cell) -> Equation | None:
         """The equation that made the value."""
         return None

@@ -9,6 +9,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
+from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
@@ -60,6 +61,7 @@ def jvp(
     try:
         with use_interpreter(interpreter):
             pairs = [interpreter.pair(r) for r in function(*tracers)]
+            leave(interpreter)
         hand_on(interpreter)
     finally:
         interpreter.alive = False

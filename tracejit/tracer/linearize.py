@@ -15,6 +15,7 @@ from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
 from tracejit.tracer.jvp import JVPInterpreter
 from tracejit.tracer.recorder import StageInterpreter
+from tracejit.tracer.trace import leave
 from tracejit.tracer.transformation import Describe, describe_position
 from tracejit.tracer.transpose import backward_pass
 
@@ -65,6 +66,7 @@ def linearize(
     try:
         with use_interpreter(forward):
             pairs = [forward.pair(r) for r in function(*tracers)]
+            leave(forward)
         hand_on(forward)
         zero = tuple(t is None for _, t in pairs)
         with use_interpreter(recorder):

@@ -51,6 +51,8 @@ class NumPy:
     """The statement `x.flat = value`."""
     read_view: Callable[[Any, Any], Any]
     """The view of x at an index that is resolved, with its present value."""
+    view_of: Callable[[Any, Any], Any]
+    """The view of a NumPy array at an index that is resolved, None if it is not known."""
     layout: Callable[..., Layout]
     """(x, without=None): how an array lies in memory, also one that is a view;
     or its parts along the axis `without`."""

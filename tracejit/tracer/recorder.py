@@ -117,6 +117,16 @@ class StageInterpreter(Interpreter):
                 return value.made() is not None if isinstance(value, Tracer) else id(value) in self._made_here
         return False
 
+    def lowered(self, tracer: Cell) -> Any:
+        """The value for the trace around, where it is known."""
+        known = self.concrete(tracer)
+        around = self.parent
+        if known is None or around is None or (not tracer.shape and not tracer.is_array):
+            return known
+        if isinstance(around, StageInterpreter) and not around.partial:
+            return Tracer(around, around.constant(np.array(known)), tracer.aval)
+        return around.lift(np.array(known)) if around.parent is not None else known
+
     def made_by(self, tracer: Cell) -> Equation | None:
         """The equation that computes a tracer, None for an input."""
         return next((e for e in reversed(self.equations) if tracer._value in e.outputs), None)  # pyright: ignore[reportPrivateUsage]

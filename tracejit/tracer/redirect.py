@@ -25,6 +25,7 @@ from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.attributes import ATTRIBUTES
 from tracejit.tracer.captured import Reads
 from tracejit.tracer.changes import Changes
+from tracejit.tracer.kept import StandIns
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.substitution import substitution
 from tracejit.tracer.trace import Trace, current_trace, entered
@@ -48,9 +49,13 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
         yield outer
         return
     reads = Reads()
-    patches = ClassPatches(ATTRIBUTES, with_attributes=not nested)
+    patches = ClassPatches(ATTRIBUTES)
     trace = Trace(
-        patches, reads, Changes(reads, substitution.original, lambda: patches.before), substitution, is_eager=nested
+        patches,
+        reads,
+        Changes(reads, StandIns(substitution.original), lambda: patches.before),
+        substitution,
+        is_eager=nested,
     )
     try:
         with entered(trace):

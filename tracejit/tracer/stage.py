@@ -22,6 +22,7 @@ from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.recorder import StageInterpreter, left_early
+from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Staged", "stage"]
@@ -108,6 +109,8 @@ def stage(
                 )
             outputs += [interpreter.atom(tracers[n]) for n in changed]
             outputs += [interpreter.cells[id(c)][1] for c in cells]
+            if not program:
+                leave(interpreter)
             failures = interpreter.failures
             if failures is not None and failures.cell.version:
                 outputs.append(interpreter.atom(failures.cell))

@@ -102,6 +102,14 @@ class Substitution:
         kind = type(value)
         if kind in _PLAIN or isinstance(value, Tracer):
             return value
+        found = self._stands_for(value, kind)
+        if found is not value and not isinstance(found, (Tracer, MethodType)):
+            trace = current_trace()
+            if trace is not None:
+                trace.changes.stand_ins.add(found, value)
+        return found
+
+    def _stands_for(self, value: Any, kind: Any) -> Any:
         if kind is FunctionType:
             if value is os.getenv:
                 return getenv

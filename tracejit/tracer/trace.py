@@ -16,13 +16,14 @@ from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import ClassPatches
+from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import module_of
 from tracejit.tracer.places import MISSING, CellPlace
 
 if TYPE_CHECKING:
     from tracejit.tracer.substitution import Substitution
 
-__all__ = ["Trace", "current_trace", "entered", "outside", "wants_booleans"]
+__all__ = ["Trace", "current_trace", "entered", "leave", "outside", "wants_booleans"]
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -40,6 +41,13 @@ def entered(trace: Trace | None) -> Generator[None]:
         yield
     finally:
         _trace.reset(token)
+
+
+def leave(interpreter: Interpreter) -> None:
+    """A transformation, or a part of the trace, ends.  What it has stored outside belongs to what is around it."""
+    trace = current_trace()
+    if trace is not None:
+        trace.changes.leave(interpreter)
 
 
 @contextmanager
@@ -85,6 +93,11 @@ class Trace:
     _cells: dict[tuple[int, int], _Variable] = field(factory=dict[tuple[int, int], "_Variable"])
     _entered: set[int] = field(factory=set[int])
     _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
+    _attributes: dict[tuple[int, int], tuple[Any, OwnAttributes]] = field(
+        factory=dict[tuple[int, int], tuple[Any, OwnAttributes]]
+    )
+    # tuples whose items are being found, and whether one of these holds the tuple
+    _begun: dict[tuple[int, int], bool] = field(factory=dict[tuple[int, int], bool])
 
     @property
     def root(self) -> Interpreter:
@@ -122,7 +135,7 @@ class Trace:
         if found is None:
             new = CellType()
             self._cells[key] = _Variable(cell, new, interpreter)
-            self.changes.variables[id(new)] = new, cell
+            self.changes.stand_ins.variables[id(new)] = new, cell
         return self._cells[key].new, found is None
 
     @contextmanager
@@ -192,6 +205,7 @@ class Trace:
         """The function is run again: what it has changed is undone."""
         self.changes.undo()
         self._containers.clear()
+        self._begun.clear()
 
     def container(self, value: Any) -> Any:
         """A container from outside, with what stands for its items: a tuple, or a copy, one for the whole trace.
@@ -199,7 +213,7 @@ class Trace:
         A copy, because traced arrays must not get into the container itself; what the trace changes in it is put there
         at the end.
         """
-        if not self.reads.is_outside(value):
+        if not self.reads.is_outside(value) or self.changes.stand_ins.is_one(value):
             return value
         if hasattr(value, "__len__") and len(value) > MOST_ITEMS:
             self.changes.use(value)
@@ -207,16 +221,29 @@ class Trace:
         root = self.root
         key = id(value), id(root)
         known = self._containers.get(key)
+        if known is None and type(value) is dict and self.patches.with_attributes:
+            owner = self.reads.owner_of(value)
+            if owner is not None:
+                return self.own_attributes(owner, value)
         if known is not None:
+            if key in self._begun:
+                self._begun[key] = True
             return known[1]
-        self._containers[key] = value, value  # a container may hold itself
+
+        def begin(made: Any) -> None:  # before it is filled: a container may hold itself
+            self._containers[key] = value, made
+
+        begin(value)
         with use_interpreter(root):
             if isinstance(value, tuple):
+                self._begun[key] = False
                 items = tuple([self.substitution.value(item) for item in value])
                 changed = any(item is not one for item, one in zip(items, value, strict=True))
                 found = tuple.__new__(type(value), items) if changed else value
+                if self._begun.pop(key) and changed:
+                    self.changes.replace_in_copies(value, found)
             else:
-                found = self.changes.copy(value, key, self.substitution.value)
+                found = self.changes.copy(value, key, self.substitution.value, begin)
         self._containers[key] = value, found
         return found
 
@@ -231,6 +258,15 @@ class Trace:
             known = self._containers[key] = value, made
             if made is not value:
                 self.changes.stand_in(value.keywords, made.keywords, key)
+        return known[1]
+
+    def own_attributes(self, owner: Any, held: dict[str, Any]) -> OwnAttributes:
+        """What stands for the dict of an object's own attributes, one for the whole trace."""
+        key = id(held), id(owner)
+        known = self._attributes.get(key)
+        if known is None:
+            known = self._attributes[key] = held, OwnAttributes(owner, self.patches.attributes, self.reads.note)
+            self.changes.stand_ins.add(known[1], held)
         return known[1]
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -90,6 +90,11 @@ class Transformation(Interpreter):
         """The concrete value of a value of the interpreter below, None if it has none."""
         return value.concrete() if isinstance(value, Tracer) else np.asarray(value)
 
+    def lowered(self, tracer: Cell) -> Any:
+        """The value below, of what the transformation does not touch."""
+        value, extra = tracer.value
+        return value if extra is None else None
+
     def made_here(self, tracer: Cell) -> Any:
         """The value below, where that is known or follows from what the trace below has made."""
         value = tracer.value[0]
