@@ -699,7 +699,7 @@ def test_a_backend_that_is_switched_off_says_so(monkeypatch: pytest.MonkeyPatch)
     assert backend_reason("cpu") == ""
     with pytest.raises(BackendUnavailable, match="'reference' is switched off"):
         tj.jit(lambda x: x + 1, backend="reference")(np.ones(3))
-    assert tj.list_backends() == ["opencl", "cpu", "reference"]  # listed all the same
+    assert {"opencl", "cpu", "reference"} <= set(tj.list_backends())  # listed all the same
 
 
 def test_an_unknown_backend_names_those_there_are():

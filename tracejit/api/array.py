@@ -18,7 +18,7 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError, UnsupportedError, WriteError, pass_over
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, map_tree
-from tracejit.tracer.interpreter import EAGER_ARRAYS, current_interpreter, eager, use_interpreter
+from tracejit.tracer.interpreter import EagerArray, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
 from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES, UFUNCS
@@ -27,7 +27,7 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["Array", "as_numpy", "own"]
 
 
-class Array:
+class Array(EagerArray):
     """An immutable array.
 
     `tj.Array(x)` copies anything that `np.array` takes; functions of `tracejit.numpy` and jitted functions of tj.Arrays
@@ -54,6 +54,12 @@ class Array:
     def __new__(cls, value: Any, dtype: Any = None) -> Array:
         made = np.array(as_numpy(value), dtype, order="C")
         return adopt(made.astype(canonical(made.dtype.newbyteorder("=")), copy=False))
+
+    @staticmethod
+    def __evaluate__(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        plain = [a._data if type(a) is Array else a for a in args]
+        foreign = [a for a in args if isinstance(a, np.ndarray)]
+        return tuple(_owned(np.asarray(r), foreign) for r in eager.process(primitive, plain))
 
     # -- what an array has ---------------------------------------------------------------------------------------------
     @property
@@ -274,16 +280,6 @@ def _owned(x: Any, foreign: Sequence[np.ndarray[Any, Any]]) -> Any:
         return x
     shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, a) for a in foreign)
     return adopt(np.array(x) if shared or not x.flags.aligned else x)
-
-
-def _evaluate(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The eager interpreter's work where tj.Arrays are among the operands."""
-    plain = [a._data if type(a) is Array else a for a in args]  # pyright: ignore[reportPrivateUsage]
-    foreign = [a for a in args if isinstance(a, np.ndarray)]
-    return tuple(_owned(np.asarray(r), foreign) for r in eager.process(primitive, plain))
-
-
-EAGER_ARRAYS[Array] = _evaluate
 
 
 def _has_tracer(index: Any) -> bool:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
+
+from tracejit.support.config import variable
+from tracejit.support.platform import user_cache
 
 __all__ = ["database_path"]
 
 
 def database_path() -> Path | None:
     """The file of tuned schedules: TRACEJIT_TUNE_DB (empty: nowhere), else one in the user's cache directory."""
-    named = os.environ.get("TRACEJIT_TUNE_DB")
+    named = variable("TUNE_DB")
     if named is not None:
-        return Path(named) if named.strip() else None
-    return _cache_directory() / "tracejit" / "schedules.txt"
-
-
-def _cache_directory() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return Path(named) if named else None
+    cache = user_cache()
+    return None if cache is None else cache / "tracejit" / "schedules.txt"

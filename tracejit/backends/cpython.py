@@ -13,7 +13,6 @@ Source: CPython's Include/cpython and Include/internal (3.11 to 3.14), NumPy's n
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import sys
 import types
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.support.config import variable
 from tracejit.support.nodes import as_dict, frozen
 
 __all__ = [
@@ -90,7 +90,7 @@ class Layout:
 
 def native_dispatch_supported() -> tuple[bool, str]:
     """Whether calls can be dispatched by compiled code here, and if not, why."""
-    if os.environ.get("TRACEJIT_DISPATCH", "").lower() == "python":
+    if (variable("DISPATCH") or "").lower() == "python":
         return False, "TRACEJIT_DISPATCH=python"
     reason = _checked_layout()
     return (False, reason) if isinstance(reason, str) else (True, "")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Generator
 from importlib import import_module
 
 from tracejit.backends.base import Backend
+from tracejit.support.config import variable
 from tracejit.support.errors import BackendUnavailable, UnknownBackend
 from tracejit.support.nodes import define
 
@@ -82,7 +82,7 @@ def backend_reason(name: str) -> str:
 
 
 def _disabled() -> set[str]:
-    return {n.strip() for n in os.environ.get("TRACEJIT_DISABLE", "").split(",") if n.strip()}
+    return {n.strip() for n in (variable("DISABLE") or "").split(",") if n.strip()}
 
 
 def get_backend(name: str) -> Backend:

@@ -1,4 +1,6 @@
-"""Configuration: a few switches, read from the environment once, changeable at run time."""
+"""Configuration: a few switches, read from the environment once, changeable at run time; and the variables of the
+environment that are read where they are needed.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,37 @@ import os
 
 from tracejit.support.nodes import define
 
-__all__ = ["Config", "config"]
+__all__ = ["VARIABLES", "Config", "config", "variable"]
+
+VARIABLES = {
+    "BACKEND": "the default backend",
+    "CACHE_DIR": "where what is compiled once for a machine is kept; empty: nowhere",
+    "CHECKS": "verify every IR after every pass",
+    "CPU": "the processor that code is made for: native, x86-64-v2, x86-64-v3, x86-64-v4",
+    "DISABLE": "backends that are switched off, by commas",
+    "DISPATCH": "python: calls are dispatched in Python",
+    "DUMP": "a directory for what each pass makes",
+    "OPENCL_DEVICE": "the OpenCL device, by number or a part of its name",
+    "POISON": "fill memory with a pattern before it is used, between guards",
+    "RECYCLE_BYTES": "how much memory of results is kept for the next ones",
+    "REPLACE": "a directory of edited texts that take the place of what passes made",
+    "THREADS": "how many threads parallel loops use",
+    "TIERS": "translate quickly at first, and well in the background",
+    "TUNE_DB": "the file of tuned schedules; empty: none",
+}
+"""All variables of the environment that count, without their prefix TRACEJIT_."""
+
+
+def variable(name: str) -> str | None:
+    """The text of one of `VARIABLES`, without blanks around it; None if it is not set."""
+    if name not in VARIABLES:
+        raise KeyError(name)
+    text = os.environ.get(f"TRACEJIT_{name}")
+    return None if text is None else text.strip()
 
 
 def _flag(name: str, default: bool = False) -> bool:
-    return os.environ.get(name, "1" if default else "0").lower() not in ("", "0", "false", "no", "off")
+    return (variable(name) or ("1" if default else "0")).lower() not in ("", "0", "false", "no", "off")
 
 
 @define(eq=False)
@@ -45,11 +73,11 @@ class Config:
 
 
 config = Config(
-    checks=_flag("TRACEJIT_CHECKS"),
-    backend=os.environ.get("TRACEJIT_BACKEND", "cpu"),
-    cpu=os.environ.get("TRACEJIT_CPU", "native"),
-    poison=_flag("TRACEJIT_POISON"),
-    tiers=_flag("TRACEJIT_TIERS", True),
-    dump=os.environ.get("TRACEJIT_DUMP", ""),
-    replace=os.environ.get("TRACEJIT_REPLACE", ""),
+    checks=_flag("CHECKS"),
+    backend=variable("BACKEND") or "cpu",
+    cpu=variable("CPU") or "native",
+    poison=_flag("POISON"),
+    tiers=_flag("TIERS", True),
+    dump=variable("DUMP") or "",
+    replace=variable("REPLACE") or "",
 )

@@ -13,6 +13,8 @@ import platform
 import sys
 from pathlib import Path
 
+from tracejit.support.config import variable
+
 __all__ = ["available_cpus", "native_symbols", "native_text", "physical_memory", "thread_count"]
 
 _FUTEX_NUMBER = {
@@ -42,12 +44,26 @@ def thread_count() -> int:
 
     Raises: ValueError if TRACEJIT_THREADS is not a positive integer.
     """
-    text = os.environ.get("TRACEJIT_THREADS", "").strip()
+    text = variable("THREADS")
     if not text:
         return available_cpus()
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"TRACEJIT_THREADS must be a positive integer, not {text!r}.")
     return int(text)
+
+
+def user_cache() -> Path | None:
+    """The user's directory for what can be made again, None if there is none.
+
+    Source: the XDG base directory specification; LOCALAPPDATA on Windows, Library/Caches on macOS.
+    """
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) if base and os.path.isabs(base) else None
 
 
 def physical_memory() -> int:

@@ -28,14 +28,20 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EAGER_ARRAYS", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "enter",
+    "EagerArray", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "enter",
     "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
 
-EAGER_ARRAYS: dict[type, Any] = {}
-"""Array class of a layer above -> what the eager interpreter does, `f(primitive, args) -> results`,
-where one is among the operands."""
+class EagerArray:
+    """An array class of a layer above: what the eager interpreter does where one is among the operands."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def __evaluate__(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of one operation."""
+        raise NotImplementedError
 
 
 class Interpreter:
@@ -130,9 +136,8 @@ class EvalInterpreter(Interpreter):
         for a in args:
             if type(a) is np.ndarray:
                 continue
-            own = EAGER_ARRAYS.get(type(a))
-            if own is not None:
-                return own(primitive, args)
+            if isinstance(a, EagerArray):
+                return a.__evaluate__(primitive, args)
             if isinstance(getattr(a, "interpreter", None), Interpreter):
                 if a.interpreter is self:  # the cell of its failures
                     return self.process(

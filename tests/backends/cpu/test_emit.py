@@ -11,6 +11,7 @@ import pytest
 import tracejit as tj
 from tracejit import lax
 from tracejit.backends.cpu.codegen import emit
+from tracejit.backends.cpu.codegen.program import WRITERS
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.pipeline import lower_jaxpr
 from tracejit.ir.kernel import Kernel
@@ -86,7 +87,7 @@ def test_loops_whose_copies_or_lanes_go_different_ways(name: str, schedule: str,
 
 
 def test_a_trial_puts_all_back_that_an_emitter_changes():
-    emitter = emit.FunctionEmitter(emit.Module(), "f")
+    emitter = emit.FunctionEmitter(emit.Module(WRITERS), "f")
     constant = {"module", "name", "parent", "line", "declare", "backend", "own"}
     texts = {"entry", "exit", "required", "regions"}
     assert set(vars(emitter)) == constant | texts | set(emit.PLAIN_STATE) | set(emit.TABLES)

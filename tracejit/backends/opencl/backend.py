@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
+from tracejit.support.config import variable
 from tracejit.support.errors import BackendUnavailable, ScheduleError
 from tracejit.support.nodes import evolve
 
@@ -134,7 +134,7 @@ class OpenCLBackend(Backend):
     is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self.device = select_device(os.environ.get("TRACEJIT_OPENCL_DEVICE", "").strip())
+        self.device = select_device(variable("OPENCL_DEVICE") or "")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "expressions of OpenCL C")

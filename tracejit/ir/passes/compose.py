@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tracejit.ir.extents import Dim
-from tracejit.ir.forms import Contract, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
     Buffer,
@@ -24,9 +24,9 @@ from tracejit.ir.kernel import (
     operands_of,
     walk,
 )
-from tracejit.ir.passes.composer import ELEMENTS, Composer, is_equal, value_of
+from tracejit.ir.passes.composer import Composer, is_equal, value_of
 from tracejit.ir.passes.dead import remove_dead
-from tracejit.ir.passes.elements import element_of_map, element_of_piecewise, element_of_reduce, element_of_update
+from tracejit.ir.passes.elements import ELEMENTS
 from tracejit.ir.passes.groups import (
     MANY,
     FormEquation,
@@ -37,11 +37,6 @@ from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, finish
 from tracejit.ir.scalar import kernel_dtype
 
 __all__ = ["compose", "parameters_of"]
-
-ELEMENTS.update({
-    Map: element_of_map, Piecewise: element_of_piecewise, Reduce: element_of_reduce, Contract: element_of_reduce,
-    Update: element_of_update,
-})  # fmt: skip
 
 
 def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[Var, Buffer], tuple[str, ...]]:
@@ -64,7 +59,7 @@ def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[V
 def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[Kernel, dict[Var, Buffer]]:
     """The kernel of a group, unscheduled (every loop serial), and the buffer of each variable it reads or stores."""
     buffers, symbols = parameters_of(group, layout_of)
-    composer = Composer(group, buffers)
+    composer = Composer(group, buffers, ELEMENTS)
     stored: set[FormEquation] = set()
     for var in group.outputs:
         equation = composer.producer[var]

@@ -11,8 +11,8 @@ its operands, but never outside of the innermost branch around it: what a branch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tracejit.ir.builder import fold_constants, fold_index
 from tracejit.ir.extents import Dim, Extent
@@ -47,7 +47,7 @@ from tracejit.support.errors import InternalError
 from tracejit.support.nodes import define
 from tracejit.support.source import Location
 
-__all__ = ["ELEMENTS", "Composer", "Demand", "is_const", "is_equal", "value_of"]
+__all__ = ["Composer", "Demand", "Elements", "is_const", "is_equal", "value_of"]
 
 
 KEEP_ROW_COST = 8.0  # a row whose elements cost more than this (in vector adds) is stored rather than computed twice
@@ -64,8 +64,8 @@ class _Made:
 
 
 Demand = Generator[tuple[Atom, tuple[Operand, ...], Scope], Operand, Any]
-ELEMENTS: dict[type, Callable[[Composer, FormEquation, Any, tuple[Operand, ...], Scope], Demand]] = {}
-"""How the elements of a form are computed; `compose.py` fills it."""
+Elements: TypeAlias = "Mapping[type, Callable[[Composer, FormEquation, Any, tuple[Operand, ...], Scope], Demand]]"
+"""How the elements of a form are computed."""
 
 
 class Composer:
@@ -73,8 +73,9 @@ class Composer:
     and their statements go where those are needed.
     """
 
-    def __init__(self, group: Group, buffers: dict[Var, Buffer]) -> None:
+    def __init__(self, group: Group, buffers: dict[Var, Buffer], elements: Elements) -> None:
         self.group = group
+        self.elements = elements
         self.buffers = buffers
         self.root = Scope(None, 0, None)
         self.home: dict[Value, Scope] = {}
@@ -243,7 +244,7 @@ class Composer:
         if kept is not None:
             return self.load(kept, (self._row_index(target),), target, key)
         self.location = equation.location
-        element = ELEMENTS.get(type(equation.form))
+        element = self.elements.get(type(equation.form))
         if element is None:
             raise InternalError(f"{type(equation.form).__name__} of {equation.name} cannot be computed by elements")
         results = yield from element(self, equation, equation.form, index, target)

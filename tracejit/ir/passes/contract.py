@@ -43,6 +43,7 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.passes.compose import parameters_of
 from tracejit.ir.passes.composer import Composer
+from tracejit.ir.passes.elements import ELEMENTS
 from tracejit.ir.passes.groups import Group
 from tracejit.ir.passes.product import Product, epilogue_cost, find_product
 from tracejit.ir.passes.scopes import OpenLoop, Scope, Written, defined_by, finish
@@ -72,7 +73,7 @@ class ProductGroup:
 
     def tiled(self, tile: Tile) -> Kernel:
         """The kernel for a tile, all its loops scheduled; its buffers are those of the plain one."""
-        t = _Contraction(Composer(self.group, dict(self.buffers)), self.product, tile)
+        t = _Contraction(Composer(self.group, dict(self.buffers), ELEMENTS), self.product, tile)
         t.kernel()
         parameters = tuple(dict.fromkeys(self.buffers[v] for v in (*self.group.inputs, *self.group.outputs)))
         outputs = frozenset(self.buffers[v].name for v in self.group.outputs)
@@ -87,7 +88,7 @@ def product_group(group: Group, name: str, layout_of: Callable[[Var], str]) -> P
 
 def _reached(group: Group, buffers: dict[Var, Buffer], p: Product, side: int) -> Factor:
     """How an operand's elements are reached, found by composing one of them."""
-    t = Tiler(Composer(group, dict(buffers)), p, Tile(1, 1, 1, 1, 1, 1))
+    t = Tiler(Composer(group, dict(buffers), ELEMENTS), p, Tile(1, 1, 1, 1, 1, 1))
     scope = t.c.root
     chain: list[Scope] = []
     for _ in range(3):

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from tracejit.ir.extents import Extent
-from tracejit.ir.forms import Map, Piece, Piecewise, Reduce, Update
+from tracejit.ir.forms import Contract, Map, Piece, Piecewise, Reduce, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
     Const,
@@ -14,7 +14,7 @@ from tracejit.ir.kernel import (
     Value,
     index_const,
 )
-from tracejit.ir.passes.composer import Composer, Demand, is_const, is_equal, value_of
+from tracejit.ir.passes.composer import Composer, Demand, Elements, is_const, is_equal, value_of
 from tracejit.ir.passes.groups import (
     MANY,
     FormEquation,
@@ -22,7 +22,7 @@ from tracejit.ir.passes.groups import (
 )
 from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope
 
-__all__ = ["element_of_map", "element_of_piecewise", "element_of_reduce", "element_of_update"]
+__all__ = ["ELEMENTS"]
 
 MANY_PIECES = 16  # pieces in a row from which on the one that holds an element is looked for by halves
 
@@ -271,3 +271,9 @@ def element_of_piecewise(
 def element_of_update(c: Composer, e: FormEquation, form: Update, index: tuple[Operand, ...], scope: Scope) -> Demand:
     """The new value inside of the region, the old one outside."""
     return _updated(c, form, e.inputs, index, scope)
+
+
+ELEMENTS: Elements = {
+    Map: element_of_map, Piecewise: element_of_piecewise, Reduce: element_of_reduce, Contract: element_of_reduce,
+    Update: element_of_update,
+}  # fmt: skip

@@ -14,7 +14,7 @@ nothing left to do and is switched off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,17 +33,17 @@ from tracejit.ir.kernel import (
 )
 from tracejit.support.errors import InternalError
 
-__all__ = ["EMIT", "FunctionEmitter", "Module"]
-
-
-EMIT: dict[type, Callable[[FunctionEmitter, Any], None]] = {}
-"""What writes a statement of a class; `program.py` fills it."""
+__all__ = ["FunctionEmitter", "Module"]
 
 
 class Module:
-    """The text of one LLVM module: functions, and the declarations they need."""
+    """The text of one LLVM module: functions, and the declarations they need.
 
-    def __init__(self) -> None:
+    writers: what writes a statement of a class.
+    """
+
+    def __init__(self, writers: Mapping[type, Callable[[FunctionEmitter, Any], None]]) -> None:
+        self.writers = writers
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self.outlined: dict[tuple[int, int], tuple[str, list[Value]]] = {}  # rare blocks written as functions
@@ -286,7 +286,7 @@ class FunctionEmitter(Emit):
     # -- statements ----------------------------------------------------------------------------------------------------
     def block(self, statements: Block) -> None:
         for s in statements:
-            emit = EMIT.get(type(s))
+            emit = self.module.writers.get(type(s))
             if emit is None:
                 raise InternalError(f"the cpu backend has no {type(s).__name__}")
             emit(self, s)

@@ -11,7 +11,7 @@ from tracejit.backends.cpu.codegen import library
 from tracejit.backends.cpu.codegen.arithmetic import emit_op
 from tracejit.backends.cpu.codegen.branches import emit_if
 from tracejit.backends.cpu.codegen.counting import counted_loop
-from tracejit.backends.cpu.codegen.emit import EMIT, FunctionEmitter, Module
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
 from tracejit.backends.cpu.codegen.memory import GUARD, emit_alloc, emit_atomic, emit_load, emit_store, guarded, poison
@@ -45,10 +45,11 @@ from tracejit.support.errors import ScheduleError
 __all__ = ["FAILED_CHECK", "OUT_OF_MEMORY", "emit_program", "slots_of"]
 
 
-EMIT.update({
+WRITERS = {
     Op: emit_op, Alloc: emit_alloc, Load: emit_load, Store: emit_store, Atomic: emit_atomic,
     For: emit_for, While: emit_while, If: emit_if, Prefix: emit_prefix,
-})  # fmt: skip
+}  # fmt: skip
+"""What writes a statement of a kernel."""
 
 
 def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[ProgramSlot, ...]:
@@ -356,6 +357,6 @@ def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[str])
 
 def emit_program(program: Program, name: str = "program", scalars: frozenset[int] = frozenset()) -> str:
     """The LLVM IR text of a program."""
-    module = Module()
+    module = Module(WRITERS)
     _ProgramEmitter(program, module, name, scalars).emit()
     return module.text()

@@ -42,6 +42,7 @@ import numpy as np
 from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
 from tracejit.backends.cpu.runtime.templates import Template
+from tracejit.support.config import variable
 from tracejit.support.errors import OutOfMemory
 from tracejit.support.platform import native_symbols, native_text, physical_memory
 
@@ -165,7 +166,7 @@ def _load() -> _Native:
 
 
 def _default_limit() -> int:
-    text = os.environ.get("TRACEJIT_RECYCLE_BYTES", "").strip()
+    text = variable("RECYCLE_BYTES")
     if not text:
         return min(1 << 30, physical_memory() // 4)
     if not text.isdecimal():

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from tracejit.backends.cpu.runtime import llvm, processor
+from tracejit.support.config import variable
 from tracejit.support.digest import checksum, fingerprint
 from tracejit.support.errors import CompileError
+from tracejit.support.platform import user_cache
 
 __all__ = ["cache_folder", "load_cached"]
 
@@ -27,14 +28,11 @@ _CHECKSUM = 32  # bytes in front of the object
 
 def cache_folder() -> Path | None:
     """Where compiled run-time modules are kept; None if the cache is off."""
-    named = os.environ.get("TRACEJIT_CACHE_DIR")
+    named = variable("CACHE_DIR")
     if named is not None:
         return Path(named) if named else None
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        return Path(base) / "tracejit" if base else None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "tracejit" if os.path.isabs(base) else None
+    cache = user_cache()
+    return None if cache is None else cache / "tracejit"
 
 
 def load_cached(text: str, *, symbols: Mapping[str, int] | None = None, passes: str | None = None) -> llvm.Library:
