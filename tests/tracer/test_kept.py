@@ -528,6 +528,95 @@ def cached_function_reads_an_array():
     return f, lambda: (o.a, o.b), nothing
 
 
+@program
+def cached_property_counts_in_a_class():
+    class Grid:
+        made = 0
+
+        def __init__(self, n):
+            self.n = n
+
+        @functools.cached_property
+        def x(self):
+            Grid.made += 1
+            return np.linspace(0, 1, self.n)
+
+    grids = [Grid(3)]
+
+    def f(x):
+        return x * grids[-1].x.sum()
+
+    return f, lambda: Grid.made, lambda: grids.append(Grid(len(grids)))
+
+
+@program
+def cached_function_of_an_extent():
+    calls = []
+
+    @functools.cache
+    def basis(n):
+        calls.append(n)
+        return np.cos(np.arange(n))
+
+    return (lambda x: x @ basis(x.shape[0])), lambda: (calls, [type(n) for n in calls]), nothing
+
+
+# -- attributes that are items -----------------------------------------------------------------------------------------
+class ByMethodsOfDict(dict[str, Any]):
+    __getattr__ = dict.__getitem__
+    __setattr__: Any = dict.__setitem__
+
+
+class ByMethods(dict[str, Any]):
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        del self[name]
+
+
+class ByItsDict(dict[str, Any]):
+    def __init__(self, **items: Any) -> None:
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+class Both(dict[str, Any]):
+    def __init__(self, **items: Any) -> None:
+        for name, item in items.items():
+            setattr(self, name, item)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        super().__setitem__(name, value)
+
+
+def attributes_as_items(kind: Any) -> Program:
+    def build():
+        c = kind(k=2.0)
+
+        def f(x):
+            c.k += 1
+            c.last = c.k * 2
+            y = x * c.k
+            c["z"] = c.last + c["k"]
+            return y + c["z"]
+
+        return f, lambda: (dict(c), dict(vars(c))), lambda: c.update(k=1.0)
+
+    return build
+
+
+for one in (ByMethodsOfDict, ByMethods, ByItsDict, Both):
+    PROGRAMS[f"attributes as items, {one.__name__}"] = attributes_as_items(one)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:.*was compiled .* times anew:UserWarning")
 def test_what_is_left_is_what_python_leaves(name: str):

@@ -8,6 +8,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
+from tracejit.ir.extents import Dim
 from tracejit.support.errors import LeakedTracerError
 from tracejit.tracer.kept import holds_tracer
 from tracejit.tracer.places import CallPlace
@@ -78,6 +79,8 @@ class Cached:
 
 
 def _known(x: Any) -> Any:
-    """A number whose value the trace knows, as that."""
+    """A number whose value the trace knows, as that; an extent as a number, for which the trace starts again."""
+    if isinstance(x, Dim):
+        return int(x)
     known = x.known() if isinstance(x, Tracer) and not x.shape else None
     return x if known is None else known.item() if x.aval.weak else known[()]

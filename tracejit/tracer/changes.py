@@ -42,7 +42,7 @@ from tracejit.tracer.places import (
     is_same,
 )
 
-__all__ = ["Changes", "Mark"]
+__all__ = ["Changes", "Mark", "Shown"]
 
 
 @define(eq=False)
@@ -72,7 +72,15 @@ class _Copy:
 
 
 @define(eq=False)
-class _Shown:
+class Shown:
+    """What code that is not traced finds, where the trace may have changed it."""
+
+    places: list[_ShownPlace]
+    classes: dict[type, dict[str, Any]]
+
+
+@define(eq=False)
+class _ShownPlace:
     """What code that is not traced finds in a place to which the trace stores."""
 
     store: _Store
@@ -104,14 +112,14 @@ class Changes:
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
         """Set an attribute, or delete it; of an object from outside it is remembered what it held."""
-        owner = self.reads.original(owner)
+        target, owner = owner, self.reads.original(owner)
         if self.reads.is_outside(owner):
             held = held_by_class(type(owner), name)
             if hasattr(type(held), "__get__") and type(held).__name__ == "member_descriptor":
                 self._about_to_store(SlotPlace(owner, held))
             elif type(owner).__dictoffset__ and not hasattr(type(held), "__set__"):
                 self._about_to_store(AttributePlace(owner, name))
-        put(owner, name, *value)
+        put(owner if name[:2] == "__" else target, name, *value)
 
     def may_store(self, cell: CellType, new: CellType, name: str, function: FunctionType) -> None:
         """A function from outside stores a variable of one that encloses it, for which its clone has `new`."""
@@ -172,7 +180,7 @@ class Changes:
         if family(type(container)) is not None:
             self._uncopied.setdefault(id(container), (container, contents(container)))
 
-    def flush(self) -> list[_Shown]:
+    def flush(self) -> Shown:
         """Code that is not traced is about to run: what the trace has changed so far, it finds.  What it finds in each
         place that the trace stores to.
 
@@ -182,21 +190,27 @@ class Changes:
         for copy in self._copies.values():
             self._keep_copy(copy, kept)()
             copy.first, copy.items = contents(copy.copy), contents(copy.original)
-        shown: list[_Shown] = []
+        shown: list[_ShownPlace] = []
         for store in self._stores.values():
             now = store.place.read()
             self._keep_store(store, kept)()
             store.done = now
-            shown.append(_Shown(store, now, _outside(store).read()))
-        return shown
+            shown.append(_ShownPlace(store, now, _outside(store).read()))
+        return Shown(shown, {kind: dict(vars(kind)) for kind in self.classes()})
 
-    def refresh(self, shown: list[_Shown], stands_for: Callable[[Any], Any]) -> None:
+    def refresh(self, shown: Shown, stands_for: Callable[[Any], Any]) -> None:
         """Code that is not traced has run, and may have changed what the trace stores to, and what it has copies of.
         That stays if the trace starts again: the code may not run a second time.
 
         shown: what `flush` gave.
         """
-        for one in shown:
+        for kind, before in self.classes().items():
+            for name, now in list(vars(kind).items()):
+                if name[:2] != "__" and now is not shown.classes.get(kind, {}).get(name, MISSING):
+                    if kind in shown.classes and not isinstance(now, StandIn):
+                        before[name] = now
+                        self.reads.spent = f"{ClassPlace(kind, name)} was changed by a function that keeps its results"
+        for one in shown.places:
             store, now = one.store, _outside(one.store).read()
             if now is not one.outside and store.cell is not None:
                 store.first = now
