@@ -613,6 +613,37 @@ def attributes_as_items(kind: Any) -> Program:
     return build
 
 
+@program
+def property_of_a_container():
+    class Rates(dict[str, Any]):
+        @property
+        def rate(self) -> Any:
+            return self["rate"]
+
+        @rate.setter
+        def rate(self, value: Any) -> None:
+            self["rate"] = value
+
+    class Stack(list[Any]):
+        @property
+        def top(self) -> Any:
+            return self[-1]
+
+        @top.setter
+        def top(self, value: Any) -> None:
+            self[-1] = value
+
+    rates, stack = Rates(rate=1.0), Stack([1.0])
+
+    def f(x):
+        rates.rate *= 2
+        stack.top = stack.top + 1
+        stack.top += 1
+        return x * rates.rate + stack.top
+
+    return f, lambda: (rates, stack), nothing
+
+
 for one in (ByMethodsOfDict, ByMethods, ByItsDict, Both):
     PROGRAMS[f"attributes as items, {one.__name__}"] = attributes_as_items(one)
 
