@@ -7,6 +7,7 @@ import types
 from collections import Counter, OrderedDict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -642,6 +643,21 @@ def property_of_a_container():
         return x * rates.rate + stack.top
 
     return f, lambda: (rates, stack), nothing
+
+
+@program
+def attributes_of_members_of_enumerations():
+    class Level(Enum):
+        LOW = 1
+
+    level: Any = Level.LOW
+    level.hits = 0
+
+    def f(x):
+        level.hits += 1
+        return (x + (7 if x.shape[0] > 3 else 8)) * level.hits
+
+    return f, lambda: level.hits, nothing
 
 
 for one in (ByMethodsOfDict, ByMethods, ByItsDict, Both):

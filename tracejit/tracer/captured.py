@@ -211,6 +211,10 @@ class Reads:
     frozen: dict[Any, Any] = field(factory=dict[Any, Any])
     # object -> its attributes when one was first read
     before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])
+    # attributes of members of enumerations, which traced code stores to directly, and what was in them at first
+    members: dict[int, tuple[dict[str, Any], tuple[Any, ...]]] = field(
+        factory=dict[int, tuple[dict[str, Any], tuple[Any, ...]]]
+    )
     _tracers: dict[tuple[int, int], CellTracer] = field(factory=dict[tuple[int, int], CellTracer])
     _watched: dict[int, Any] = field(factory=dict[int, Any])  # containers and objects from outside
     _twins: dict[int, Any] = field(factory=dict[int, Any])  # copy of a container -> the container
@@ -277,7 +281,9 @@ class Reads:
             elif isinstance(value, (Enum, EnumMeta)):
                 self._watched[id(value)] = value
                 for member in value if isinstance(value, EnumMeta) else (value,):
-                    self.reach(object.__getattribute__(member, "__dict__"), unseen=True)
+                    own = object.__getattribute__(member, "__dict__")
+                    self.members.setdefault(id(own), (own, contents(own)))
+                    self.reach(own, unseen=True)
             elif kind.__flags__ & HEAP_TYPE and not isinstance(value, type):
                 self._watched[id(value)] = value
 

@@ -300,7 +300,7 @@ class Changes:
         for copy in self._copies.values():
             if not _same_items(copy.original, copy.before):
                 refill(copy.original, copy.before)
-        for container, items in self._uncopied.values():
+        for container, items in (*self._uncopied.values(), *self.reads.members.values()):
             if not _same_items(container, items):
                 refill(container, items)
         self._forget()
