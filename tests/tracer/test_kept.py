@@ -562,6 +562,108 @@ def cached_function_of_an_extent():
     return (lambda x: x @ basis(x.shape[0])), lambda: (calls, [type(n) for n in calls]), nothing
 
 
+# -- attributes of functions, classes, enumerations --------------------------------------------------------------------
+@program
+def attribute_that_a_function_gets():
+    def helper(x):
+        helper.n = getattr(helper, "n", 0) + 1
+        return x * helper.n + len(str(x.shape[0]))
+
+    return (lambda x: helper(x)), lambda: dict(vars(helper)), nothing
+
+
+@program
+def cache_that_a_function_gets():
+    def helper(x):
+        if not hasattr(helper, "cache"):
+            helper.cache = {}
+        if len(x) not in helper.cache:
+            helper.cache[len(x)] = np.arange(3.0)
+        return x * len(helper.cache) + helper.cache[len(x)].sum()
+
+    return (lambda x: helper(x)), lambda: dict(vars(helper)), nothing
+
+
+@program
+def attribute_that_a_method_gets():
+    class Counting:
+        def __call__(self, x):
+            if not hasattr(Counting.__call__, "n"):
+                Counting.__call__.n = 0.0
+            Counting.__call__.n += 1
+            return x * Counting.__call__.n
+
+        def step(self, x):
+            Counting.step.n = getattr(Counting.step, "n", 0) + 1
+            return x * Counting.step.n
+
+    counting = Counting()
+    return (lambda x: counting.step(x)), lambda: dict(vars(Counting.step)), nothing
+
+
+@program
+def attributes_of_containers():
+    q: Any = OrderedDict(a=1.0)
+    q.scale = 3.0
+    c: Any = Counter(a=1)
+    c.n = 0.0
+
+    def f(x):
+        c.n += 1
+        q["a"] += 1
+        c["a"] += 1
+        return x * q["a"] * getattr(q, "scale", 1.0) + c.n + len(str(x.shape[0])) + c["a"]
+
+    return f, lambda: (q, dict(vars(q)), c, dict(vars(c))), lambda: setattr(q, "scale", q.scale + 1)
+
+
+@program
+def attributes_of_an_enumeration():
+    class Level(Enum):
+        LOW = 1
+
+    level: Any = Level
+    level.gain = 2.0
+
+    def f(x):
+        level.gain += 1
+        return x * level.gain + len(str(x.shape[0]))
+
+    return f, lambda: level.gain, lambda: setattr(level, "gain", level.gain + 1)
+
+
+@program
+def class_of_an_object_changes():
+    class On:
+        pass
+
+    class Off:
+        pass
+
+    o: Any = On()
+
+    def f(x):
+        o.__class__ = Off if type(o) is On else On
+        return x * (2 if type(o) is On else 3) + len(str(x.shape[0]))
+
+    return f, lambda: type(o).__name__, nothing
+
+
+@program
+def data_of_a_class_goes():
+    class Data:
+        z = 3
+
+    def f(x):
+        if hasattr(Data, "z"):
+            del Data.z
+        else:
+            Data.z = 4
+        return x * getattr(Data, "z", 10) + len(str(x.shape[0]))
+
+    return f, lambda: getattr(Data, "z", None), nothing
+
+
 # -- attributes that are items -----------------------------------------------------------------------------------------
 class ByMethodsOfDict(dict[str, Any]):
     __getattr__ = dict.__getitem__

@@ -105,11 +105,24 @@ def test_what_the_function_changed_is_seen_inside(holder: str, held: str):
             check(*(source.replace("AROUND", text) for text in AROUND[around]))
 
 
-def test_an_array_made_inside_is_not_used_after():
+def test_an_array_made_inside_is_used_after_if_it_depends_on_no_argument():
     held = {"a": np.ones(3)}
 
     def change(v: Any) -> Any:
         held["a"] = held["a"] + 1.0
+        return v * 2.0
+
+    compiled = tj.jit(lambda x: tj.vmap(change)(x) + held["a"])
+    for count in (2, 3):
+        assert compiled(np.ones(3)).tolist() == [2.0 + count] * 3
+        assert held["a"].tolist() == [count] * 3
+
+
+def test_an_array_made_of_an_argument_inside_is_not_used_after():
+    held = {"a": np.ones(3)}
+
+    def change(v: Any) -> Any:
+        held["a"] = held["a"] + v
         return v * 2.0
 
     with pytest.raises(LeakedTracerError):

@@ -34,6 +34,7 @@ from tracejit.tracer.contents import contents, family, namespace_of, underlying
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT
 from tracejit.tracer.layout import layout_of_array
+from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
@@ -211,7 +212,8 @@ class Reads:
     frozen: dict[Any, Any] = field(factory=dict[Any, Any])
     # object -> its attributes when one was first read
     before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])
-    # attributes of members of enumerations, which traced code stores to directly, and what was in them at first
+    # attributes to which traced code stores directly, of members of enumerations and containers of Python's classes,
+    # and what was in them at first
     members: dict[int, tuple[dict[str, Any], tuple[Any, ...]]] = field(
         factory=dict[int, tuple[dict[str, Any], tuple[Any, ...]]]
     )
@@ -257,6 +259,8 @@ class Reads:
                     what = f"a {kind.__name__} of {len(value)} items" + (f" in {place}" if place is not None else "")
                     warn_once(f"{what} {TAKEN_FOR_CONSTANT}", user_location())
                     continue
+                if kind.__dictoffset__ and not is_users_type(kind):
+                    self._members(object.__getattribute__(value, "__dict__"))
                 inside = ContentsPlace(value)
                 items = contents(value)
                 self.found[inside.identity()] = inside, items
@@ -280,12 +284,25 @@ class Reads:
                 pending.append((value.__self__, False))
             elif isinstance(value, (Enum, EnumMeta)):
                 self._watched[id(value)] = value
-                for member in value if isinstance(value, EnumMeta) else (value,):
-                    own = object.__getattribute__(member, "__dict__")
-                    self.members.setdefault(id(own), (own, contents(own)))
-                    self.reach(own, unseen=True)
+                self._enumeration(value)
             elif kind.__flags__ & HEAP_TYPE and not isinstance(value, type):
                 self._watched[id(value)] = value
+
+    def _enumeration(self, value: Enum | EnumMeta) -> None:
+        """A member, or all and what their class holds beside them."""
+        if isinstance(value, Enum):
+            self._members(object.__getattribute__(value, "__dict__"))
+            return
+        for member in value:
+            self._members(object.__getattribute__(member, "__dict__"))
+        for name, held in list(vars(value).items()):
+            if name[0] != "_" and not isinstance(held, Enum) and not hasattr(held, "__get__"):
+                self.note(ClassPlace(value, name), held)
+
+    def _members(self, own: dict[str, Any]) -> None:
+        """The attributes of an object whose class lets nobody see what is read and stored."""
+        self.members.setdefault(id(own), (own, contents(own)))
+        self.reach(own, unseen=True)
 
     def is_outside(self, owner: Any) -> bool:
         """Whether an object was reached from outside, and not made by the trace."""

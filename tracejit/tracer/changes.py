@@ -8,7 +8,7 @@ argument is replaced by its value, as Python would have left it; for others the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
@@ -35,6 +35,7 @@ from tracejit.tracer.places import (
     CellPlace,
     ClassPlace,
     ContentsPlace,
+    KindPlace,
     SlotPlace,
     StandIn,
     default_of,
@@ -45,11 +46,15 @@ from tracejit.tracer.places import (
 __all__ = ["Changes", "Mark", "Shown"]
 
 
+Stored = AttributePlace | SlotPlace | CellPlace | KindPlace
+"""The places to which stores are seen."""
+
+
 @define(eq=False)
 class _Store:
     """A place that the trace stores to, what it held before, and where the user's code first did so."""
 
-    place: AttributePlace | SlotPlace | CellPlace
+    place: Stored
     before: Any
     location: Location | None
     cell: CellType | None = None
@@ -108,6 +113,8 @@ class Changes:
     _copies: dict[tuple[int, int], _Copy] = field(factory=dict[tuple[int, int], _Copy])
     # containers that the trace has themselves, under their identity, and what was in them at first
     _uncopied: dict[int, tuple[Any, tuple[Any, ...]]] = field(factory=dict[int, tuple[Any, tuple[Any, ...]]])
+    # functions from outside and their clones
+    clones: Callable[[], Iterable[tuple[FunctionType, FunctionType]]] = tuple[tuple[FunctionType, FunctionType], ...]
     bound: frozenset[str] = frozenset()  # attributes that traced code sets, of whatever
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
@@ -115,7 +122,9 @@ class Changes:
         target, owner = owner, self.reads.original(owner)
         if self.reads.is_outside(owner):
             held = held_by_class(type(owner), name)
-            if hasattr(type(held), "__get__") and type(held).__name__ == "member_descriptor":
+            if name == "__class__":
+                self._about_to_store(KindPlace(owner))
+            elif hasattr(type(held), "__get__") and type(held).__name__ == "member_descriptor":
                 self._about_to_store(SlotPlace(owner, held))
             elif type(owner).__dictoffset__ and not hasattr(type(held), "__set__"):
                 self._about_to_store(AttributePlace(owner, name))
@@ -136,7 +145,7 @@ class Changes:
             first = CellPlace(cell, name).read()
             self._stores[place.identity()] = _Store(place, before, Location(code, offset), cell, first, before)
 
-    def _about_to_store(self, place: AttributePlace | SlotPlace | CellPlace, location: Location | None = None) -> None:
+    def _about_to_store(self, place: Stored, location: Location | None = None) -> None:
         key = place.identity()
         if key not in self._stores:
             before = place.read()
@@ -300,6 +309,8 @@ class Changes:
         for copy in self._copies.values():
             if not _same_items(copy.original, copy.before):
                 refill(copy.original, copy.before)
+        for _, clone in self._with_new_attributes():
+            clone.__dict__.clear()
         for container, items in (*self._uncopied.values(), *self.reads.members.values()):
             if not _same_items(container, items):
                 refill(container, items)
@@ -376,6 +387,9 @@ class Changes:
             found.append(functools.partial(self._keep_class, kind, name, now))
         for container, _ in self._changed_containers():
             found.append(functools.partial(self._keep_contents, container))
+        for function, clone in self._with_new_attributes():
+            self.reads.reach(function.__dict__)
+            found.append(functools.partial(self._keep_attributes, function, clone))
         for owner, name, before in self._changed_objects():
             found.append(functools.partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
         return found
@@ -384,6 +398,15 @@ class Changes:
         if not kept.matters(now):
             return _nothing
         return functools.partial(type.__setattr__, kind, name, kept.value(now, str(ClassPlace(kind, name)), None))
+
+    def _with_new_attributes(self) -> list[tuple[FunctionType, FunctionType]]:
+        """Functions without attributes and their clones, which have some; of others the clones have copies."""
+        return [(f, clone) for f, clone in self.clones() if clone.__dict__ and not f.__dict__]
+
+    def _keep_attributes(self, function: FunctionType, clone: FunctionType, kept: Kept) -> Callable[[], None]:
+        where = f"an attribute of {function.__qualname__}"
+        found = {name: kept.value(x, where, None) for name, x in clone.__dict__.items()}
+        return functools.partial(function.__dict__.update, found)
 
     def _keep_contents(self, container: Any, kept: Kept) -> Callable[[], None]:
         where = self._where(container)
@@ -412,6 +435,8 @@ class Changes:
             for name, now in list(vars(kind).items()):
                 if name[:2] != "__" and not isinstance(now, StandIn) and before.get(name, MISSING) is not now:
                     found.append((kind, name, before.get(name, MISSING), now))
+            gone = before.keys() - vars(kind).keys()
+            found += [(kind, name, before[name], MISSING) for name in gone if name[:2] != "__"]
         return found
 
     def _changed_containers(self) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -438,7 +463,7 @@ class Changes:
         return next((f"{place}, {kind}" for place, value in self.reads.found.values() if value is container), kind)
 
 
-def _outside(store: _Store) -> AttributePlace | SlotPlace | CellPlace:
+def _outside(store: _Store) -> Stored:
     """Where Python's own code finds what is stored."""
     return store.place if store.cell is None else CellPlace(store.cell, store.place.name)  # type: ignore[union-attr]
 
@@ -452,8 +477,10 @@ def _nothing() -> None:
     pass
 
 
-def _put(place: AttributePlace | SlotPlace | CellPlace, value: Any) -> None:
-    if isinstance(place, CellPlace):
+def _put(place: Stored, value: Any) -> None:
+    if isinstance(place, KindPlace):
+        object.__setattr__(place.owner, "__class__", value)
+    elif isinstance(place, CellPlace):
         if value is MISSING:
             del place.cell.cell_contents
         else:

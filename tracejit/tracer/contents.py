@@ -126,7 +126,7 @@ def copied(
         set.update(made, container)
     else:
         bytearray.extend(made, container)
-    if kind is not base:
+    if kind.__dictoffset__:
         own = object.__getattribute__(container, "__dict__")
         object.__setattr__(made, "__dict__", made if own is container else own)
     return made

@@ -294,11 +294,13 @@ class ClassPatches:
                 and not (name[0] == "_" and _is_of_c(kind))
             ):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
-        if not data:
+        if not data and not isinstance(kind, EnumMeta):
             return False
         self.before[kind] = {
             name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()
         }
+        if not data:
+            return False
         if kind not in _readers:
             _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}
             maker: Any = vars(kind).get("__getattr__")

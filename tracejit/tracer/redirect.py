@@ -57,6 +57,7 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
         substitution,
         is_eager=nested,
     )
+    trace.changes.clones = trace.clones
     try:
         with entered(trace):
             yield trace

@@ -222,14 +222,14 @@ class Substitution:
         if stored:
             return _refusing(function, stored)
         trace = current_trace()
+        if trace is not None:
+            return trace.clone(function, self._build)
         if function.__closure__ or function.__dict__ or _has_special_defaults(function):
-            return self._build(function) if trace is None else trace.clone(function, self._build)
+            return self._build(function)
         with self.lock:
             clone = self.clones.get(function)
             if clone is None or not _same_function(clone, function):
                 clone = self.clones[function] = self._build(function)
-        if trace is not None:
-            trace.enter(function)
         return clone
 
     def _build(self, function: FunctionType, trace: Trace | None = None) -> FunctionType:

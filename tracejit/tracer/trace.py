@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CellType, FunctionType
@@ -122,6 +122,10 @@ class Trace:
             return found[2]
         with use_interpreter(root):
             return build(function, self)
+
+    def clones(self) -> Iterator[tuple[FunctionType, FunctionType]]:
+        """The functions that were cloned, and their clones."""
+        return ((function, clone) for function, _, clone in list(self._clones.values()))
 
     def remember(self, function: FunctionType, clone: FunctionType) -> None:
         interpreter = self.root
