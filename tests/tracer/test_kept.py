@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import UnsupportedError
 
 Program = Callable[[], tuple[Callable[..., Any], Callable[[], Any], Callable[[], Any]]]
 """(a function, what it leaves, what the caller changes between calls)"""
@@ -132,6 +133,22 @@ def views_of_all_kinds():
         o.grid[2, 2] += 1
 
     return f, lambda: (o.a, o.b, o.c, o.d, o.e), change
+
+
+@program
+def view_of_an_array_of_rank_0():
+    o: Any = Thing()
+    o.g, o.w = np.array(1.0), None
+
+    def f(x):
+        if o.w is None:
+            o.w = o.g[...]
+        return x + o.w
+
+    def change():
+        o.g[...] += 1
+
+    return f, lambda: (o.w, np.shares_memory(o.g, o.w)), change
 
 
 @program
@@ -267,6 +284,72 @@ def holders_made_inside():
         return x + h[0].a.sum() + h[1].a.sum() + h[2]["a"].sum() + h[3].args[0].sum() + h[4].a[0].a.sum()
 
     return f, lambda: [h[0].a, h[1].a, dict(h[2]), h[3].args, h[4].a[0].a], lambda: h[0].a.__setitem__(0, 4)
+
+
+@program
+def keys_that_are_numbers_of_an_array():
+    o: Any = Thing()
+
+    def f(x):
+        o.table = {int(k): 1 for k in np.arange(3)}
+        o.count = Counter(int(k) for k in np.arange(4) // 2)
+        return x
+
+    return f, lambda: (o.table, [type(k) for k in o.table], o.count), nothing
+
+
+@program
+def class_made_inside():
+    o: Any = Thing()
+    o.kind = None
+
+    def f(x):
+        if o.kind is None:
+            z = np.arange(3.0)
+
+            class Made:
+                w = z
+
+                def method(self):
+                    return (self.w * z).sum()
+
+                @property
+                def value(self):
+                    return z.sum()
+
+                @staticmethod
+                def static(q=z):
+                    return q
+
+            o.kind, o.one = Made, Made()
+        return x + o.one.method()
+
+    def left():
+        return o.kind.w, o.kind().method(), o.one.value, o.kind.static(), o.kind.w is o.kind.static()
+
+    return f, left, nothing
+
+
+@program
+def attributes_of_tuples_and_slices():
+    class Row(tuple[Any, ...]):
+        note: Any
+
+    o: Any = Thing()
+
+    def f(x):
+        z = np.arange(3.0)
+        o.row = Row((1, z))
+        o.row.note = z
+        o.slice = slice(int(z[1]), 5)
+        o.partial = functools.partial(len)
+        o.partial.note = z
+        return x
+
+    def left():
+        return o.row, o.row.note is o.row[1], type(o.row).__name__, o.slice, type(o.slice.start), o.partial.note
+
+    return f, left, nothing
 
 
 @program
@@ -767,7 +850,7 @@ for one in (ByMethodsOfDict, ByMethods, ByItsDict, Both):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.filterwarnings("ignore:.*was compiled .* times anew:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(was compiled .* times anew|is not followed):UserWarning")
 def test_what_is_left_is_what_python_leaves(name: str):
     (plain, expected, change), (traced, left, change_too) = PROGRAMS[name](), PROGRAMS[name]()
     compiled = tj.jit(traced)
@@ -777,6 +860,21 @@ def test_what_is_left_is_what_python_leaves(name: str):
         change()
         change_too()
         np.testing.assert_equal(left(), expected())
+
+
+@pytest.mark.parametrize(
+    "made", [lambda x: iter([x]), lambda x: {"a": x}.values(), lambda x: slice(x[0], 3), lambda x: Pair(x, 1)]
+)
+def test_what_would_hold_a_traced_array_is_refused(made: Callable[[Any], Any]):
+    o: Any = Thing()
+
+    def f(x):
+        o.t = made(x)
+        return x
+
+    with pytest.raises(UnsupportedError, match="stored outside of the traced function, in the attribute 't'"):
+        tj.jit(f)(np.ones(3))
+    assert not vars(o)
 
 
 # -- transformations ---------------------------------------------------------------------------------------------------
@@ -869,6 +967,32 @@ TRANSFORMED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "hessian": tj.hessian,
     "jit(hessian)": lambda f: tj.jit(tj.hessian(f)),
 }
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMED)
+def test_an_exception_leaves_what_was_done_before_it(transformed: str):
+    def program():
+        o: Any = Thing()
+        o.w, o.n, o.items = np.ones(2), 0, []
+
+        def f(x):
+            o.w = o.w + 1
+            o.n += 1
+            o.items.append(np.zeros(1))
+            if o.n > 0:
+                raise KeyError(1)
+            return x.sum()
+
+        return f, o
+
+    (plain, expected), (traced, left) = program(), program()
+    compiled = TRANSFORMED[transformed](traced)
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            plain(np.ones(3))
+        with pytest.raises(KeyError):
+            compiled(np.ones((2, 3)) if "vmap" in transformed else np.ones(3))
+        np.testing.assert_equal(vars(left), vars(expected))
 
 
 @pytest.mark.parametrize("transformed", TRANSFORMED)

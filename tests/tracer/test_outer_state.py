@@ -1,16 +1,21 @@
 """What a function reads outside is what Python reads there, and what it leaves there is what Python leaves."""
 
 import contextlib
+import contextvars
 import ctypes
 import functools
 import importlib
 import inspect
+import io
+import itertools
 import os
+import queue
 import sys
 import threading
 import types
 import unittest.mock
 import warnings
+import weakref
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -142,6 +147,39 @@ def test_what_is_too_large_to_compare_is_said_once_with_the_line():
         t.startswith("a list of 65537 items in 'items' of an enclosing function is taken for a constant") for t in texts
     )
     assert all(w.filename == __file__ for w in caught)
+
+
+@pytest.mark.parametrize(
+    ("make", "use", "what"),
+    [
+        (lambda: iter([1.0, 2.0]), next, "where a list_iterator"),
+        (lambda: (x for x in (1.0, 2.0)), next, "where a generator"),
+        (itertools.count, next, "where an itertools.count"),
+        (io.StringIO, lambda s: len(s.getvalue()), "what is in a _io.StringIO"),
+        (queue.Queue, lambda q: q.qsize(), "what is in a queue.Queue"),
+        (threading.local, lambda x: getattr(x, "n", 1.0), "what is in a _thread._local"),
+        (lambda: contextvars.ContextVar("n", default=1.0), lambda v: v.get(), "what is in a _contextvars.ContextVar"),
+        (lambda: weakref.ref(X), lambda r: len(r()), "what is in a weakref.ReferenceType"),
+        (lambda: ValueError(1), lambda e: len(e.args), "what is in the args of a ValueError"),
+    ],
+)
+def test_state_that_cannot_be_followed_is_warned_of(make: Callable[[], Any], use: Callable[[Any], Any], what: str):
+    held = make()
+    with pytest.warns(UserWarning, match=f"^{what} from outside (stands )?is not followed"):
+        tj.jit(lambda x: x + use(held))(X)
+
+
+def test_what_has_no_state_that_counts_is_not_warned_of():
+    lock, out = threading.Lock(), sys.stderr
+
+    def f(x):
+        with lock:
+            print("traced", file=out)
+            return x + sum(a * b for a, b in zip([1, 2], [3, 4], strict=True)) + next(iter([1]))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tj.jit(f)(X)
 
 
 class Slotted(list[float]):

@@ -60,7 +60,7 @@ class BasicIndex:
         for s, size, step in zip(starts, self.size, self.step, strict=True):
             begin, end = int(s), int(s) + int(size) * step
             parts.append(slice(begin, end if end >= 0 else None, step) if size else slice(0, 0))
-        return array[tuple(parts)].reshape(tuple(map(int, self.shape)))
+        return array[(..., *parts)].reshape(tuple(map(int, self.shape)))  # with ... never a NumPy scalar
 
 
 class Rearranged:

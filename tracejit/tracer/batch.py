@@ -134,10 +134,10 @@ def batch_pairs(
     try:
         with use_interpreter(interpreter):
             pairs = [interpreter.pair(r) for r in function(*tracers)]
-            leave(interpreter)
         hand_on(interpreter)
         return pairs
     finally:
+        leave(interpreter)
         interpreter.alive = False
 
 

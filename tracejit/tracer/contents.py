@@ -172,7 +172,7 @@ def refill(container: Any, items: tuple[Any, ...]) -> None:
     if base in _KEYED:
         pairs = items[1:] if base is defaultdict else items
         wanted = list(zip(pairs[::2], pairs[1::2], strict=True))
-        if [key for key, _ in wanted[: len(container)]] != list(dict.keys(container)):
+        if len(wanted) < len(container) or not all(map(is_, [key for key, _ in wanted], dict.keys(container))):
             dict.clear(container) if base is not OrderedDict else OrderedDict.clear(container)
         for key, item in wanted:
             base.__setitem__(container, key, item)  # type: ignore[union-attr]

@@ -61,8 +61,8 @@ def jvp(
     try:
         with use_interpreter(interpreter):
             pairs = [interpreter.pair(r) for r in function(*tracers)]
-            leave(interpreter)
         hand_on(interpreter)
     finally:
+        leave(interpreter)
         interpreter.alive = False
     return [p for p, _ in pairs], [t for _, t in pairs]

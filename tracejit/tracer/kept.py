@@ -8,6 +8,7 @@ what the function itself has made (containers, objects, functions) is looked int
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import (
@@ -33,12 +34,19 @@ from tracejit.tracer.contents import contents, family, refill, underlying
 from tracejit.tracer.interpreter import use_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import module_of
+from tracejit.tracer.places import StandIn
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Kept", "Lowered", "StandIns", "holds_tracer"]
 
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), bytearray, range, slice, type(Ellipsis)})
-_CLOSED = (type, ModuleType)
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), bytearray, range, type(Ellipsis)})
+_METHODS = frozenset({staticmethod, classmethod})
+_WRAPPED = _METHODS | {property}
+_ITERATORS = frozenset({
+    *map(type, (iter([]), iter(()), iter({}), {}.keys(), {}.values(), {}.items(), iter({}.values()), iter({}.items()))),
+    type(iter(set())), type(reversed([])), enumerate, map, zip, reversed, filter,
+})  # fmt: skip
+"""What cannot be made anew."""
 
 
 @define(eq=False)
@@ -78,6 +86,22 @@ def _sees_stand_ins(x: Any) -> bool:
     return type(x) is FunctionType and hasattr(x.__globals__, "real")
 
 
+def _is_made_class(kind: type) -> bool:
+    """Whether traced code has made a class."""
+    if not kind.__flags__ & HEAP_TYPE:
+        return False
+    return any(
+        _sees_stand_ins(part)
+        for held in _held_by(kind)
+        for part in ([held] if type(held) is FunctionType else _parts(held) if type(held) in _WRAPPED else ())
+    )
+
+
+def _held_by(kind: type) -> list[Any]:
+    """What a class holds, but for what stands there for the time of the trace."""
+    return [x.original if isinstance(x, StandIn) else x for x in vars(kind).values()]
+
+
 def _slots(kind: type) -> Iterator[MemberDescriptorType]:
     for base in kind.__mro__:
         if base.__flags__ & HEAP_TYPE:
@@ -100,11 +124,19 @@ def _parts(x: Any) -> list[Any]:
     """What a value holds."""
     kind: Any = type(x)
     if isinstance(x, (tuple, frozenset)):
-        return list(x)  # type: ignore[arg-type]
+        return [*x, *_attributes(x)]  # type: ignore[arg-type]
     if kind is np.ndarray:
         return list(x.flat) if x.dtype.hasobject else []
     if kind is functools.partial:
-        return [x.func, *x.args, *x.keywords.values()]
+        return [x.func, *x.args, *x.keywords.values(), *x.__dict__.values()]
+    if kind is slice:
+        return [x.start, x.stop, x.step]
+    if kind in _METHODS:
+        return [x.__func__]
+    if kind is property:
+        return [x.fget, x.fset, x.fdel]
+    if kind in _ITERATORS:
+        return gc.get_referents(x)
     if kind is MethodType:
         return [x.__func__, x.__self__]
     if kind is BuiltinMethodType:
@@ -113,11 +145,15 @@ def _parts(x: Any) -> list[Any]:
         return [underlying(x)]
     if kind is FunctionType:
         return _parts_of_function(x) if _sees_stand_ins(x) else []
-    if isinstance(x, _CLOSED) or module_of(kind).partition(".")[0] == __name__.partition(".")[0]:
+    if isinstance(x, type):
+        return _held_by(x) if _is_made_class(x) else []
+    if isinstance(x, ModuleType) or module_of(kind).partition(".")[0] == __name__.partition(".")[0]:
         return []
     held = list(contents(x)) if family(kind) is not None else []
     if isinstance(x, BaseException):
         held += x.args
+    if _is_made_class(kind):
+        held.append(kind)
     return held + _attributes(x) if kind.__flags__ & HEAP_TYPE or kind.__dictoffset__ else held
 
 
@@ -196,15 +232,31 @@ class Kept:
             return self.value(part, where, location)
 
         kind: Any = type(x)
-        if isinstance(x, tuple):
-            return self._remember(x, tuple.__new__(kind, [value(item) for item in x]))
-        if isinstance(x, frozenset):
-            return self._remember(x, frozenset.__new__(kind, [value(item) for item in x]))
+        if isinstance(x, (tuple, frozenset)):
+            base = tuple if isinstance(x, tuple) else frozenset
+            again: Any = base.__new__(kind, [value(item) for item in x])
+            if kind.__dictoffset__:
+                again.__dict__.update({name: value(item) for name, item in x.__dict__.items()})
+            return self._remember(x, again)
+        if kind is slice:
+            return slice(value(x.start), value(x.stop), value(x.step))
+        if kind in _METHODS:
+            return self._remember(x, kind(value(x.__func__)))
+        if kind is property:
+            return self._remember(x, property(value(x.fget), value(x.fset), value(x.fdel), x.__doc__))
+        if kind in _ITERATORS:
+            raise UnsupportedError(
+                f"a {kind.__name__} of traced arrays is stored outside of the traced function, in {where}; store a "
+                "list or dict of values",
+                location=location or user_location(),
+            )
         if kind is functools.partial:
             keywords = {name: value(item) for name, item in x.keywords.items()}
             made = functools.partial(value(x.func), *map(value, x.args), **keywords)
-            made.__dict__.update(x.__dict__)
+            made.__dict__.update({name: value(item) for name, item in x.__dict__.items()})
             return self._remember(x, made)
+        if kind is MethodType and isinstance(x.__self__, Tracer):
+            return self._remember(x, getattr(value(x.__self__), x.__name__))
         if kind is MethodType:
             return self._remember(x, MethodType(value(x.__func__), value(x.__self__)))
         if kind is BuiltinMethodType:
@@ -225,6 +277,15 @@ class Kept:
 
     def _in_place(self, x: Any, value: Callable[[Any], Any]) -> None:
         kind: Any = type(x)
+        if isinstance(x, type):
+            for name, item in list(vars(x).items()):
+                if isinstance(item, StandIn):
+                    item.original = value(item.original)
+                elif self.matters(item):
+                    type.__setattr__(x, name, value(item))
+            return
+        if _is_made_class(kind):
+            value(kind)
         if kind is np.ndarray:
             for n, item in enumerate(x.flat):
                 x.flat[n] = value(item)

@@ -66,12 +66,12 @@ def linearize(
     try:
         with use_interpreter(forward):
             pairs = [forward.pair(r) for r in function(*tracers)]
-            leave(forward)
         hand_on(forward)
         zero = tuple(t is None for _, t in pairs)
         with use_interpreter(recorder):
             outputs = [recorder.atom(t) for _, t in pairs if t is not None]
     finally:
+        leave(forward)
         forward.alive = recorder.alive = False
     jaxpr = Jaxpr([*recorder.inputs, *recorder.captured.values()], recorder.equations, outputs)
     return Linearized(tuple(p for p, _ in pairs), jaxpr, tuple(recorder.constants), len(primals), zero)

@@ -109,8 +109,6 @@ def stage(
                 )
             outputs += [interpreter.atom(tracers[n]) for n in changed]
             outputs += [interpreter.cells[id(c)][1] for c in cells]
-            if not program:
-                leave(interpreter)
             failures = interpreter.failures
             if failures is not None and failures.cell.version:
                 outputs.append(interpreter.atom(failures.cell))
@@ -119,6 +117,8 @@ def stage(
             _lost_changes(interpreter, error)
         raise
     finally:
+        if not program:
+            leave(interpreter)
         interpreter.alive = False
     jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
     written = tuple((n, interpreter.first_writes[id(tracers[n])]) for n in changed)

@@ -210,9 +210,11 @@ class Substitution:
             trace.patches.add(type(kind))
         if is_users_type(kind) or is_users_enumeration(kind):
             trace.patches.add(kind)
-        elif kind is not value and holds_attributes(kind):
-            trace.patches.watch(kind)
-            trace.warn_of(value)
+        elif kind is not value:
+            trace.warn_of_state(value)
+            if holds_attributes(kind):
+                trace.patches.watch(kind)
+                trace.warn_of(value)
 
     def function(self, function: FunctionType) -> FunctionType:
         """The clone of a user's function."""

@@ -19,9 +19,15 @@ from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import module_of
 from tracejit.tracer.places import MISSING, CellPlace
+from tracejit.tracer.unfollowed import state_of
 
 if TYPE_CHECKING:
     from tracejit.tracer.substitution import Substitution
+
+_NOT_FOLLOWED = (
+    "is not followed: the compiled program has what was there while the function was traced, which may be more than "
+    "once; pass the values as arguments, or call clear_cache() when it has changed"
+)
 
 __all__ = ["Trace", "current_trace", "entered", "leave", "outside", "wants_booleans"]
 
@@ -191,6 +197,12 @@ class Trace:
             else:
                 self.changes.keep(refuse=False)
             raise
+
+    def warn_of_state(self, value: Any) -> None:
+        """Where the state of an object of Python's own classes is not followed, say so."""
+        state = state_of(value)
+        if state:
+            warn_once(f"{state} {_NOT_FOLLOWED}", user_location())
 
     def warn_of(self, value: Any) -> None:
         """Where an object of an installed package holds items that are not followed, say so."""
