@@ -3,6 +3,7 @@ objects where they are the same, arrays and not what stands for them, views of w
 """
 
 import functools
+import textwrap
 import types
 from collections import Counter, OrderedDict, deque, namedtuple
 from collections.abc import Callable
@@ -875,6 +876,36 @@ def test_what_would_hold_a_traced_array_is_refused(made: Callable[[Any], Any]):
     with pytest.raises(UnsupportedError, match="stored outside of the traced function, in the attribute 't'"):
         tj.jit(f)(np.ones(3))
     assert not vars(o)
+
+
+@pytest.mark.parametrize("caught", ["except:", "except BaseException:"])
+def test_a_function_that_catches_everything_is_run_once(caught: str):
+    source = f"""
+    def program():
+        o = types.SimpleNamespace(k=0, sizes=[])
+        def f(x, n):
+            o.k += 1
+            try:
+                q = np.zeros(n)
+            {caught}
+                q, o.k = 0, o.k + 100
+            try:
+                o.sizes.append(f"{{x.shape[0]}}")
+            {caught}
+                o.k += 1000
+            try:
+                return x + o.k
+            finally:
+                o.k += 0.5
+        return f, o
+    """
+    scope: Any = {"np": np, "types": types}
+    exec(textwrap.dedent(source), scope)
+    (plain, expected), (traced, left) = scope["program"](), scope["program"]()
+    compiled = tj.jit(traced)
+    for size, n in ((3, 1), (3, 1), (4, 2), (5, 2), (3, 1)):
+        np.testing.assert_array_equal(compiled(np.zeros(size), n), plain(np.zeros(size), n))
+        assert vars(left) == vars(expected)
 
 
 # -- transformations ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
+from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
@@ -138,6 +139,9 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
         args, kwargs = unflatten(signature.tree, filled)
         with trace.changing(again=functools.partial(may_come_of_extents, signature)):
             result = (trace.function(function) if redirected else function)(*args, **kwargs)
+        refused = current_interpreter().refused
+        if refused is not None:  # the function has caught it: what it did then has not happened
+            raise refused
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)
         out["tree"] = _with_known_keys(tree)

@@ -80,6 +80,7 @@ class Versions:
     dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)
     warned_of_dtypes: bool = False
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
+    changes_state: bool = False  # the last trace has changed what it reads from outside
 
     def asked(self, signature: CallSignature, need: NeedStrides | NeedValue) -> None:
         """Remember what a trace wants to know of an argument before it starts again."""
@@ -181,7 +182,7 @@ class Versions:
         pattern = pattern_of(signature)
         previous = self.last.get(pattern)
         wanted, began = signature, time.perf_counter()
-        if dynamic is not False and previous is not None:
+        if dynamic is not False and previous is not None and not self.changes_state:
             wanted = generalise(previous, signature)
         elif dynamic is True:
             wanted = generalise(with_other_extents(signature), signature)
@@ -206,6 +207,8 @@ class Versions:
 
         dependencies, static = made.dependencies, frozenset(self.static)
         dependencies.spend()
+        # what changes its surroundings is traced at each call, so that it gains nothing from a version for other sizes
+        self.changes_state = bool(dependencies.spent)
         older = [known for known in self.versions if pattern_of(known) == pattern]
         dims = bind_dims(wanted, signature) or {}
         run = make_runner(Called(self.function, self.dispatched, self.miss), wanted, made, older, dims)
