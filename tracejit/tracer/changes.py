@@ -257,6 +257,14 @@ class Changes:
             now = contents(copy.copy)
             if any(map(lowered.matters, now)):
                 refill(copy.copy, tuple([lowered.value(item, "", None) for item in now]))
+        for kind, name, _, now in self._class_changes():
+            if lowered.matters(now):
+                type.__setattr__(kind, name, lowered.value(now, "", None))
+        dicts = [clone.__dict__ for _, clone in self._with_new_attributes()]
+        for own in (*dicts, *[own for own, _ in self.reads.members.values()]):
+            for name, now in list(dict.items(own)):
+                if lowered.matters(now):
+                    dict.__setitem__(own, name, lowered.value(now, "", None))
 
     def stand_in(self, container: Any, made: Any, key: tuple[int, int]) -> None:
         """The trace has `made` in place of a container."""

@@ -33,7 +33,7 @@ from tracejit.tracer.captured import CellTracer, Reads
 from tracejit.tracer.contents import contents, family, refill, underlying
 from tracejit.tracer.interpreter import use_interpreter
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.ownership import module_of
+from tracejit.tracer.ownership import MADE_WHILE_TRACING, module_of
 from tracejit.tracer.places import StandIn
 from tracejit.tracer.tracer import Tracer
 
@@ -41,7 +41,6 @@ __all__ = ["Kept", "Lowered", "StandIns", "holds_tracer"]
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), bytearray, range, type(Ellipsis)})
 _METHODS = frozenset({staticmethod, classmethod})
-_WRAPPED = _METHODS | {property}
 _ITERATORS = frozenset({
     *map(type, (iter([]), iter(()), iter({}), {}.keys(), {}.values(), {}.items(), iter({}.values()), iter({}.items()))),
     type(iter(set())), type(reversed([])), enumerate, map, zip, reversed, filter,
@@ -88,13 +87,7 @@ def _sees_stand_ins(x: Any) -> bool:
 
 def _is_made_class(kind: type) -> bool:
     """Whether traced code has made a class."""
-    if not kind.__flags__ & HEAP_TYPE:
-        return False
-    return any(
-        _sees_stand_ins(part)
-        for held in _held_by(kind)
-        for part in ([held] if type(held) is FunctionType else _parts(held) if type(held) in _WRAPPED else ())
-    )
+    return bool(kind.__flags__ & HEAP_TYPE) and MADE_WHILE_TRACING.get(kind) is not None
 
 
 def _held_by(kind: type) -> list[Any]:

@@ -23,7 +23,7 @@ import numpy as np
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions, name_of
-from tracejit.tracer.ownership import is_users_module, is_users_type
+from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
 from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
 
@@ -177,6 +177,8 @@ class Builtins(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name == "__import__":
             return dict.__getitem__(self, name)
+        if name == "__build_class__":
+            return _build_class
         value = self._namespace.find(name)
         if value is not MISSING:  # code of a class, or of eval
             return value
@@ -194,6 +196,13 @@ class Builtins(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._namespace.real or hasattr(builtins, str(name))
+
+
+def _build_class(*args: Any, **kwargs: Any) -> Any:
+    made = builtins.__build_class__(*args, **kwargs)
+    if isinstance(made, type):
+        MADE_WHILE_TRACING[made] = True
+    return made
 
 
 class _ClassView:

@@ -15,7 +15,10 @@ from tracejit.support.source import is_internal
 from tracejit.support.type_flags import HEAP_TYPE, IMMUTABLE_TYPE
 from tracejit.support.weak import WeakMap
 
-__all__ = ["is_installed", "is_users_enumeration", "is_users_function", "is_users_module", "is_users_type", "module_of"]
+__all__ = [
+    "MADE_WHILE_TRACING", "is_installed", "is_users_enumeration", "is_users_function", "is_users_module", "is_users_type",
+    "module_of",
+]  # fmt: skip
 
 
 @cache
@@ -71,6 +74,8 @@ def _is_namespace_of_installed(module: ModuleType) -> bool:
 
 
 _classes: WeakMap[type, bool] = WeakMap()
+MADE_WHILE_TRACING: WeakMap[type, bool] = WeakMap()
+"""The classes whose statements traced code has run."""
 
 
 def module_of(kind: type) -> str:

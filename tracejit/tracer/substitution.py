@@ -287,7 +287,9 @@ class Substitution:
         if name == "__class__" or value is MISSING:
             return cell, False
         trace.reads.note(place, value)
-        return (cell, False) if type(value) in _PLAIN else trace.cell(cell)
+        if type(value) in _PLAIN and not trace.stands_in_for(cell):
+            trace.share(cell)
+        return (cell, False) if trace.shares(cell) else trace.cell(cell)
 
     def _fill(self, cell: CellType, new: CellType, name: str, trace: Trace | None) -> None:
         value = CellPlace(cell, name).read()

@@ -97,6 +97,7 @@ class Trace:
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )
     _cells: dict[tuple[int, int], _Variable] = field(factory=dict[tuple[int, int], "_Variable"])
+    _shared: dict[int, CellType] = field(factory=dict[int, CellType])
     _entered: set[int] = field(factory=set[int])
     _containers: dict[tuple[int, int], tuple[Any, Any]] = field(factory=dict[tuple[int, int], tuple[Any, Any]])
     _attributes: dict[tuple[int, int], tuple[Any, OwnAttributes]] = field(
@@ -136,6 +137,18 @@ class Trace:
     def remember(self, function: FunctionType, clone: FunctionType) -> None:
         interpreter = self.root
         self._clones[id(function), id(interpreter)] = function, interpreter, clone
+
+    def share(self, cell: CellType) -> None:
+        """All clones have a variable of an enclosing function itself, whatever it holds later."""
+        self._shared[id(cell)] = cell
+
+    def shares(self, cell: CellType) -> bool:
+        """Whether clones have the variable itself."""
+        return id(cell) in self._shared
+
+    def stands_in_for(self, cell: CellType) -> bool:
+        """Whether clones have another variable in its place."""
+        return (id(cell), id(self.root)) in self._cells
 
     def cell(self, cell: CellType) -> tuple[CellType, bool]:
         """(what all clones have in place of a variable of an enclosing function, whether it is new)"""
@@ -221,6 +234,7 @@ class Trace:
         """The function is run again: what it has changed is undone."""
         self.changes.undo()
         self._containers.clear()
+        self._shared.clear()
         self._begun.clear()
 
     def container(self, value: Any) -> Any:
