@@ -3,6 +3,7 @@ objects where they are the same, arrays and not what stands for them, views of w
 """
 
 import functools
+import json
 import textwrap
 import types
 from collections import Counter, OrderedDict, deque, namedtuple
@@ -822,6 +823,162 @@ def class_of_data_made_inside():
         return x + o.kind.w.sum()
 
     return f, lambda: o.kind.w, nothing
+
+
+# -- other things that hold state --------------------------------------------------------------------------------------
+@program
+def array_of_a_member_of_an_enumeration():
+    class Level(Enum):
+        LOW = 1
+
+    low: Any = Level.LOW
+
+    def f(x):
+        low.z = np.ones(1)
+        return x + low.z
+
+    return f, lambda: low.z, nothing
+
+
+@program
+def new_dict_of_attributes():
+    o: Any = Thing()
+    o.a, o.b = 1.0, np.arange(2.0)
+
+    def f(x):
+        o.__dict__ = {"a": o.a + 1, "b": o.b, "c": 1}
+        o.c = 5
+        o.d = len(str(x.shape[0]))
+        return x + o.a
+
+    return f, lambda: dict(vars(o)), lambda: setattr(o, "a", 3.0)
+
+
+@program
+def dict_of_attributes_is_put_back():
+    o: Any = Thing()
+    o.a, o.b = 1.0, np.arange(2.0)
+
+    def f(x):
+        old = dict(vars(o))
+        o.a = 9
+        y = x + o.a + len(str(x.shape[0]))
+        o.__dict__ = old
+        return y
+
+    return f, lambda: dict(vars(o)), nothing
+
+
+@program
+def dict_of_attributes_is_made_anew_of_itself():
+    o: Any = Thing()
+    o.a, o.b = 1.0, np.arange(2.0)
+
+    def f(x):
+        o.__dict__ = dict(o.__dict__, a=o.a + 2.0)
+        return x + o.a + o.b.sum()
+
+    return f, lambda: dict(vars(o)), nothing
+
+
+@program
+def dict_of_attributes_as_text():
+    o: Any = Thing()
+    o.a, o.z = 1, 2
+
+    def f(x):
+        y = x + len(json.dumps(vars(o)))
+        o.a += 100
+        o.q = [1]
+        return y + len(json.dumps(vars(o)))
+
+    return f, lambda: dict(vars(o)), nothing
+
+
+@program
+def arrays_that_are_not_traced_are_changed():
+    c, s = np.array([1 + 2j, 3]), np.arange(3.0).astype(">f8")
+    b = np.array([1, None], object)
+
+    def f(x):
+        c[0] += 1
+        s[0] += 2
+        b[0] += 1
+        return x + c[0].real + s[0] + b[0] + len(str(x.shape[0]))
+
+    return f, lambda: (c, list(b), s), nothing
+
+
+@program
+def array_of_objects_as_a_cache():
+    b = np.array([1, None], object)
+
+    def f(x):
+        b[1] = np.ones(2)
+        return x + b[1].sum() + len(str(x.shape[0]))
+
+    return f, lambda: list(b), nothing
+
+
+@program
+def cached_function_binds_a_variable():
+    t: Any = None
+
+    @functools.cache
+    def build(j):
+        nonlocal t
+        t = [1.0]
+        return j
+
+    def f(x):
+        build(1)
+        t.append(2.0)
+        return x + len(t) + len(str(x.shape[0]))
+
+    return f, lambda: t, nothing
+
+
+@program
+def cached_function_gives_what_it_binds():
+    u: Any = [1.0]
+
+    @functools.cache
+    def build(j):
+        nonlocal u
+        u = [1.0, 2.0]
+        return u
+
+    def f(x):
+        k = build(1)
+        u.append(2.0)
+        k.append(1.0)
+        return x + len(k) + len(u)
+
+    return f, lambda: u, nothing
+
+
+@program
+def cached_function_binds_an_object_and_an_attribute():
+    u: Any = None
+    o: Any = Thing()
+    o.items = [1.0]
+
+    @functools.cache
+    def build(j):
+        nonlocal u
+        u = Thing()
+        u.k = 1.0
+        o.items = [3.0]
+        return j
+
+    def f(x):
+        n = len(o.items)
+        build(1)
+        u.z = np.ones(1)
+        o.items.append(2.0)
+        return x + u.z + u.k + len(o.items) + n
+
+    return f, lambda: (vars(u), o.items), nothing
 
 
 # -- attributes that are items -----------------------------------------------------------------------------------------

@@ -210,6 +210,8 @@ class Reads:
     found: dict[tuple[Any, ...], tuple[Place, Any]] = field(factory=dict[tuple[Any, ...], tuple[Place, Any]])
     # arrays that cannot be traced: their elements are part of the program
     frozen: dict[Any, Any] = field(factory=dict[Any, Any])
+    # these, and copies of what they were at first, of those that are not large
+    frozen_first: dict[Any, tuple[Any, Any]] = field(factory=dict[Any, "tuple[Any, Any]"])
     # object -> its attributes when one was first read
     before: dict[int, dict[str, Any]] = field(factory=dict[int, dict[str, Any]])
     # attributes to which traced code stores directly, of members of enumerations and containers of Python's classes,
@@ -401,6 +403,8 @@ class Reads:
                 f"{TAKEN_FOR_CONSTANT}",
                 user_location(),
             )
+        if key not in self.frozen_first:
+            self.frozen_first[key] = array, np.array(array) if array.nbytes <= MOST_CONTENT else None
         self.frozen[key] = array
 
     def arrays(self) -> dict[int, Any]:
@@ -425,6 +429,9 @@ class Reads:
             alone = type(x) is np.ndarray and count[id(x)] == 1 and id(x) not in self._kept
             return number.get(id(x), -1) if alone and id(x) in traced else -1
 
+        for array, first in self.frozen_first.values():
+            if first is not None and content(array) != content(first) and array.flags.writeable:
+                self.spent = self.spent or f"an array of {array.dtype} from outside was changed"
         captured = set(map(id, constants))
         looked_at = tuple([x for key, x in traced.items() if key not in captured])
         reads: list[Read] = []

@@ -16,7 +16,7 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import instructions, name_of
-from tracejit.tracer.captured import Reads
+from tracejit.tracer.captured import Reads, content
 from tracejit.tracer.contents import (
     contents,
     copied,
@@ -36,6 +36,7 @@ from tracejit.tracer.places import (
     ClassPlace,
     ContentsPlace,
     KindPlace,
+    OwnDictPlace,
     SlotPlace,
     StandIn,
     default_of,
@@ -46,7 +47,7 @@ from tracejit.tracer.places import (
 __all__ = ["Changes", "Mark", "Shown"]
 
 
-Stored = AttributePlace | SlotPlace | CellPlace | KindPlace
+Stored = AttributePlace | SlotPlace | CellPlace | KindPlace | OwnDictPlace
 """The places to which stores are seen."""
 
 
@@ -124,6 +125,11 @@ class Changes:
             held = held_by_class(type(owner), name)
             if name == "__class__":
                 self._about_to_store(KindPlace(owner))
+            elif name == "__dict__" and type(owner).__dictoffset__:
+                own = object.__getattribute__(owner, name)
+                for attribute in (*own, *(value[0] if value and isinstance(value[0], dict) else ())):
+                    self._about_to_store(AttributePlace(owner, attribute))
+                self._about_to_store(OwnDictPlace(owner))
             elif hasattr(type(held), "__get__") and type(held).__name__ == "member_descriptor":
                 self._about_to_store(SlotPlace(owner, held))
             elif type(owner).__dictoffset__ and not hasattr(type(held), "__set__"):
@@ -238,6 +244,19 @@ class Changes:
                 refill(copy.copy, contents(copied(copy.original, stands_for)))
                 copy.first, copy.items = contents(copy.copy), now
 
+    def is_stored(self, place: Stored) -> bool:
+        """Whether the trace has stored to a place."""
+        return place.identity() in self._stores
+
+    def show_in(self, cell: CellType, value: Any) -> None:
+        """A variable that clones share with the function itself holds what stands for what it was bound to outside."""
+        place = CellPlace(cell, "")
+        now = place.read()
+        if value is not now:
+            self._stores.pop(place.identity(), None)
+            self._about_to_store(place)
+            cell.cell_contents = value
+
     def refreshed(self, new: CellType) -> None:
         """What clones have for a variable holds anew what stands for what is in the variable."""
         store = self._stores.get(CellPlace(new, "").identity())
@@ -306,7 +325,7 @@ class Changes:
 
     def undo(self) -> None:
         """The trace starts again, or is refused: everything is as it was before."""
-        for store in self._stores.values():
+        for store in sorted(self._stores.values(), key=lambda s: not isinstance(s.place, OwnDictPlace)):
             _put(store.place, store.before)
             if store.cell is not None:
                 _put(_outside(store), store.first)
@@ -319,6 +338,9 @@ class Changes:
                 refill(copy.original, copy.before)
         for _, clone in self._with_new_attributes():
             clone.__dict__.clear()
+        for array, first in self.reads.frozen_first.values():
+            if first is not None and content(array) != content(first):
+                array[...] = first
         for container, items in (*self._uncopied.values(), *self.reads.members.values()):
             if not _same_items(container, items):
                 refill(container, items)
@@ -398,6 +420,9 @@ class Changes:
         for function, clone in self._with_new_attributes():
             self.reads.reach(function.__dict__)
             found.append(functools.partial(self._keep_attributes, function, clone))
+        for array, _ in self.reads.frozen_first.values():
+            if array.dtype.hasobject:
+                found.append(functools.partial(self._keep_elements, array))
         for owner, name, before in self._changed_objects():
             found.append(functools.partial(self._keep_store, _Store(AttributePlace(owner, name), before, None)))
         return found
@@ -406,6 +431,10 @@ class Changes:
         if not kept.matters(now):
             return _nothing
         return functools.partial(type.__setattr__, kind, name, kept.value(now, str(ClassPlace(kind, name)), None))
+
+    def _keep_elements(self, array: Any, kept: Kept) -> Callable[[], None]:
+        kept.value(array, f"an array of {array.dtype}", None)
+        return _nothing
 
     def _with_new_attributes(self) -> list[tuple[FunctionType, FunctionType]]:
         """Functions without attributes and their clones, which have some; of others the clones have copies."""
@@ -459,7 +488,8 @@ class Changes:
         kept, found = self._kept(), list[tuple[Any, str, Any]]()
         told = {(id(s.place.owner), s.place.name) for s in self._stores.values() if isinstance(s.place, AttributePlace)}
         for owner in self.reads.outside():
-            own = object.__getattribute__(owner, "__dict__") if type(owner).__dictoffset__ else {}
+            has_own = type(owner).__dictoffset__ and not isinstance(owner, type)
+            own = object.__getattribute__(owner, "__dict__") if has_own else {}
             for name, value in list(own.items()):
                 if (id(owner), name) not in told and kept.matters(value):
                     found.append((owner, name, self.reads.before.get(id(owner), {}).get(name, MISSING)))
@@ -488,6 +518,8 @@ def _nothing() -> None:
 def _put(place: Stored, value: Any) -> None:
     if isinstance(place, KindPlace):
         object.__setattr__(place.owner, "__class__", value)
+    elif isinstance(place, OwnDictPlace):
+        object.__setattr__(place.owner, "__dict__", value)
     elif isinstance(place, CellPlace):
         if value is MISSING:
             del place.cell.cell_contents

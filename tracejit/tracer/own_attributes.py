@@ -37,6 +37,11 @@ class OwnAttributes(dict[str, Any]):
         dict.__init__(self)
         self.owner, self._attributes, self._note = owner, attributes, note
 
+    def show(self) -> None:
+        """Have what functions written in C find in a dict without asking it."""
+        dict.clear(self)
+        dict.update(self, self.copy())
+
     def _own(self) -> dict[str, Any]:
         return object.__getattribute__(self.owner, "__dict__")
 

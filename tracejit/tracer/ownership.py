@@ -16,8 +16,8 @@ from tracejit.support.type_flags import HEAP_TYPE, IMMUTABLE_TYPE
 from tracejit.support.weak import WeakMap
 
 __all__ = [
-    "MADE_WHILE_TRACING", "is_installed", "is_users_enumeration", "is_users_function", "is_users_module", "is_users_type",
-    "module_of",
+    "MADE_WHILE_TRACING", "is_installed", "is_users_enumeration", "is_users_function", "is_users_module",
+    "is_users_type", "module_of",
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from tracejit.tracer.contents import contents
 
 __all__ = [
     "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace",
-    "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "NamesPlace", "Place", "SlotPlace", "StandIn", "default_of",
+    "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "NamesPlace",
+    "OwnDictPlace", "Place", "SlotPlace", "StandIn", "default_of",
     "held_by_class", "is_same",
 ]  # fmt: skip
 
@@ -109,6 +110,22 @@ class AttributePlace:
 
     def __str__(self) -> str:
         return f"the attribute {self.name!r} of a {type(self.owner).__name__}"
+
+
+@frozen(eq=False)
+class OwnDictPlace:
+    """The dict of an object's own attributes, which it can be given anew."""
+
+    owner: Any
+
+    def identity(self) -> tuple[Any, ...]:
+        return OwnDictPlace, id(self.owner), None
+
+    def read(self) -> Any:
+        return object.__getattribute__(self.owner, "__dict__")
+
+    def __str__(self) -> str:
+        return f"the attributes of a {type(self.owner).__name__}"
 
 
 @frozen(eq=False)
@@ -289,8 +306,8 @@ class CallPlace:
 
 
 Place = (
-    NamePlace | CellPlace | AttributePlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace | ItemPlace
-    | ContentsPlace | FunctionPlace | NamesPlace
+    NamePlace | CellPlace | AttributePlace | OwnDictPlace | SlotPlace | ComputedPlace | ClassPlace | KindPlace
+    | ItemPlace | ContentsPlace | FunctionPlace | NamesPlace
     | CallPlace
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager,
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import module_of
-from tracejit.tracer.places import MISSING, CellPlace
+from tracejit.tracer.places import MISSING, AttributePlace, CellPlace, SlotPlace
 from tracejit.tracer.unfollowed import state_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _NOT_FOLLOWED = (
     "is not followed: the compiled program has what was there while the function was traced, which may be more than "
     "once; pass the values as arguments, or call clear_cache() when it has changed"
 )
+
+_CHANGED_BY_CACHED = "a variable was changed by a function that keeps its results"
 
 __all__ = ["Trace", "current_trace", "entered", "leave", "outside", "wants_booleans"]
 
@@ -170,6 +172,7 @@ class Trace:
         """
         stored = self.changes.flush()
         contents = [(x, CellPlace(x.cell, "").read()) for x in self._cells.values()]
+        shared = [(cell, CellPlace(cell, "").read()) for cell in self._shared.values()]
         try:
             with outside():
                 yield
@@ -179,10 +182,23 @@ class Trace:
             for x, before in contents:
                 now = CellPlace(x.cell, "").read()
                 if now is not before and now is not MISSING:
-                    self.reads.spent = "a variable was changed by a function that keeps its results"
+                    self.reads.spent = _CHANGED_BY_CACHED
+                    self.reads.reach(now, CellPlace(x.cell, ""))
                     with use_interpreter(self.root):
                         x.new.cell_contents = self.substitution.value(now)
                     self.changes.refreshed(x.new)
+            for cell, before in shared:
+                now = CellPlace(cell, "").read()
+                if now is not before and now is not MISSING:
+                    self.reads.spent = _CHANGED_BY_CACHED
+                    self.reads.reach(now, CellPlace(cell, ""))
+                    with use_interpreter(self.root):
+                        self.changes.show_in(cell, self.substitution.value(now))
+            for place, before in list(self.reads.found.values()):
+                if isinstance(place, (AttributePlace, SlotPlace)) and not self.changes.is_stored(place):
+                    now = place.read()
+                    if now is not before:
+                        self.reads.reach(now, place)
 
     def enter(self, function: FunctionType) -> None:
         """A function is about to be used: the classes its module defines get redirected methods."""
@@ -297,6 +313,7 @@ class Trace:
         if known is None:
             known = self._attributes[key] = held, OwnAttributes(owner, self.patches.attributes, self.reads.note)
             self.changes.stand_ins.add(known[1], held)
+        known[1].show()
         return known[1]
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
