@@ -10,6 +10,8 @@ import math  # noqa: F401
 import struct  # noqa: F401
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -168,3 +170,36 @@ def test_the_class_of_an_extent_is_that_of_an_integer(form: str):
     jitted = tj.jit(f)
     for n in (4, 6, 9):
         assert jitted(np.ones((n, n + 1))) == f(np.ones((n, n + 1)))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [3.0, 3.5, 3 + 0j, 3 + 1j, Fraction(3), Fraction(7, 2), Decimal(3), np.float64(3), np.float32(3), np.inf, np.nan],
+)
+def test_an_extent_equals_numbers_of_every_kind(number: Any):
+    for asks in (
+        lambda x: x * 2 if x.shape[0] == number else -x,
+        lambda x: x * 2 if number == x.shape[0] else -x,
+        lambda x: x * 2 if x.shape[0] != number else -x,
+        lambda x: x * 2 if number in x.shape else -x,
+        lambda x: x * 2 if x.size == number else -x,
+    ):
+        compiled = tj.jit(asks)
+        for n in (2, 4, 3, 5, 3, 6):
+            np.testing.assert_array_equal(compiled(np.ones(n)), asks(np.ones(n)))
+
+
+def test_an_extent_equals_another_divided():
+    def f(x):
+        return x * 2 if x.shape[0] == x.shape[1] / 2 else -x
+
+    compiled = tj.jit(f)
+    for shape in ((2, 2), (4, 4), (2, 4), (3, 3), (3, 6)):
+        np.testing.assert_array_equal(compiled(np.ones(shape)), f(np.ones(shape)))
+
+
+def test_extents_are_results_of_transformed_functions():
+    compiled = tj.jit(tj.vmap(lambda x: (x.sum(), x.shape[0])))
+    for n in (2, 3, 4):
+        total, sizes = compiled(np.ones((2, n)))
+        assert (total.tolist(), sizes.tolist()) == ([n, n], [n, n])

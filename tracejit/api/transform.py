@@ -10,12 +10,14 @@ import numpy as np
 
 from tracejit.api.array import Array, adopt
 from tracejit.api.jit import JitFunction
+from tracejit.ir.extents import Dim
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.errors import DtypeError, TracerError, UserError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
 from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.tracer import Tracer
 
@@ -130,6 +132,7 @@ class Call:
 def result_leaves(transformation: str, function: Any, result: Any) -> tuple[list[Any], TreeDef]:
     """Leaves and structure of a function's result.  Raises TracerError for a leaf that is no array."""
     leaves, tree = flatten(result)
+    leaves = [OPERATORS.number_of_extents(x) if isinstance(x, Dim) else x for x in leaves]
     for x in leaves:
         if not is_array(x):
             raise TracerError(

@@ -194,8 +194,13 @@ class Dim:
         if isinstance(other, Dim):
             if self.same(other):
                 return True
+        elif isinstance(other, (float, complex)):
+            if other.imag or not float(other.real).is_integer():
+                return False
+            other = int(other.real)
         elif not isinstance(other, (int, np.integer)):
-            return NotImplemented
+            # Python's other numbers, as of `fractions`, compare with integers
+            return bool(self._specialise() == other) if hasattr(other, "as_integer_ratio") else NotImplemented
         difference = self - cast("Extent", other)
         low, high = _bounds(difference)
         if (low is not None and low > 0) or (high is not None and high < 0):

@@ -257,9 +257,16 @@ def _changed_key(before: dict[Any, Any], after: dict[Any, Any]) -> Any:
 
 def _is_over(value: Any) -> bool:
     """Whether a value is what an earlier loop left, which cannot be read any more."""
-    if isinstance(value, (list, tuple)):
-        return any(map(_is_over, value))  # pyright: ignore[reportUnknownArgumentType]
-    return isinstance(value, Tracer) and not value.interpreter.alive
+    seen: dict[int, Any] = {}
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Tracer) and not item.interpreter.alive:
+            return True
+        if isinstance(item, (list, tuple)) and id(item) not in seen:
+            seen[id(item)] = item
+            pending += item  # type: ignore[arg-type]
+    return False
 
 
 def _changed_attributes(item: Any, before: dict[str, Any]) -> str | None:

@@ -284,7 +284,10 @@ class Substitution:
             return (cell, False) if stored else (CellType(), True)
         place = CellPlace(cell, name)
         value = place.read()
-        if name == "__class__" or value is MISSING:
+        if name == "__class__":
+            return cell, False
+        if value is MISSING:
+            trace.share(cell)
             return cell, False
         trace.reads.note(place, value)
         if type(value) in _PLAIN and not trace.stands_in_for(cell):
