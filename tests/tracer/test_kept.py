@@ -815,14 +815,17 @@ def class_of_data_made_inside():
     o.kind = None
 
     def f(x):
-        class Settings:
+        class Base:
+            v = np.ones(2)
+
+        class Settings(Base):
             w = np.ones(2)
 
         if o.kind is None:
             o.kind = Settings
         return x + o.kind.w.sum()
 
-    return f, lambda: o.kind.w, nothing
+    return f, lambda: (o.kind.w, o.kind.v), nothing
 
 
 # -- other things that hold state --------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def _parts(x: Any) -> list[Any]:
     if kind is FunctionType:
         return _parts_of_function(x) if _sees_stand_ins(x) else []
     if isinstance(x, type):
-        return _held_by(x) if _is_made_class(x) else []
+        return [*_held_by(x), *[base for base in x.__mro__[1:] if _is_made_class(base)]] if _is_made_class(x) else []
     if isinstance(x, ModuleType) or module_of(kind).partition(".")[0] == __name__.partition(".")[0]:
         return []
     held = list(contents(x)) if family(kind) is not None else []
@@ -271,6 +271,8 @@ class Kept:
     def _in_place(self, x: Any, value: Callable[[Any], Any]) -> None:
         kind: Any = type(x)
         if isinstance(x, type):
+            for base in x.__mro__[1:]:
+                value(base)
             for name, item in list(vars(x).items()):
                 if isinstance(item, StandIn):
                     item.original = value(item.original)
