@@ -185,7 +185,7 @@ class Changes:
 
     def replace_in_copies(self, one: Any, other: Any) -> None:
         """Where copies hold `one` itself they get what stands for it, which was not there when they were made."""
-        for copy in self._copies.values():
+        for copy in list(self._copies.values()):
             if any(item is one for item in copy.first):
                 copy.first = tuple([other if item is one else item for item in copy.first])
                 refill(copy.copy, copy.first)
@@ -202,11 +202,11 @@ class Changes:
         Raises: UnsupportedError if that is a traced array that depends on an argument.
         """
         kept = self._kept()
-        for copy in self._copies.values():
+        for copy in list(self._copies.values()):
             self._keep_copy(copy, kept)()
             copy.first, copy.items = contents(copy.copy), contents(copy.original)
         shown: list[_ShownPlace] = []
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             now = store.place.read()
             self._keep_store(store, kept)()
             store.done = now
@@ -233,7 +233,7 @@ class Changes:
                 store.before = now
             elif store.cell is None:
                 _put(store.place, one.inside)
-        for copy in self._copies.values():
+        for copy in list(self._copies.values()):
             now = contents(copy.original)
             if not _same_items(copy.original, copy.items):
                 self.reads.spent = f"{self._where(copy.original)}, was changed by a function that keeps its results"
@@ -268,11 +268,11 @@ class Changes:
         arguments belongs to what is around it.
         """
         lowered = Lowered(self.stand_ins, self.reads, ending=interpreter)
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             now = store.place.read()
             if lowered.matters(now):
                 _put(store.place, lowered.value(now, "", None))
-        for copy in self._copies.values():
+        for copy in list(self._copies.values()):
             now = contents(copy.copy)
             if any(map(lowered.matters, now)):
                 refill(copy.copy, tuple([lowered.value(item, "", None) for item in now]))
@@ -333,7 +333,7 @@ class Changes:
             type.__delattr__(kind, name) if before is MISSING else type.__setattr__(kind, name, before)
         for container, items in self._changed_containers():
             refill(container, items)
-        for copy in self._copies.values():
+        for copy in list(self._copies.values()):
             if not _same_items(copy.original, copy.before):
                 refill(copy.original, copy.before)
         for _, clone in self._with_new_attributes():
@@ -452,7 +452,7 @@ class Changes:
     def _remove_tracers(self) -> None:
         """An exception is on its way: what cannot stay is as before."""
         kept = self._kept()
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             if kept.matters(store.place.read()):
                 _put(store.place, store.before)
         for kind, name, before, now in self._class_changes():

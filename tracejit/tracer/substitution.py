@@ -331,7 +331,8 @@ class Substitution:
         trace = current_trace()
         if trace is None:
             return self._partial_of(partial)
-        trace.reads.reach(partial)
+        if not trace.reads.is_outside(partial):  # the function has made it
+            return partial
         return trace.partial(partial, self._partial_of)
 
     def _partial_of(self, partial: functools.partial[Any]) -> Any:

@@ -71,6 +71,11 @@ def wants_booleans() -> bool:
     return trace is not None and trace.wants_booleans
 
 
+def _holds_another(cell: CellType, before: Any) -> bool:
+    now = CellPlace(cell, "").read()
+    return now is not before and now is not MISSING
+
+
 @define(eq=False)
 class _Variable:
     """A variable of an enclosing function, and what all clones have in its place."""
@@ -177,6 +182,7 @@ class Trace:
             with outside():
                 yield
         finally:
+            rebound = [(cell, CellPlace(cell, "").read()) for cell, before in shared if _holds_another(cell, before)]
             with use_interpreter(self.root):
                 self.changes.refresh(stored, self.substitution.value)
             for x, before in contents:
@@ -187,13 +193,11 @@ class Trace:
                     with use_interpreter(self.root):
                         x.new.cell_contents = self.substitution.value(now)
                     self.changes.refreshed(x.new)
-            for cell, before in shared:
-                now = CellPlace(cell, "").read()
-                if now is not before and now is not MISSING:
-                    self.reads.spent = _CHANGED_BY_CACHED
-                    self.reads.reach(now, CellPlace(cell, ""))
-                    with use_interpreter(self.root):
-                        self.changes.show_in(cell, self.substitution.value(now))
+            for cell, now in rebound:
+                self.reads.spent = _CHANGED_BY_CACHED
+                self.reads.reach(now, CellPlace(cell, ""))
+                with use_interpreter(self.root):
+                    self.changes.show_in(cell, self.substitution.value(now))
             for place, before in list(self.reads.found.values()):
                 if isinstance(place, (AttributePlace, SlotPlace)) and not self.changes.is_stored(place):
                     now = place.read()
