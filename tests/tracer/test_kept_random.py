@@ -172,7 +172,7 @@ def program(seed: int) -> Any:
         text = text.replace(f"{indent}{name}\n", "".join(f"{indent}{line}\n" for line in lines))
     scope: dict[str, Any] = {
         "np": np, "types": types, "functools": functools, "Pair": Pair, "measure": measure, "Enum": Enum,
-        "OrderedDict": OrderedDict, "Counter": Counter, "deque": deque, "__name__": "__main__",
+        "OrderedDict": OrderedDict, "Counter": Counter, "deque": deque, "__name__": __name__,
     }  # fmt: skip
     exec(compile(text, f"<kept {seed}>", "exec"), scope)
     return scope["make"](), text

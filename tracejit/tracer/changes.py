@@ -116,6 +116,7 @@ class Changes:
     _uncopied: dict[int, tuple[Any, tuple[Any, ...]]] = field(factory=dict[int, tuple[Any, tuple[Any, ...]]])
     # functions from outside and their clones
     clones: Callable[[], Iterable[tuple[FunctionType, FunctionType]]] = tuple[tuple[FunctionType, FunctionType], ...]
+    _arrays: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])  # see `Kept`
     bound: frozenset[str] = frozenset()  # attributes that traced code sets, of whatever
 
     def store(self, owner: Any, name: str, put: Callable[..., None], *value: Any) -> None:
@@ -379,7 +380,7 @@ class Changes:
         self._forget()
 
     def _kept(self) -> Kept:
-        return Kept(self.stand_ins, self.reads)
+        return Kept(self.stand_ins, self.reads, self._arrays)
 
     def _told(self) -> list[Callable[[Kept], Callable[[], None]]]:
         """For each change that was seen what finds out how to keep it."""
@@ -488,7 +489,7 @@ class Changes:
         kept, found = self._kept(), list[tuple[Any, str, Any]]()
         told = {(id(s.place.owner), s.place.name) for s in self._stores.values() if isinstance(s.place, AttributePlace)}
         for owner in self.reads.outside():
-            has_own = type(owner).__dictoffset__ and not isinstance(owner, type)
+            has_own = type(owner).__dictoffset__ and not issubclass(type(owner), type)
             own = object.__getattribute__(owner, "__dict__") if has_own else {}
             for name, value in list(own.items()):
                 if (id(owner), name) not in told and kept.matters(value):

@@ -48,6 +48,11 @@ _ITERATORS = frozenset({
 """What cannot be made anew."""
 
 
+def _is(x: Any, kinds: type | tuple[type, ...]) -> bool:
+    """isinstance that does not ask the object for its class, as that may run code of the user's."""
+    return issubclass(type(x), kinds)
+
+
 @define(eq=False)
 class StandIns:
     """What a trace has in place of what is outside."""
@@ -78,7 +83,7 @@ class StandIns:
 
     def matters(self, x: Any) -> bool:
         """Whether a value must not be found outside."""
-        return isinstance(x, (Tracer, Dim)) or self.original(x) is not x or self.is_made_here(x)
+        return _is(x, (Tracer, Dim)) or self.original(x) is not x or self.is_made_here(x)
 
 
 def _sees_stand_ins(x: Any) -> bool:
@@ -92,7 +97,7 @@ def _is_made_class(kind: type) -> bool:
 
 def _held_by(kind: type) -> list[Any]:
     """What a class holds, but for what stands there for the time of the trace."""
-    return [x.original if isinstance(x, StandIn) else x for x in vars(kind).values()]
+    return [x.original if _is(x, StandIn) else x for x in vars(kind).values()]
 
 
 def _slots(kind: type) -> Iterator[MemberDescriptorType]:
@@ -116,7 +121,7 @@ def _attributes(x: Any) -> list[Any]:
 def _parts(x: Any) -> list[Any]:
     """What a value holds."""
     kind: Any = type(x)
-    if isinstance(x, (tuple, frozenset)):
+    if _is(x, (tuple, frozenset)):
         return [*x, *_attributes(x)]  # type: ignore[arg-type]
     if kind is np.ndarray:
         return list(x.flat) if x.dtype.hasobject else []
@@ -138,12 +143,12 @@ def _parts(x: Any) -> list[Any]:
         return [underlying(x)]
     if kind is FunctionType:
         return _parts_of_function(x) if _sees_stand_ins(x) else []
-    if isinstance(x, type):
+    if _is(x, type):
         return [*_held_by(x), *[base for base in x.__mro__[1:] if _is_made_class(base)]] if _is_made_class(x) else []
-    if isinstance(x, ModuleType) or module_of(kind).partition(".")[0] == __name__.partition(".")[0]:
+    if _is(x, ModuleType) or module_of(kind).partition(".")[0] == __name__.partition(".")[0]:
         return []
     held = list(contents(x)) if family(kind) is not None else []
-    if isinstance(x, BaseException):
+    if _is(x, BaseException):
         held += x.args
     if _is_made_class(kind):
         held.append(kind)
@@ -179,7 +184,7 @@ def _found(x: Any, is_it: Callable[[Any], bool], is_closed: Callable[[Any], bool
 
 def holds_tracer(x: Any) -> bool:
     """Whether a traced array is in a value: in containers and objects, but not in functions."""
-    return _found(x, lambda item: isinstance(item, (Tracer, Dim)), _sees_stand_ins)
+    return _found(x, lambda item: _is(item, (Tracer, Dim)), _sees_stand_ins)
 
 
 @define(eq=False)
@@ -188,6 +193,8 @@ class Kept:
 
     stand_ins: StandIns
     reads: Reads
+    # the arrays that others have found already for traced ones, under the identity of these
+    arrays: dict[int, tuple[Tracer, Any]] = field(factory=dict[int, "tuple[Tracer, Any]"])
     # under the identity of a value, or variable: it, and what has been found for it
     _known: dict[int, tuple[Any, Any]] = field(factory=dict[int, tuple[Any, Any]])
 
@@ -214,9 +221,9 @@ class Kept:
         original = self._original(x)
         if original is not x:
             return original
-        if isinstance(x, Tracer):
+        if _is(x, Tracer):
             return self._remember(x, self._array(x, where, location))
-        if isinstance(x, Dim):
+        if _is(x, Dim):
             return int(x)  # the trace starts again with this extent
         if type(x) in _PLAIN or not self.matters(x):
             return x
@@ -225,8 +232,8 @@ class Kept:
             return self.value(part, where, location)
 
         kind: Any = type(x)
-        if isinstance(x, (tuple, frozenset)):
-            base = tuple if isinstance(x, tuple) else frozenset
+        if _is(x, (tuple, frozenset)):
+            base = tuple if _is(x, tuple) else frozenset
             again: Any = base.__new__(kind, [value(item) for item in x])
             if kind.__dictoffset__:
                 again.__dict__.update({name: value(item) for name, item in x.__dict__.items()})
@@ -270,11 +277,11 @@ class Kept:
 
     def _in_place(self, x: Any, value: Callable[[Any], Any]) -> None:
         kind: Any = type(x)
-        if isinstance(x, type):
+        if _is(x, type):
             for base in x.__mro__[1:]:
                 value(base)
             for name, item in list(vars(x).items()):
-                if isinstance(item, StandIn):
+                if _is(item, StandIn):
                     item.original = value(item.original)
                 elif self.matters(item):
                     type.__setattr__(x, name, value(item))
@@ -287,7 +294,7 @@ class Kept:
             return
         if family(kind) is not None:
             refill(x, tuple([value(item) for item in contents(x)]))
-        if isinstance(x, BaseException):
+        if _is(x, BaseException):
             x.args = tuple(map(value, x.args))
         if kind.__dictoffset__:
             own = object.__getattribute__(x, "__dict__")
@@ -347,9 +354,11 @@ class Kept:
                     "first (x = x.copy())",
                     location=location or user_location(),
                 )
-            return found
+            return self.arrays.setdefault(id(x), (x, found))[1]
         if x.shape or x.is_array:
-            return np.array(known)
+            _, found = self.arrays.setdefault(id(x), (x, np.array(known)))
+            found[...] = known  # which may have changed since
+            return found
         return known.item() if x.aval.weak else known[()]
 
 
@@ -362,7 +371,7 @@ class Lowered(Kept):
     ending: Any = None  # the interpreter
 
     def _is_one(self, x: Any) -> bool:
-        return isinstance(x, Tracer) and x.interpreter is self.ending and self.ending.lowered(x) is not None
+        return _is(x, Tracer) and x.interpreter is self.ending and self.ending.lowered(x) is not None
 
     def _original(self, x: Any) -> Any:
         return x

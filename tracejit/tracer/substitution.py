@@ -331,8 +331,9 @@ class Substitution:
         trace = current_trace()
         if trace is None:
             return self._partial_of(partial)
-        if not trace.reads.is_outside(partial):  # the function has made it
+        if trace.changes.stand_ins.matters(partial.func):  # the function has made it
             return partial
+        trace.reads.reach(partial)
         return trace.partial(partial, self._partial_of)
 
     def _partial_of(self, partial: functools.partial[Any]) -> Any:
