@@ -482,7 +482,8 @@ def leaking() -> Any:
 
     keeper = keep()
     next(keeper)
-    tj.jit(lambda x: keeper.send(x + 1) or x)(X)
+    with pytest.warns(UserWarning, match="where a generator from outside stands is not followed"):
+        tj.jit(lambda x: keeper.send(x + 1) or x)(X)
     return kept[0]
 
 
@@ -527,6 +528,7 @@ def test_arrays_that_leak_out_of_a_loop_body():
     ("value", "shown"),
     [({1, 2}, "a set"), ((i for i in ()), "a generator"), (len, "a builtin_function_or_method"), (object(), "an object"), (Ellipsis, "an ellipsis"), (1j, "a complex")],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:where a generator from outside stands:UserWarning")
 def test_results_of_other_kinds(value: Any, shown: str):
     def f(x: Any) -> Any:
         return {"a": [x, value]}

@@ -160,7 +160,7 @@ def test_what_is_too_large_to_compare_is_said_once_with_the_line():
         (threading.local, lambda x: getattr(x, "n", 1.0), "what is in a _thread._local"),
         (lambda: contextvars.ContextVar("n", default=1.0), lambda v: v.get(), "what is in a _contextvars.ContextVar"),
         (lambda: weakref.ref(X), lambda r: len(r()), "what is in a weakref.ReferenceType"),
-        (lambda: ValueError(1), lambda e: len(e.args), "what is in the args of a ValueError"),
+        (lambda: ValueError([1]), lambda e: len(e.args[0]), "what is in the args of a ValueError"),
     ],
 )
 def test_state_that_cannot_be_followed_is_warned_of(make: Callable[[], Any], use: Callable[[Any], Any], what: str):

@@ -9,6 +9,7 @@ from types import GeneratorType
 from typing import Any
 from weakref import ref
 
+from tracejit.tracer.contents import family
 from tracejit.tracer.ownership import is_users_type, module_of
 
 __all__ = ["state_of"]
@@ -29,7 +30,7 @@ def state_of(value: Any) -> str:
     is_iterator = isinstance(value, Iterator) and not is_users_type(kind) and not isinstance(value, io.IOBase)
     if isinstance(value, GeneratorType) or is_iterator:
         return f"where {_an(name)} from outside stands"
-    if isinstance(value, BaseException) and value.args and not is_users_type(kind):
+    if isinstance(value, BaseException) and any(family(type(x)) is not None for x in value.args):
         return f"what is in the args of {_an(name)} from outside"
     return ""
 
