@@ -885,6 +885,19 @@ def dict_of_attributes_is_made_anew_of_itself():
 
 
 @program
+def dict_of_attributes_holds_what_was_stored():
+    o: Any = Thing()
+    o.a = np.zeros(2)
+    items = [1.0]
+
+    def f(x):
+        o.a = ([1.0], items)
+        return x + len(vars(o))
+
+    return f, lambda: (o.a[1] is items, o.a), lambda: items.append(2.0)
+
+
+@program
 def dict_of_attributes_as_text():
     o: Any = Thing()
     o.a, o.z = 1, 2

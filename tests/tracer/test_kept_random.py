@@ -152,7 +152,7 @@ def graph(x: Any) -> Any:
         if isinstance(v, (list, tuple, deque)):
             return name + "[" + ", ".join(map(text, v)) + "]"
         own = {k: getattr(v, k) for k in getattr(v, "__slots__", ()) if hasattr(v, k)}
-        return name + text(own or vars(v))
+        return name + text(own or getattr(v, "__dict__", {}))
 
     return text(x)
 

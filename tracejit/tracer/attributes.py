@@ -93,7 +93,7 @@ def _own_attributes(owner: Any, value: Any) -> Any:
     held = held_by_class(type(owner), "__dict__")
     if isinstance(held, GetSetDescriptorType):  # it can be given another
         place = ComputedPlace(owner, "__dict__", held)
-        trace.reads.note(place, place.read())
+        trace.reads.note_object(place, place.read())
     if type(value) is not dict or object.__getattribute__(owner, "__dict__") is not value or value is owner:
         trace.reads.reach(value, unseen=True)
         return value

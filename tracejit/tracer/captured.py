@@ -234,6 +234,10 @@ class Reads:
             self.found[key] = place, value
             self.reach(value, place)
 
+    def note_object(self, place: Place, value: Any) -> None:
+        """Remember which object `place` held, not what is in it."""
+        self.found.setdefault(place.identity(), (place, value))
+
     def reach(self, value: Any, place: Place | None = None, *, unseen: bool = False) -> None:
         """Take a value for one from outside: what is in it, if it is a container, is watched,
         as are attributes read from it later.
