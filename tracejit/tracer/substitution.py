@@ -52,7 +52,9 @@ _WATCHED_MODULES = frozenset({"copy", "importlib", "math", "os", "random"})
 
 @define(eq=False)
 class Substitution:
-    """The substitutes that last: one for each function, module and namespace, shared by all traces."""
+    """The substitutes: of modules and namespaces one that lasts, shared by all traces; of a function one for each trace,
+    as it may get attributes there, and one for use outside of traces.
+    """
 
     clones: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
     originals: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
@@ -64,7 +66,7 @@ class Substitution:
         """The function as it is traced: a clone that sees traced functions in place of NumPy's.
 
         Plain functions, bound methods and `functools.partial` objects are cloned, callable objects of a user's class
-        get redirected methods for the trace; anything else is returned as it is.  A function keeps its clone.
+        get redirected methods for the trace; anything else is returned as it is.  A function has one clone in a trace.
         A function of an installed package is cloned too if it is given here, the functions it calls are not.  One of
         this package never is.
 
