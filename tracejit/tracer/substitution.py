@@ -52,8 +52,8 @@ _WATCHED_MODULES = frozenset({"copy", "importlib", "math", "os", "random"})
 
 @define(eq=False)
 class Substitution:
-    """The substitutes: of modules and namespaces one that lasts, shared by all traces; of a function one for each trace,
-    as it may get attributes there, and one for use outside of traces.
+    """The substitutes: of modules and namespaces one that lasts, shared by all traces; of a function one for each
+    trace, as it may get attributes there, and one for use outside of traces.
     """
 
     clones: WeakMap[FunctionType, FunctionType] = field(factory=WeakMap[FunctionType, FunctionType])
