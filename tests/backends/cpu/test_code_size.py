@@ -43,3 +43,19 @@ def test_narrow_elements_that_lie_apart(function: Any, x: np.ndarray, dtype: str
     lines = llvm.load(emit_program(program), passes=passes).assembly().count("\n")
     assert lines < 8000
     np.testing.assert_array_equal(tj.jit(function)(x.copy()), function(x.copy()))
+
+
+@pytest.mark.parametrize("k", range(1, 10))
+@pytest.mark.parametrize("function", [
+    lambda x, y: np.tanh(x @ y), lambda x, y: (x @ y) * x.sum(), lambda x, y: np.einsum("ik,kj,ij->i", x, y, x @ y),
+])  # fmt: skip
+def test_loops_in_loops_are_not_all_written_out(function: Any, k: int):
+    """Short loops are written out while what is around them stays short: the packing of a product's operand was 500
+    loads and 500 stores.
+    """
+    rng = np.random.default_rng(k)
+    x, y = rng.standard_normal((128, k)), rng.standard_normal((k, 64))
+    text = emit_program(tj.jit(function).lower(x, y).program)
+    functions = text.split("\ndefine ")[1:]
+    assert max(function.count("\n") for function in functions) < 900
+    np.testing.assert_allclose(tj.jit(function)(x, y), function(x, y), rtol=1e-12)

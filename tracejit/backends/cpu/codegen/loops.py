@@ -4,19 +4,22 @@ with `lanes.py` for vectors and `threads.py` for the pool.
 
 from __future__ import annotations
 
+import math
+
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.lanes import emit_vector
 from tracejit.backends.cpu.codegen.threads import emit_parallel
 from tracejit.backends.cpu.codegen.words import Word
-from tracejit.ir.kernel import Block, Const, For, Op, Statement, blocks
+from tracejit.ir.kernel import Block, Const, For, Op, blocks
 from tracejit.ir.scalar import OPS
 from tracejit.support.errors import InternalError, UnsupportedError
 
 __all__ = ["emit_for"]
 
 UNROLL_LIMIT = 8  # iterations a serial loop with a constant trip count may have to be written out
+UNROLL_OPERATIONS = 256  # and how many statements it may become
 
 
 def emit_for(e: FunctionEmitter, s: For) -> None:
@@ -42,8 +45,8 @@ def emit_for(e: FunctionEmitter, s: For) -> None:
 def _serial(e: FunctionEmitter, s: For) -> None:
     lower, upper = bounds_of(e, s)
     trips = trip_count(lower, upper)
-    operations = _copied(s.body)
-    if trips is not None and (trips == 1 or (trips <= UNROLL_LIMIT and trips * operations <= 256)):
+    operations = _copied(s.body) * math.prod(e.counts.values())
+    if trips is not None and _is_written_out(trips, operations):
         words = [e.word(i) for i in s.inits]
         for n in range(trips):
             e.env[s.index] = Word("i64", (), {(): str(lower.known + n)}, known=lower.known + n)
@@ -72,16 +75,30 @@ def _serial(e: FunctionEmitter, s: For) -> None:
 def _copied(body: Block) -> int:
     """How many statements a body is when its unrolled loops are written out."""
     total = 0
-    stack: list[tuple[Statement, int]] = [(s, 1) for s in body]
-    while stack:
-        s, times = stack.pop()
-        total += times * (16 if isinstance(s, Op) and OPS[s.op].math else 1)
-        if isinstance(s, For) and s.axis.kind == "unroll" and isinstance(s.upper, Const) and isinstance(s.lower, Const):
-            times *= max(1, s.upper.value - s.lower.value)
-        elif isinstance(s, For) and s.axis.kind == "vector" and times > 1:
-            times *= s.axis.factor
-        stack += [(x, times) for block in blocks(s) for x in block]
+    for s in body:
+        total += 16 if isinstance(s, Op) and OPS[s.op].math else 1
+        inside = sum(_copied(block) for block in blocks(s))
+        if isinstance(s, For) and s.axis.kind == "vector":
+            inside *= s.axis.factor + 2  # vectors in flight, single vectors, the tail
+        elif isinstance(s, For) and (trips := _trips(s)) is not None:
+            if s.axis.kind == "unroll" or (s.axis.kind == "serial" and _is_written_out(trips, inside)):
+                inside *= max(1, trips)
+        total += inside
     return total
+
+
+def _trips(s: For) -> int | None:
+    """How many iterations a loop has, if its bounds are numbers."""
+    match s.lower, s.upper:
+        case Const(value=int(lower)), Const(value=int(upper)):
+            return upper - lower
+        case _:
+            return None
+
+
+def _is_written_out(trips: int, operations: int) -> bool:
+    """Whether a loop in order becomes its iterations, one after the other."""
+    return trips == 1 or (trips <= UNROLL_LIMIT and trips * operations <= UNROLL_OPERATIONS)
 
 
 def _jammed(e: FunctionEmitter, s: For) -> None:
