@@ -271,6 +271,7 @@ class ClassPatches:
             if base not in self._classes and (is_users_type(base) or is_users_enumeration(base)):
                 with _lock:
                     self._classes[base] = self._patch(base)
+                self.add(type(base))  # what its `__call__` does is done at each call, too
                 for held in list(vars(base).values()):
                     if hasattr(type(held), "__get__") and is_users_type(type(held)):
                         self.attributes.descriptor(held)
@@ -279,7 +280,8 @@ class ClassPatches:
     def _patch(self, kind: type) -> bool:
         _uses[kind] = (_uses.get(kind) or 0) + 1
         _methods[kind] = _methods.get(kind, 0) + 1
-        data = self.with_attributes and not isinstance(kind, EnumMeta) and not issubclass(kind, type)
+        data = self.with_attributes and not isinstance(kind, EnumMeta)
+        makes_classes = issubclass(kind, type)  # how attributes of classes are read is left as it is
         for name, held in list(vars(kind).items()):
             if isinstance(held, _KINDS) and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
@@ -299,7 +301,7 @@ class ClassPatches:
         self.before[kind] = {
             name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()
         }
-        if not data:
+        if not data or makes_classes:
             return False
         if kind not in _readers:
             _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}

@@ -1,0 +1,93 @@
+"""What the class of a class does and holds is seen at each call: single objects, registries, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+class Singleton(type):
+    instances: ClassVar[dict[type, Any]] = {}
+    count = 0
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls not in cls.instances:
+            cls.instances[cls] = super().__call__(*args, **kwargs)
+        return cls.instances[cls]
+
+    def counted(cls) -> int:
+        return cls.count
+
+
+class Settings(metaclass=Singleton):
+    def __init__(self) -> None:
+        self.scale = 3.0
+        self.n = 0
+
+
+class Derived(Settings):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 7.0
+
+
+def reads_the_one(x: Any, k: int) -> Any:
+    return x * Settings().scale
+
+
+def reads_it_by_name(x: Any, k: int) -> Any:
+    return x * Singleton.instances[Settings].scale if Settings in Singleton.instances else x
+
+
+def changes_the_one(x: Any, k: int) -> Any:
+    one = Settings()
+    one.n += 1
+    return x + one.n
+
+
+def starts_again(x: Any, k: int) -> Any:
+    one = Settings()
+    one.n += 1
+    return x + one.n + np.zeros(k).sum()
+
+
+def reads_a_derived_one(x: Any, k: int) -> Any:
+    return x * Derived().scale
+
+
+def calls_a_method_of_the_class(x: Any, k: int) -> Any:
+    return x * Settings.counted()  # type: ignore[attr-defined]
+
+
+def counts(x: Any, k: int) -> Any:
+    Singleton.count = Singleton.count + 1
+    return x * Settings.count  # type: ignore[attr-defined]
+
+
+def results(function: Callable[..., Any], made: bool) -> list[Any]:
+    Singleton.instances.clear()
+    Singleton.count = 0
+    if made:
+        Settings(), Derived()
+    found: list[Any] = []
+    for n in (2, 3, 3, 4, 2):
+        found.append(np.asarray(function(np.ones(n), n)).tolist())
+        Settings().scale = 5.0 + len(found)
+        Derived().scale = 9.0 + len(found)
+        Singleton.count += 2
+        found.append((Settings().n, len(Singleton.instances), Singleton.count))
+    return found
+
+
+@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("function", [
+    reads_the_one, reads_it_by_name, changes_the_one, starts_again, reads_a_derived_one, calls_a_method_of_the_class,
+    counts,
+])  # fmt: skip
+def test_classes_of_classes(function: Callable[..., Any], made: bool):
+    assert results(tj.jit(function), made) == results(function, made)
