@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from tracejit.ir.extents import Dim
 from tracejit.support.errors import LeakedTracerError
 from tracejit.tracer.kept import holds_tracer
+from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.places import CallPlace
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
     from tracejit.tracer.substitution import Substitution
+    from tracejit.tracer.trace import Trace
 
 __all__ = ["Cached", "CachedProperty"]
 
@@ -45,7 +47,10 @@ class CachedProperty:
 
 
 class Cached:
-    """Stands for a function with `functools.cache`: it keeps what it gives outside of traces."""
+    """Stands for a function with `functools.cache`: it keeps what it gives outside of traces.
+
+    What it gives for objects that the trace has made nobody finds again, and is computed as the rest of the trace is.
+    """
 
     __slots__ = ("_original", "_substitution")
 
@@ -57,8 +62,9 @@ class Cached:
         if trace is None:
             return original(*args, **kwargs)
         args, kwargs = tuple(map(_known, args)), {name: _known(x) for name, x in kwargs.items()}
-        if holds_tracer((args, kwargs)):
-            return original(*args, **kwargs)
+        if holds_tracer((args, kwargs)) or any(_is_new(x, trace) for x in (*args, *kwargs.values())):
+            anew = trace.cached(original, lambda: functools.cache(self._substitution.value(original.__wrapped__)))
+            return anew(*args, **kwargs)
         args = tuple([self._substitution.original(x) for x in args])
         kwargs = {name: self._substitution.original(x) for name, x in kwargs.items()}
         with trace.unseen():
@@ -76,6 +82,12 @@ class Cached:
             return found
         trace.reads.reach(self._original.__dict__)
         return self._substitution.held(found)
+
+
+def _is_new(x: Any, trace: Trace) -> bool:
+    """Whether a value is an object that the trace has made, and equal to no other."""
+    kind = type(x)
+    return kind.__hash__ is object.__hash__ and is_users_type(kind) and not trace.reads.is_outside(x)
 
 
 def _known(x: Any) -> Any:

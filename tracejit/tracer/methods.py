@@ -31,10 +31,8 @@ from tracejit.tracer.wrappers import leads_to_users
 __all__ = ["CACHED", "HOOKED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
-    "__init_subclass__", "__set_name__", "__del__", "__getattribute__", "__getattr__",
-    "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
-    "__subclasshook__", "__dir__", "__sizeof__", "__instancecheck__",
-    "__subclasscheck__", "__prepare__", "__mro_entries__", "_abc_impl",
+    "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
+    "__subclasshook__", "__instancecheck__", "__subclasscheck__", "__prepare__", "__mro_entries__", "_abc_impl",
 })  # fmt: skip
 
 _lock = threading.RLock()
@@ -175,7 +173,7 @@ class _DataMember(_Member):
         self._target(instance, None).__set__(instance, value)
 
     def __delete__(self, instance: Any) -> None:
-        self.original.__delete__(instance)
+        self._target(instance, None).__delete__(instance)
 
 
 def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:

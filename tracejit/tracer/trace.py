@@ -110,6 +110,10 @@ class Trace:
     _attributes: dict[tuple[int, int], tuple[Any, OwnAttributes]] = field(
         factory=dict[tuple[int, int], tuple[Any, OwnAttributes]]
     )
+    # functions that keep what they compute, and what computes it for the trace's own objects
+    _cached: dict[tuple[int, int], tuple[Any, Any, Callable[..., Any]]] = field(
+        factory=dict[tuple[int, int], tuple[Any, Any, Callable[..., Any]]]
+    )
     # tuples whose items are being found, and whether one of these holds the tuple
     _begun: dict[tuple[int, int], bool] = field(factory=dict[tuple[int, int], bool])
 
@@ -144,6 +148,14 @@ class Trace:
     def remember(self, function: FunctionType, clone: FunctionType) -> None:
         interpreter = self.root
         self._clones[id(function), id(interpreter)] = function, interpreter, clone
+
+    def cached(self, function: Any, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """What `make` has made for a function, once for each time that it is traced."""
+        root = self.root
+        found = self._cached.get((id(function), id(root)))
+        if found is None:
+            found = self._cached[id(function), id(root)] = function, root, make()
+        return found[2]
 
     def share(self, cell: CellType) -> None:
         """All clones have a variable of an enclosing function itself, whatever it holds later."""

@@ -1,0 +1,271 @@
+"""What Python itself calls of the user's classes is traced: deleters, hooks of `copy`, `__init_subclass__`,
+`__set_name__`, `dir`; and methods that keep what they compute, of objects that the function makes.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+Program = tuple[Callable[..., Any], Callable[[int], Any], Callable[[], Any]]
+"""A function, what changes its surroundings between calls, and what is to be seen of these."""
+
+
+def deleter_of_a_property() -> Program:
+    K = []
+
+    class A:
+        def __init__(self):
+            self.v = 1.0
+
+        @property
+        def p(self):
+            return len(K)
+
+        @p.deleter
+        def p(self):
+            K.append(self.v)
+
+    o = A()
+
+    def f(x, k):
+        del o.p
+        return x + len(K)
+
+    return f, (lambda i: K.append(5)), (lambda: K)
+
+
+def deleter_that_starts_again() -> Program:
+    K = []
+
+    class A:
+        def __init__(self):
+            self.v = np.ones(2)
+
+        @property
+        def p(self):
+            return len(K)
+
+        @p.deleter
+        def p(self):
+            K.append(self.v)
+
+    o = A()
+
+    def f(x, k):
+        del o.p
+        return x + len(K) + np.zeros(k).sum()
+
+    return f, (lambda i: K.append(5)), (lambda: K)
+
+
+def state_of_a_copy() -> Program:
+    V = [1.0]
+    N = []
+
+    class A:
+        def __init__(self):
+            self.v = 2.0
+
+        def __getstate__(self):
+            N.append(1)
+            return {"v": self.v * V[0]}
+
+    o = A()
+
+    def f(x, k):
+        return x * copy.copy(o).v + np.zeros(k).sum()
+
+    def poke(i):
+        V[0] = 10.0 + i
+
+    return f, poke, (lambda: N)
+
+
+def new_state_of_a_copy() -> Program:
+    V = [1.0]
+    N = []
+
+    class A:
+        def __init__(self):
+            self.v = 2.0
+
+        def __setstate__(self, s):
+            N.append(1)
+            self.v = s["v"]
+            self.z = V[0]
+
+    o = A()
+
+    def f(x, k):
+        c = copy.deepcopy(o)
+        return x * c.v + c.z + np.zeros(k).sum()
+
+    def poke(i):
+        V[0] = 10.0 + i
+        o.v += 1
+
+    return f, poke, (lambda: N)
+
+
+def copies_made_anew() -> Program:
+    V = [1.0]
+    N = []
+
+    class A:
+        def __init__(self, v=2.0):
+            self.v = v
+
+        def __reduce__(self):
+            N.append(1)
+            return (A, (self.v * V[0],))
+
+    o = A()
+
+    def f(x, k):
+        c = copy.deepcopy(o)
+        d = copy.copy(o)
+        return x * c.v + d.v + np.zeros(k).sum()
+
+    def poke(i):
+        V[0] = 10.0 + i
+        o.v += 1
+
+    return f, poke, (lambda: N)
+
+
+def cached_method_of_new_objects() -> Program:
+    S = [2.0]
+    N = []
+
+    class P:
+        def __init__(self, n):
+            self.n = n
+
+        @functools.lru_cache(None)  # noqa: B019
+        def fac(self):
+            N.append(1)
+            return self.n * S[0]
+
+    p0 = P(2)
+
+    def f(x, k):
+        p = P(3)
+        return x * p.fac() + p.fac() + p0.fac() + np.zeros(k).sum()
+
+    def poke(i):
+        S[0] = 10.0 + i
+
+    return f, poke, (lambda: N)
+
+
+def cached_method_of_traced_objects() -> Program:
+    S = [2.0]
+    N = []
+
+    class P:
+        def __init__(self, n):
+            self.n = n
+
+        @functools.cache  # noqa: B019
+        def fac(self):
+            N.append(1)
+            return self.n * S[0]
+
+    def f(x, k):
+        p = P(x)
+        return x * p.fac() + p.fac() + np.zeros(k).sum()
+
+    def poke(i):
+        S[0] = 10.0 + i
+
+    return f, poke, (lambda: N)
+
+
+def classes_made_within() -> Program:
+    K = [1.0]
+    REG = []
+
+    class Base:
+        def __init_subclass__(cls):
+            cls.k = K[0]
+            REG.append(1)
+
+    def f(x, k):
+        class A(Base):
+            pass
+
+        return x * A.k + len(REG) + np.zeros(k).sum()
+
+    def poke(i):
+        K[0] = 10.0 + i
+
+    return f, poke, (lambda: REG)
+
+
+def names_of_descriptors() -> Program:
+    K = [1.0]
+    REG = []
+
+    class Named:
+        def __set_name__(self, o, n):
+            self.n = K[0]
+            REG.append(n)
+
+        def __get__(self, i, o=None):
+            return self.n
+
+    def f(x, k):
+        class A:
+            d = Named()
+
+        return x * A().d + len(REG) + np.zeros(k).sum()
+
+    def poke(i):
+        K[0] = 10.0 + i
+
+    return f, poke, (lambda: REG)
+
+
+def names_of_an_object() -> Program:
+    K = ["a"]
+
+    class A:
+        def __dir__(self):
+            return K
+
+        def __sizeof__(self):
+            return len(K)
+
+    o = A()
+
+    def f(x, k):
+        return x * len(dir(o)) + o.__sizeof__()
+
+    return f, (lambda i: K.append("b")), (lambda: K)
+
+
+def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
+    function, change, state = program()
+    call = wrap(function)
+    found: list[Any] = []
+    for i in range(4):
+        found += [np.asarray(call(np.ones(2 + i), 3)).tolist(), repr(state())]
+        change(i)
+    return found
+
+
+@pytest.mark.parametrize("program", [
+    deleter_of_a_property, deleter_that_starts_again, state_of_a_copy, new_state_of_a_copy, copies_made_anew,
+    cached_method_of_new_objects, cached_method_of_traced_objects, classes_made_within, names_of_descriptors,
+    names_of_an_object,
+])  # fmt: skip
+def test_hooks(program: Callable[[], Program]):
+    assert results(program, tj.jit) == results(program, lambda function: function)
