@@ -252,6 +252,140 @@ def names_of_an_object() -> Program:
     return f, (lambda i: K.append("b")), (lambda: K)
 
 
+def cached_under(kind: Any, count: int) -> Callable[[], Program]:
+    def program() -> Program:
+        state = [2.0]
+        made: list[int] = []
+
+        class A:
+            def __init__(self) -> None:
+                self.n = 0
+
+            def compute(self: Any) -> Any:
+                made.append(1)
+                return np.ones(count) * state[0]
+
+            if kind is staticmethod:
+                value = staticmethod(functools.cache(lambda: A.compute(None)))
+            else:
+                value = kind(functools.cache(compute))
+
+        a = A()
+        inner: Any = vars(A)["value"]
+        cached: Any = inner.fget if kind is property else inner if kind is functools.lru_cache else inner.__func__
+
+        def function(x: Any, k: int) -> Any:
+            found: Any = a.value
+            return x.sum() * (found if kind is property else found()) + np.zeros(k).sum()
+
+        def change(i: int) -> None:
+            state[0] += 1
+            if i != 1:
+                cached.cache_clear()
+
+        def seen() -> Any:
+            return made, (a.value if kind is property else a.value())
+
+        return function, change, seen
+
+    return program
+
+
+def methods_of_other_objects() -> Program:
+    class Counter:
+        def __init__(self) -> None:
+            self.step, self.n = 1.0, 0
+
+        def count(self) -> float:
+            self.n += 1
+            return self.step + self.n
+
+    counter = Counter()
+
+    class A:
+        get = counter.count
+
+        @classmethod
+        def through(cls) -> float:
+            return cls.get()
+
+    def function(x: Any, k: int) -> Any:
+        return x + A.get() + A().get() + A.through() + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        counter.step += 10 * i
+
+    return function, change, lambda: counter.n
+
+
+def callable_objects(wrap: Callable[[Any], Any]) -> Callable[[], Program]:
+    def program() -> Program:
+        class Act:
+            def __init__(self) -> None:
+                self.k, self.n = 2.0, 0
+
+            def __call__(self, *args: Any) -> float:
+                self.n += 1
+                return self.k
+
+        act = Act()
+
+        class A:
+            member = wrap(act)
+
+        def function(x: Any, k: int) -> Any:
+            found = A().member
+            return x * (found(1.0) if callable(found) else found) + np.zeros(k).sum()
+
+        def change(i: int) -> None:
+            act.k += 1
+
+        return function, change, lambda: act.n
+
+    return program
+
+
+def cached_in_wrappers() -> Program:
+    state = [2.0]
+    made: list[int] = []
+
+    @np.errstate(all="ignore")
+    @functools.cache
+    def wrapped(n: int) -> Any:
+        made.append(1)
+        return np.ones(2) * n * state[0]
+
+    class A:
+        @functools.singledispatchmethod
+        @functools.cache  # noqa: B019
+        def dispatched(self, n: int) -> Any:
+            made.append(2)
+            return np.ones(2) * n * state[0]
+
+        @functools.cache  # noqa: B019
+        def of_two(self, n: int) -> Any:
+            made.append(3)
+            return np.ones(2) * n * state[0]
+
+        of_three = functools.partialmethod(of_two, 3)
+
+    a = A()
+
+    def function(x: Any, k: int) -> Any:
+        return x.sum() * wrapped(2) + a.dispatched(2) + a.of_three() + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        state[0] += 1
+
+    return function, change, lambda: (made, wrapped(2), a.dispatched(2), a.of_three())
+
+
+WRAPPERS: list[Callable[[Any], Any]] = [
+    staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
+    lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
+]  # fmt: skip
+
+
 def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
     function, change, state = program()
     call = wrap(function)
@@ -265,7 +399,9 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
 @pytest.mark.parametrize("program", [
     deleter_of_a_property, deleter_that_starts_again, state_of_a_copy, new_state_of_a_copy, copies_made_anew,
     cached_method_of_new_objects, cached_method_of_traced_objects, classes_made_within, names_of_descriptors,
-    names_of_an_object,
+    names_of_an_object, methods_of_other_objects,
+    *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
+    cached_in_wrappers, *map(callable_objects, WRAPPERS),
 ])  # fmt: skip
 def test_hooks(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

@@ -41,7 +41,7 @@ class CachedProperty:
                     return original.__get__(instance, owner)
             except LeakedTracerError:  # it uses what this trace has stored in the object
                 pass
-        redirected = functools.cached_property(self._substitution.value(original.func))
+        redirected = functools.cached_property(self._substitution.held(original.func))
         redirected.__set_name__(type(instance), original.attrname)  # type: ignore[arg-type]
         return redirected.__get__(instance, owner)
 

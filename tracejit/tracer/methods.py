@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import EnumMeta
 from operator import index
-from types import FunctionType, MemberDescriptorType, WrapperDescriptorType
+from types import FunctionType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any, Protocol
 
 from tracejit.support.nodes import field, frozen
@@ -26,9 +26,9 @@ from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_enumeration, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, held_by_class
 from tracejit.tracer.substitutes import substitute_for
-from tracejit.tracer.wrappers import leads_to_users
+from tracejit.tracer.wrappers import CACHED, leads_to_users
 
-__all__ = ["CACHED", "HOOKED", "Attributes", "ClassPatches", "holds_attributes"]
+__all__ = ["HOOKED", "Attributes", "ClassPatches", "holds_attributes"]
 
 _LEFT_ALONE = frozenset({
     "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
@@ -36,8 +36,6 @@ _LEFT_ALONE = frozenset({
 })  # fmt: skip
 
 _lock = threading.RLock()
-CACHED: Any = type(functools.cache(lambda: None))
-"""The class of functions that remember their results."""
 _KINDS = (
     FunctionType,
     property,
@@ -425,7 +423,7 @@ def holds_attributes(kind: type) -> bool:
 def _is_data(held: Any) -> bool:
     """Whether what a class holds is found as it is."""
     is_partial = type(held) is functools.partial and sys.version_info < (3, 14)  # from then on it binds as functions do
-    return is_partial or not (isinstance(held, StandIn) or hasattr(held, "__get__"))
+    return is_partial or type(held) is MethodType or not (isinstance(held, StandIn) or hasattr(held, "__get__"))
 
 
 def _is_redirected(name: str, value: Any) -> bool:
@@ -433,8 +431,6 @@ def _is_redirected(name: str, value: Any) -> bool:
         return False
     if type(value) is functools.cached_property:
         function: Any = value.func
-    elif type(value) is CACHED:
-        function = getattr(value, "__wrapped__", None)
     else:
         function = value.__func__ if type(value) in (staticmethod, classmethod) else value
     if leads_to_users(function):

@@ -29,14 +29,14 @@ from tracejit.tracer.caches import Cached, CachedProperty
 from tracejit.tracer.contents import family, namespace_of, underlying
 from tracejit.tracer.environment import Environment, getenv
 from tracejit.tracer.interpreter import current_interpreter, eager
-from tracejit.tracer.methods import CACHED, holds_attributes
+from tracejit.tracer.methods import holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace, current_trace
 from tracejit.tracer.tracer import Tracer
-from tracejit.tracer.wrappers import is_wrapper, leads_to_users, rewrapped
+from tracejit.tracer.wrappers import CACHED, is_wrapper, leads_to_users, rewrapped
 
 __all__ = ["Substitution", "substitution"]
 
@@ -189,11 +189,11 @@ class Substitution:
         if type(value) not in _MEMBERS:
             return rewrapped(value, self.held) if is_wrapper(value) else value
         if type(value) is property:
-            get, set_, delete = (None if f is None else self.value(f) for f in (value.fget, value.fset, value.fdel))
+            get, set_, delete = (None if f is None else self.held(f) for f in (value.fget, value.fset, value.fdel))
             return property(get, set_, delete, value.__doc__)
         if type(value) is functools.cached_property:
             return CachedProperty(value, self)
-        return Cached(value, self) if type(value) is CACHED else type(value)(self.value(value.__func__))
+        return Cached(value, self) if type(value) is CACHED else type(value)(self.held(value.__func__))
 
     def held(self, value: Any) -> Any:
         """What stands for a value that a function or method from outside holds: no name leads to it."""

@@ -16,22 +16,31 @@ import numpy as np
 from tracejit.tracer.ownership import is_users_function, is_users_type
 from tracejit.tracer.substitutes import type_of
 
-__all__ = ["is_wrapper", "leads_to_users", "rewrapped"]
+__all__ = ["CACHED", "is_wrapper", "leads_to_users", "rewrapped"]
 
+CACHED: Any = type(functools.cache(lambda: None))
+"""The class of functions that remember their results."""
 _DEPTH = 8
 """Wrappers in wrappers that are followed."""
 
 
 def leads_to_users(value: Any, depth: int = _DEPTH) -> bool:
     """Whether calling a value, or reading it as a descriptor, runs a function of the user's that can be told."""
-    if type(value) is FunctionType and is_users_function(value):
+    if _is_users(value):
         return True
     return depth > 0 and any(leads_to_users(x, depth - 1) for x in _inside(value))
 
 
 def is_wrapper(value: Any) -> bool:
     """Whether a value is a package's wrapper around functions of the user's."""
-    return not (type(value) is FunctionType and is_users_function(value)) and leads_to_users(value)
+    return not _is_users(value) and leads_to_users(value)
+
+
+def _is_users(value: Any) -> bool:
+    """Whether a value is a function of the user's, or an object that is called as one."""
+    if type(value) is FunctionType:
+        return is_users_function(value)
+    return callable(value) and not isinstance(value, type) and is_users_type(type(value))
 
 
 def _inside(value: Any) -> list[Any]:
@@ -45,6 +54,8 @@ def _inside(value: Any) -> list[Any]:
         return [value.func]
     if type(value) in (staticmethod, classmethod, MethodType):
         return [value.__func__]
+    if type(value) is CACHED:
+        return [getattr(value, "__wrapped__", None)]
     if isinstance(value, property) and type(value).__get__ is property.__get__:
         return [value.fget, value.fset, value.fdel]
     if type(value) is functools.singledispatchmethod:
