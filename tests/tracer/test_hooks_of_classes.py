@@ -380,6 +380,42 @@ def cached_in_wrappers() -> Program:
     return function, change, lambda: (made, wrapped(2), a.dispatched(2), a.of_three())
 
 
+def cached_function_that_fails() -> Program:
+    table: dict[str, float] = {}
+
+    @functools.cache
+    def look(key: str) -> float:
+        return table[key]
+
+    class A:
+        source: Any = None
+
+        @functools.cached_property
+        def size(self) -> float:
+            if self.source is None:
+                raise AttributeError("no source yet")
+            return 10.0 * len(self.source)
+
+    a = A()
+
+    def function(x: Any, k: int) -> Any:
+        try:
+            x = x + look("a")
+        except KeyError:
+            x = x - 1
+        if hasattr(a, "size"):
+            x = x + a.size
+        return x + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        if i == 1:
+            table["a"] = 5.0
+        if i == 2:
+            a.source = "ab"
+
+    return function, change, lambda: vars(a)
+
+
 WRAPPERS: list[Callable[[Any], Any]] = [
     staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
     lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
@@ -401,7 +437,7 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
     cached_method_of_new_objects, cached_method_of_traced_objects, classes_made_within, names_of_descriptors,
     names_of_an_object, methods_of_other_objects,
     *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
-    cached_in_wrappers, *map(callable_objects, WRAPPERS),
+    cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
 ])  # fmt: skip
 def test_hooks(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

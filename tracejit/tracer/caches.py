@@ -12,7 +12,7 @@ from tracejit.ir.extents import Dim
 from tracejit.support.errors import LeakedTracerError
 from tracejit.tracer.kept import holds_tracer
 from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import CallPlace
+from tracejit.tracer.places import MISSING, CallPlace
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
@@ -41,6 +41,9 @@ class CachedProperty:
                     return original.__get__(instance, owner)
             except LeakedTracerError:  # it uses what this trace has stored in the object
                 pass
+            except Exception:
+                trace.reads.note(CallPlace(original.__get__, (instance, owner), {}), MISSING)
+                raise
         redirected = functools.cached_property(self._substitution.held(original.func))
         redirected.__set_name__(type(instance), original.attrname)  # type: ignore[arg-type]
         return redirected.__get__(instance, owner)
@@ -67,9 +70,14 @@ class Cached:
             return anew(*args, **kwargs)
         args = tuple([self._substitution.original(x) for x in args])
         kwargs = {name: self._substitution.original(x) for name, x in kwargs.items()}
-        with trace.unseen():
-            found = original(*args, **kwargs)
-        trace.reads.note(CallPlace(original, args, kwargs), found)
+        place = CallPlace(original, args, kwargs)
+        try:
+            with trace.unseen():
+                found = original(*args, **kwargs)
+        except Exception:  # nothing is remembered: it may go well another time
+            trace.reads.note(place, MISSING)
+            raise
+        trace.reads.note(place, found)
         return self._substitution.value(found)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
