@@ -174,7 +174,7 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
                     "containers of them"
                 )
         out["slots"] = tuple(slots)
-        trace.changes.keep()
+        trace.keep()
         return kept
 
     def specialise(position: int) -> bool:

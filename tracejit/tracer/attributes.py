@@ -17,7 +17,7 @@ import numpy as np
 from tracejit.tracer import namespace
 from tracejit.tracer.methods import HOOKED
 from tracejit.tracer.own_attributes import OwnAttributes
-from tracejit.tracer.ownership import is_users_type
+from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_type
 from tracejit.tracer.places import MISSING, ClassPlace, ComputedPlace, KindPlace, NamesPlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
 from tracejit.tracer.substitution import substitution
@@ -58,6 +58,13 @@ class _Attributes:
             return value
         if type(owner).__dictoffset__:  # it may look there in ways that are not seen
             trace.reads.reach(object.__getattribute__(owner, "__dict__"))
+        return substitution.held(value)
+
+    def enumerated(self, owner: Any, value: Any) -> Any:
+        trace = current_trace()
+        if trace is None or MADE_WHILE_TRACING.get(type(owner)):
+            return value
+        trace.reads.reach(owner)
         return substitution.held(value)
 
     def descriptor(self, held: Any) -> None:

@@ -400,7 +400,8 @@ class Changes:
         now = contents(copy.copy)
         if _same_items(copy.copy, copy.first):
             return _nothing
-        known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)}
+        ordered = family(type(copy.copy)) is not set
+        known = {id(first): item for first, item in zip(copy.first, copy.items, strict=True)} if ordered else {}
         where = self._where(copy.original)
         items = tuple([known[id(x)] if id(x) in known else kept.value(x, where, None) for x in now])
         return functools.partial(merge, copy.original, copy.items, items)

@@ -96,10 +96,9 @@ def underlying(proxy: MappingProxyType[Any, Any]) -> Any:
 def copied(
     container: Any, stands_for: Callable[[Any], Any] = lambda x: x, begin: Callable[[Any], None] = lambda made: None
 ) -> Any:
-    """A copy of the same class, with what stands for each item (value, of a dict).  Attributes are shared with the
-    container.
+    """A copy of the same class, with what stands for each item, and key.  Attributes are shared with the container.
 
-    What is hashed stays: keys, and the items of sets.  The container itself if its class has slots.
+    The container itself if its class has slots.
     begin: told of the copy before it is filled.
     """
     kind: Any = type(container)
@@ -117,13 +116,13 @@ def copied(
         if base is defaultdict:
             made.default_factory = stands_for(container.default_factory)
         for key, item in base.items(container):  # type: ignore[union-attr]
-            base.__setitem__(made, key, stands_for(item))  # type: ignore[union-attr]
+            base.__setitem__(made, stands_for(key), stands_for(item))  # type: ignore[union-attr]
     elif base is deque:
         deque.__init__(made, [stands_for(item) for item in deque.__iter__(container)], container.maxlen)
     elif base is list:
         list.extend(made, [stands_for(item) for item in list.__iter__(container)])
     elif base is set:
-        set.update(made, container)
+        set.update(made, [stands_for(item) for item in set.__iter__(container)])
     else:
         bytearray.extend(made, container)
     if kind.__dictoffset__:

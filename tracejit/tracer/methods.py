@@ -75,6 +75,10 @@ class Attributes(Protocol):
         """What stands for what an object's `__getattr__` gives, or its own `__getattribute__`."""
         ...
 
+    def enumerated(self, owner: Any, value: Any) -> Any:
+        """What stands for what a member of an enumeration has."""
+        ...
+
     def descriptor(self, held: Any) -> None:
         """A class of the user's has a descriptor of the user's: what its `__get__` reads of it counts."""
         ...
@@ -196,6 +200,16 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
     return __getattribute__
 
 
+def _member_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
+    def __getattribute__(self: Any, name: str) -> Any:
+        value = original(self, name)
+        if name[:2] == "__" or not attributes.active() or isinstance(held_by_class(type(self), name), StandIn):
+            return value
+        return attributes.enumerated(self, value)
+
+    return __getattribute__
+
+
 def _attribute_maker(original: FunctionType, attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattr__(self: Any, name: str) -> Any:
         if name[:2] == "__" or not attributes.active():
@@ -292,21 +306,27 @@ class ClassPatches:
                 and not (name[0] == "_" and _is_of_c(kind))
             ):
                 _put(kind, name, _Data(held, kind, name, self.attributes))
-        if not data and not isinstance(kind, EnumMeta):
+        if not self.with_attributes and not isinstance(kind, EnumMeta):
             return False
         self.before[kind] = {
             name: held.original if isinstance(held, StandIn) else held for name, held in vars(kind).items()
         }
-        if not data or makes_classes:
+        if makes_classes or not self.with_attributes:
             return False
-        if kind not in _readers:
+        if kind not in _readers and isinstance(kind, EnumMeta):
+            original: Any = kind.__getattribute__
+            _hooks[kind] = {}
+            if type(original) is WrapperDescriptorType:
+                _hooks[kind]["__getattribute__"] = vars(kind).get("__getattribute__", MISSING)
+                _put(kind, "__getattribute__", _member_reader(original, self.attributes))
+        elif kind not in _readers:
             _hooks[kind] = {name: vars(kind).get(name, MISSING) for name in _HOOKS}
             maker: Any = vars(kind).get("__getattr__")
             if type(maker) is FunctionType:
                 _hooks[kind]["__getattr__"] = maker
                 _put(kind, "__getattr__", _attribute_maker(maker, self.attributes))
             for name, hook in _HOOKS.items():
-                original: Any = getattr(kind, name)
+                original = getattr(kind, name)
                 if vars(kind).get(name) is original or type(original) is WrapperDescriptorType:  # others pass a base's
                     _put(kind, name, hook(original, self.attributes))
         _readers[kind] = _readers.get(kind, 0) + 1

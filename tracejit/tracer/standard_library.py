@@ -5,6 +5,7 @@ import importlib
 import sys
 from typing import Any
 
+from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.copies import deep_copy, shallow_copy
 from tracejit.tracer.ownership import is_users_module
 from tracejit.tracer.substitutes import REDIRECTED, Redirected
@@ -31,6 +32,15 @@ def _deepcopy(x: Any, memo: dict[int, Any] | None = None) -> Any:
     return copy.deepcopy(x, memo) if trace is None else deep_copy(trace.reads, trace.changes.changed_copy, x, memo)
 
 
+def _id(x: Any) -> int:
+    """The identity of what a value stands for."""
+    trace = current_trace()
+    if trace is not None:
+        x = x.array if isinstance(x, CellTracer) else trace.changes.stand_ins.original(x)
+    return id(x)
+
+
+REDIRECTED[id(id)] = Redirected(id, _id)
 REDIRECTED[id(importlib.import_module)] = Redirected(importlib.import_module, _import_module)
 REDIRECTED[id(copy.copy)] = Redirected(copy.copy, _copy)
 REDIRECTED[id(copy.deepcopy)] = Redirected(copy.deepcopy, _deepcopy)

@@ -129,7 +129,7 @@ class Substitution:
             return self._method(value)
         if kind in _HOLDERS or issubclass(kind, property):
             return self._holder(value)
-        if isinstance(value, tuple) or family(kind) is not None or namespace_of(value) is not None:
+        if isinstance(value, (tuple, frozenset)) or family(kind) is not None or namespace_of(value) is not None:
             if is_users_type(kind):
                 self._meet(value)
             trace = current_trace()
@@ -193,7 +193,10 @@ class Substitution:
             return property(get, set_, delete, value.__doc__)
         if type(value) is functools.cached_property:
             return CachedProperty(value, self)
-        return Cached(value, self) if type(value) is CACHED else type(value)(self.held(value.__func__))
+        if type(value) is CACHED:
+            trace = current_trace()
+            return Cached(value, self) if trace is None else trace.once(value, lambda held: Cached(held, self))
+        return type(value)(self.held(value.__func__))
 
     def held(self, value: Any) -> Any:
         """What stands for a value that a function or method from outside holds: no name leads to it."""
@@ -336,7 +339,7 @@ class Substitution:
         if trace.changes.stand_ins.matters(partial.func):  # the function has made it
             return partial
         trace.reads.reach(partial)
-        return trace.partial(partial, self._partial_of)
+        return trace.once(partial, self._partial_of)
 
     def _partial_of(self, partial: functools.partial[Any]) -> Any:
         function = self.value(partial.func)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,8 @@ class Trace:
 
         Raises: UnsupportedError if a traced array that depends on an argument would have to be found.
         """
-        stored = self.changes.flush()
+        with entered(None):
+            stored = self.changes.flush()
         contents = [(x, CellPlace(x.cell, "").read()) for x in self._cells.values()]
         shared = [(cell, CellPlace(cell, "").read()) for cell in self._shared.values()]
         try:
@@ -237,11 +239,20 @@ class Trace:
         except Restart:
             raise
         except BaseException as error:
-            if again(error):
-                self.changes.undo()
-            else:
-                self.changes.keep(refuse=False)
+            with entered(None):
+                if again(error):
+                    self.changes.undo()
+                else:
+                    self.changes.keep(refuse=False)
             raise
+
+    def keep(self) -> None:
+        """The function has run: what it has changed stays.
+
+        Raises: UnsupportedError if a traced array that depends on an argument would stay.
+        """
+        with entered(None):  # keys are hashed as they are outside
+            self.changes.keep()
 
     def warn_of_state(self, value: Any) -> None:
         """Where the state of an object of Python's own classes is not followed, say so."""
@@ -264,7 +275,8 @@ class Trace:
 
     def restart(self) -> None:
         """The function is run again: what it has changed is undone."""
-        self.changes.undo()
+        with entered(None):
+            self.changes.undo()
         self._containers.clear()
         self._shared.clear()
         self._begun.clear()
@@ -297,11 +309,12 @@ class Trace:
 
         begin(value)
         with use_interpreter(root):
-            if isinstance(value, tuple):
+            if isinstance(value, (tuple, frozenset)):
                 self._begun[key] = False
-                items = tuple([self.substitution.value(item) for item in value])
+                items = [self.substitution.value(item) for item in value]
                 changed = any(item is not one for item, one in zip(items, value, strict=True))
-                found = tuple.__new__(type(value), items) if changed else value
+                base: Any = tuple if isinstance(value, tuple) else frozenset
+                found = base.__new__(type(value), items) if changed else value
                 if self._begun.pop(key) and changed:
                     self.changes.replace_in_copies(value, found)
             else:
@@ -309,8 +322,8 @@ class Trace:
         self._containers[key] = value, found
         return found
 
-    def partial(self, value: Any, build: Callable[[Any], Any]) -> Any:
-        """What stands for a `functools.partial`, one for the whole trace."""
+    def once(self, value: Any, build: Callable[[Any], Any]) -> Any:
+        """What stands for a `functools.partial` or a function that keeps its results, one for the whole trace."""
         root = self.root
         key = id(value), id(root)
         known = self._containers.get(key)
@@ -318,7 +331,7 @@ class Trace:
             with use_interpreter(root):
                 made = build(value)
             known = self._containers[key] = value, made
-            if made is not value:
+            if made is not value and type(value) is partial:
                 self.changes.stand_in(value.keywords, made.keywords, key)
         return known[1]
 
