@@ -69,6 +69,31 @@ def counts(x: Any, k: int) -> Any:
     return x * Settings.count  # type: ignore[attr-defined]
 
 
+class Rates(type):
+    rate = 0.1
+    held = 2.0
+
+    @property
+    def doubled(cls) -> float:
+        return 2 * cls.held
+
+    def third(cls) -> float:
+        return cls.held / 3
+
+
+def test_what_a_class_gets_itself_comes_before_what_its_class_holds():
+    class Settings(metaclass=Rates):
+        pass
+
+    def function(x: Any) -> Any:
+        return x * Settings.rate + Settings.doubled + Settings.third()  # type: ignore[attr-defined]
+
+    compiled = tj.jit(function)
+    for change in (lambda: None, lambda: setattr(Settings, "rate", 5.0), lambda: setattr(Settings, "held", 7.0)):
+        change()
+        np.testing.assert_allclose(compiled(np.ones(2)), function(np.ones(2)))
+
+
 def results(function: Callable[..., Any], made: bool) -> list[Any]:
     Singleton.instances.clear()
     Singleton.count = 0

@@ -42,6 +42,11 @@ class _Attributes:
             trace.reads.note(ClassPlace(owner if held_by_class(owner, name) is original else kind, name), original)
         return substitution.value(original)
 
+    def missing(self, kind: type, name: str) -> None:
+        trace = current_trace()
+        if trace is not None:
+            trace.reads.note(ClassPlace(kind, name), held_by_class(kind, name))
+
     def found(self, owner: Any, name: str, value: Any) -> Any:
         trace = current_trace()
         if name == "__class__":

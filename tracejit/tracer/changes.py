@@ -100,6 +100,7 @@ class Mark:
 
     stores: dict[tuple[Any, ...], Any]
     copies: dict[tuple[int, int], tuple[Any, ...]]
+    uncopied: dict[int, tuple[Any, ...]]
     classes: dict[tuple[type, str], Any]
 
 
@@ -277,6 +278,10 @@ class Changes:
             now = contents(copy.copy)
             if any(map(lowered.matters, now)):
                 refill(copy.copy, tuple([lowered.value(item, "", None) for item in now]))
+        for container, _ in list(self._uncopied.values()):
+            now = contents(container)
+            if any(map(lowered.matters, now)):
+                refill(container, tuple([lowered.value(item, "", None) for item in now]))
         for kind, name, _, now in self._class_changes():
             if lowered.matters(now):
                 type.__setattr__(kind, name, lowered.value(now, "", None))
@@ -301,7 +306,8 @@ class Changes:
         """What is there now of all that has been changed or copied."""
         stores = {key: store.place.read() for key, store in self._stores.items()}
         copies = {key: contents(copy.copy) for key, copy in self._copies.items()}
-        return Mark(stores, copies, {(kind, name): now for kind, name, _, now in self._class_changes()})
+        uncopied = {key: contents(container) for key, (container, _) in self._uncopied.items()}
+        return Mark(stores, copies, uncopied, {(kind, name): now for kind, name, _, now in self._class_changes()})
 
     def changed_since(self, mark: Mark) -> str | None:
         """Something that held a value at the mark and holds another now, in words."""
@@ -318,6 +324,10 @@ class Changes:
             counted = grown and any(map(may_be_counted, now[len(before) + 1 :: 2]))
             if (len(now) != len(before) and not grown) or counted or not all(map(same, before, now)):
                 return self._where(copy.original)
+        for key, (container, items) in self._uncopied.items():
+            before, now = mark.uncopied.get(key, items), contents(container)
+            if len(now) != len(before) or not all(map(same, before, now)):
+                return self._where(container)
         for kind, name, before, now in self._class_changes():
             before = mark.classes.get((kind, name), before)
             if before is not MISSING and not same(before, now):

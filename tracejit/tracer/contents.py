@@ -93,12 +93,17 @@ def underlying(proxy: MappingProxyType[Any, Any]) -> Any:
     return next(iter(gc.get_referents(proxy)), None)
 
 
+def _itself(x: Any) -> Any:
+    return x
+
+
 def copied(
-    container: Any, stands_for: Callable[[Any], Any] = lambda x: x, begin: Callable[[Any], None] = lambda made: None
+    container: Any, stands_for: Callable[[Any], Any] = _itself, begin: Callable[[Any], None] = lambda made: None
 ) -> Any:
     """A copy of the same class, with what stands for each item, and key.  Attributes are shared with the container.
 
-    The container itself if its class has slots.
+    The container itself if its class has slots, and a set none of whose items is another: a copy would go over them in
+    another order.
     begin: told of the copy before it is filled.
     """
     kind: Any = type(container)
@@ -110,6 +115,12 @@ def copied(
     if base is array:
         made_array: Any = array.__new__
         return made_array(kind, container.typecode, array.tobytes(container))
+    if base is set:
+        items = [stands_for(item) for item in set.__iter__(container)]
+        if stands_for is not _itself and all(map(is_, items, container)):
+            return container
+    else:
+        items = []
     made: Any = base.__new__(kind)  # type: ignore[union-attr]
     begin(made)
     if base in _KEYED:
@@ -122,7 +133,7 @@ def copied(
     elif base is list:
         list.extend(made, [stands_for(item) for item in list.__iter__(container)])
     elif base is set:
-        set.update(made, [stands_for(item) for item in set.__iter__(container)])
+        set.update(made, items)
     else:
         bytearray.extend(made, container)
     if kind.__dictoffset__:

@@ -67,6 +67,10 @@ class Attributes(Protocol):
         """What stands for what the class `kind` holds under a name, found through `owner` or one of its objects."""
         ...
 
+    def missing(self, kind: type, name: str) -> None:
+        """A class was asked for what its own class holds: what it gets itself comes first."""
+        ...
+
     def found(self, owner: Any, name: str, value: Any) -> Any:
         """What stands for the value of an object's attribute; `MISSING` is told too."""
         ...
@@ -106,6 +110,8 @@ class _Member(StandIn):
     def _target(self, instance: Any, owner: Any) -> Any:
         if not self._attributes.active():
             return self.original
+        if isinstance(instance, type):
+            self._attributes.missing(instance, self._name)
         return self._attributes.member(
             self._kind, self._name, self.original, type(instance) if owner is None else owner
         )
