@@ -278,6 +278,121 @@ def values_of_enumerations() -> Program:
     return function, change, lambda: state["n"]
 
 
+def arguments_of_cached_functions() -> Program:
+    made: list[Any] = []
+
+    def relu(x: Any) -> Any:
+        return x
+
+    @functools.cache
+    def weights(key: Any) -> Any:
+        made.append(key)
+        return np.ones(2)
+
+    weights(("w", relu))[0] = 5.0
+    weights(np.sum)[1] = 3.0
+    weights(frozenset([relu]))[0] = 2.0
+
+    def function(x: Any, k: int) -> Any:
+        y = x.sum() * weights(("w", relu)) + weights(np.sum) + weights(frozenset([relu])) + weights(np.max)
+        return y + weights(max) + weights(("a", ("b", relu))) + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        weights(np.max)[0] += 1
+
+    return (
+        function,
+        change,
+        lambda: (len(made), [x is np.sum for x in made], [x is max for x in made], made[-1][1][1] is relu),
+    )
+
+
+def tuples_with_attributes() -> Program:
+    class Items(tuple[Any, ...]):
+        gain, n = 2.0, 0
+
+        def call(self, x: Any) -> Any:
+            self.n += 1
+            return x * self.gain + self.n + self[0].sum()
+
+    class Pair(collections.namedtuple("Pair", "a b")):
+        k: float
+
+    class Frozen(frozenset[Any]):
+        gain = 1.0
+
+    def act(x: Any) -> Any:
+        return x
+
+    items, pair, frozen = Items([np.ones(1)]), Pair(act, 2), Frozen([act])
+    items.gain, pair.k, frozen.gain = 7.0, 3.0, 4.0
+
+    def function(x: Any, k: int) -> Any:
+        pair.k += 1
+        y = items.call(x) * items.gain + pair.a(x) * pair.k + frozen.gain + (act in frozen)
+        return y + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        items.gain += 1
+        pair.k += 2
+        frozen.gain += 1
+        items[0][0] += 1
+
+    return function, change, lambda: (items.n, items.gain, pair.k, frozen.gain)
+
+
+def containers_with_empty_slots() -> Program:
+    class Table(dict[Any, Any]):
+        __slots__ = ()
+
+    class Row(list[Any]):
+        __slots__ = ()
+
+    scale = [1.0]
+
+    def act(x: Any) -> Any:
+        return x * scale[0]
+
+    table, weights, row, arrays = Table(f=act), Table({act: 2.0}), Row([act]), Row([np.zeros(1)])
+
+    def function(x: Any, k: int) -> Any:
+        row.append(k)
+        y = table["f"](x) + (act in row) + row.index(act) + weights.get(act, 50.0) + sum(arrays) + len(row)
+        return y + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        scale[0] += 1
+        arrays[0][0] += 1
+        weights[act] += 1
+
+    return function, change, lambda: (row[1:], type(row).__name__)
+
+
+def attributes_of_a_property() -> Program:
+    class Unit(property):
+        def __init__(self, get: Any, unit: str = "m") -> None:
+            super().__init__(get)
+            self.unit = unit
+
+    class A:
+        k = 2.0
+
+        @Unit
+        def value(self) -> float:
+            return self.k
+
+    a = A()
+
+    def function(x: Any, k: int) -> Any:
+        return x * a.value + len(A.value.unit) + isinstance(A.value, Unit)
+
+    def change(i: int) -> None:
+        a.k = 3.0 + i
+        A.value.unit += "m"
+
+    return function, change, lambda: A.value.unit
+
+
 def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
     function, change, state = program()
     call = wrap(function)
@@ -291,6 +406,7 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
 @pytest.mark.parametrize("program", [
     registries, visited, counters, buses, derivatives, keys_that_hold_functions, cached_functions_and_partials,
     keys_that_are_made, identities, values_of_enumerations,
+    arguments_of_cached_functions, tuples_with_attributes, containers_with_empty_slots, attributes_of_a_property,
 ])  # fmt: skip
 def test_functions_as_keys(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

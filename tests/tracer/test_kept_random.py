@@ -47,6 +47,26 @@ def make():
     order = OrderedDict(k=1.0)
     count = Counter(a=1)
     row = deque([np.zeros(2), np.ones(2)], 4)
+    class One(type):
+        made = {}
+        def __call__(cls):
+            if cls not in cls.made:
+                cls.made[cls] = super().__call__()
+            return cls.made[cls]
+    class Only(metaclass=One):
+        def __init__(self):
+            self.a = 1.0
+            self.b = np.ones(2)
+    class Lazy:
+        @property
+        @functools.lru_cache(None)
+        def size(self):
+            return o.n if hasattr(o, "n") else 2.0
+    class Mode(Enum):
+        FUNCTION = ("f", helper)
+    lazy = Lazy()
+    seen, visited = {1, 9, 17, 33}, {helper}
+    table_of = {helper: 1.0, np.sum: [2.0], ("k", helper): np.ones(2)}
     od = order
     def g():
         nonlocal v, w
@@ -66,28 +86,40 @@ def make():
         nonlocal v, w
         CHANGES
     def left():
-        return [o, p, s, Kind.a, Kind.b, low.__dict__, dict(it), helper.__dict__, v, w, items, table, order, count, row]
+        known = [helper in visited, cached in visited, o in visited, len(visited)]
+        others = [list(table_of.values()), list(seen), known, {k.__name__: v for k, v in One.made.items()}]
+        others += [Kind.a, Kind.b, items, table, order, count, row]
+        return [others, o, p, s, low.__dict__, dict(it), helper.__dict__, v, w]
     return f, left, change
 """
 PLACES = [
     "o.a", "o.b", "p.a", "p.b", "s.a", "s.b", "Kind.a", "Kind.b", "low.a", "it.a", "it.b", "helper.a", "v", "w",
     "items[0]", "items[1]", "items[2]", "table['k']", "table['l']", "o.__dict__['c']", "vars(p)['c']", "order['k']",
-    "helper.new", "row[0]", "row[1]",
+    "helper.new", "row[0]", "row[1]", "table_of[helper]", "table_of['k', helper]", "table_of[cached]",
+    "table_of[o]", "Only().a", "Only().b",
 ]  # fmt: skip
 VALUES = [
     "1.5", "np.arange(2.0)", "np.ones(3)[1:]", "[2.0]", "{'k': np.ones(2)}", "Pair(np.ones(2), 1)", "items", "table",
     "Pair([1.0], items)", "(lambda z: z * 3)", "helper", "types.SimpleNamespace(a=np.zeros(2))", "(o, 1.0)", "np.sin",
     "order", "slice(0, 2)", "functools.partial(helper, y=2.0)", "w", "o.a", "items[0]", "table['l']", "len(items)",
     "f'{x.shape[0]}'", "float(n)", "[np.ones(2)] * 2",
+    "frozenset([helper])", "cached", "Only()", "table_of", "Mode.FUNCTION.value", "np.sum", "seen",
 ]  # fmt: skip
 DONE = [
+    "seen.add(len(seen) * 8 + 1)", "seen.discard(9)", "visited.add(cached)", "visited.discard(helper)",
+    "visited.add(o)",
+    "table_of[g] = len(table_of)", "table_of.pop(helper, None)", "Only().n = getattr(Only(), 'n', 0) + 1",
     "items.append(np.ones(1))", "table['n'] = len(table)", "count['a'] += 1", "order['z'] = len(order)",
     "row.rotate(1)",
     "items.reverse()", "items[0], items[1] = items[1], items[0]", "o.a, o.b = o.b, o.a", "o.g()", "cached(1)",
     "cached(int(n))", "Kind.a, s.a = s.a, Kind.a", "helper.calls = getattr(helper, 'calls', 0) + 1",
     "p.__dict__ = {'a': p.a, 'b': p.b, 'c': 1}", "v = [1.0]", "v = None", "q = np.zeros(n)",
     "y = y + (7 if x.shape[0] == 3 else 8)", "y = y + len(f'{x.shape[0]}')", "low.a = (low.a, 1)[1]",
-    "it.a = it.b", "od = order", "vars(o).update(d=len(vars(o)))",
+    "it.a = it.b", "od = order", "vars(o).update(d=len(vars(o)))", "y = y + table_of.get(helper, 9.0)",
+    "y = y + 2 * (helper in visited) + (cached in visited)", "y = y + sum(k * q for k, q in enumerate(seen))",
+    "y = y + seen.pop()", "y = y + lazy.size", "o.n = 3.0", "y = y + Mode.FUNCTION.value[1](x)",
+    "y = y + sum(r(x).sum() for r in visited if r is helper)", "y = y + Only().a",
+    "y = y + sum(measure(r) * k for k, r in enumerate(table_of.values()))",
 ]  # fmt: skip
 
 
@@ -99,7 +131,7 @@ def statements(rng: random.Random, most: int, *, reads: bool) -> list[str]:
             values = VALUES if reads else [x for x in VALUES if "x." not in x and "(n)" not in x]
             lines.append(f"{rng.choice(PLACES)} = {rng.choice(values)}")
         elif choice < 0.7:
-            lines.append(rng.choice(DONE) if reads else rng.choice(DONE[:8]))
+            lines.append(rng.choice(DONE) if reads else rng.choice(DONE[:16]))
         elif choice < 0.8:
             one, two = rng.sample(PLACES, 2)
             lines.append(f"{one}, {two} = {two}, {one}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from operator import is_
 from types import (
     MethodType,
 )
@@ -68,8 +69,8 @@ class Cached:
         if holds_tracer((args, kwargs)) or any(_is_new(x, trace) for x in (*args, *kwargs.values())):
             anew = trace.cached(original, lambda: functools.cache(self._substitution.value(original.__wrapped__)))
             return anew(*args, **kwargs)
-        args = tuple([self._substitution.original(x) for x in args])
-        kwargs = {name: self._substitution.original(x) for name, x in kwargs.items()}
+        args = tuple([_outside(x, trace) for x in args])
+        kwargs = {name: _outside(x, trace) for name, x in kwargs.items()}
         place = CallPlace(original, args, kwargs)
         try:
             with trace.unseen():
@@ -96,6 +97,15 @@ def _is_new(x: Any, trace: Trace) -> bool:
     """Whether a value is an object that the trace has made, and equal to no other."""
     kind = type(x)
     return kind.__hash__ is object.__hash__ and is_users_type(kind) and not trace.reads.is_outside(x)
+
+
+def _outside(x: Any, trace: Trace) -> Any:
+    """What a value stands for, and what is in it if it is a tuple or frozenset."""
+    found = trace.changes.stand_ins.original(x)
+    if found is x and type(x) in (tuple, frozenset):
+        items = [_outside(item, trace) for item in x]
+        return x if all(map(is_, items, x)) else type(x)(items)
+    return found
 
 
 def _known(x: Any) -> Any:

@@ -108,8 +108,6 @@ def copied(
     """
     kind: Any = type(container)
     base = family(kind)
-    if kind is not base and not kind.__dictoffset__:
-        return container
     if kind is not base and any(isinstance(x, MemberDescriptorType) for c in kind.__mro__ for x in vars(c).values()):
         return container
     if base is array:

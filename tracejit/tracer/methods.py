@@ -177,6 +177,11 @@ class _DataMember(_Member):
 
     __slots__ = ()
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None and type(self.original) is not property:  # it may have attributes of its own
+            return self.original
+        return super().__get__(instance, owner)
+
     def __set__(self, instance: Any, value: Any) -> None:
         self._target(instance, None).__set__(instance, value)
 

@@ -315,6 +315,9 @@ class Trace:
                 changed = any(item is not one for item, one in zip(items, value, strict=True))
                 base: Any = tuple if isinstance(value, tuple) else frozenset
                 found = base.__new__(type(value), items) if changed else value
+                if changed and type(value).__dictoffset__:  # its attributes are those of the other
+                    object.__setattr__(found, "__dict__", object.__getattribute__(value, "__dict__"))
+                    self.reads.stands_for(found, value)
                 if self._begun.pop(key) and changed:
                     self.changes.replace_in_copies(value, found)
             else:
