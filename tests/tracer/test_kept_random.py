@@ -117,7 +117,7 @@ DONE = [
     "y = y + (7 if x.shape[0] == 3 else 8)", "y = y + len(f'{x.shape[0]}')", "low.a = (low.a, 1)[1]",
     "it.a = it.b", "od = order", "vars(o).update(d=len(vars(o)))", "y = y + table_of.get(helper, 9.0)",
     "y = y + 2 * (helper in visited) + (cached in visited)", "y = y + sum(k * q for k, q in enumerate(seen))",
-    "y = y + seen.pop()", "y = y + lazy.size", "o.n = 3.0", "y = y + Mode.FUNCTION.value[1](x)",
+    "seen.discard(max(seen))", "y = y + lazy.size", "o.n = 3.0", "y = y + Mode.FUNCTION.value[1](x)",
     "y = y + sum(r(x).sum() for r in visited if r is helper)", "y = y + Only().a",
     "y = y + sum(measure(r) * k for k, r in enumerate(table_of.values()))",
 ]  # fmt: skip

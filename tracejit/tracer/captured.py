@@ -302,7 +302,7 @@ class Reads:
         for member in value:
             self._members(object.__getattribute__(member, "__dict__"))
         for name, held in list(vars(value).items()):
-            if name[0] != "_" and not isinstance(held, Enum) and not hasattr(held, "__get__"):
+            if name[0] != "_" and not hasattr(held, "__get__"):
                 self.note(ClassPlace(value, name), held)
 
     def _members(self, own: dict[str, Any]) -> None:

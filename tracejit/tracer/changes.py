@@ -158,7 +158,10 @@ class Changes:
         if key not in self._stores:
             before = place.read()
             self._stores[key] = _Store(place, before, location or user_location())
-            self.reads.note(place, before)
+            if isinstance(place, OwnDictPlace):  # there may be values of the trace in it
+                self.reads.note_object(place, before)
+            else:
+                self.reads.note(place, before)
 
     def copy(
         self, container: Any, key: tuple[int, int], stands_for: Callable[[Any], Any], begin: Callable[[Any], None]

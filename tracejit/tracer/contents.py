@@ -7,9 +7,10 @@ itself are used, so no method of the user's runs.
 from __future__ import annotations
 
 import gc
+import itertools
 from array import array
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from types import BuiltinMethodType, MappingProxyType, MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any
@@ -188,7 +189,7 @@ def refill(container: Any, items: tuple[Any, ...]) -> None:
         list.__setitem__(container, slice(None), items)
     elif base is set:
         set.clear(container)
-        set.update(container, items)
+        set.update(container, _in_order_of_insertion(items))
     elif base is deque:
         deque.clear(container)
         deque.extend(container, items[1:])
@@ -197,6 +198,16 @@ def refill(container: Any, items: tuple[Any, ...]) -> None:
     elif base is array:
         made: Any = array
         container[:] = made(*items)
+
+
+def _in_order_of_insertion(items: tuple[Any, ...]) -> Iterable[Any]:
+    """The items of a set in an order in which a new set has to get them to go over them as they are given.
+
+    Where hashes collide, it is not always the same order.  It is searched for among all of a small set, and a few of
+    others, as a set may have been larger once; any order is right but for that.
+    """
+    orders: Iterable[Iterable[Any]] = itertools.permutations(items) if len(items) <= 6 else (items, items[::-1])
+    return next((order for order in orders if all(map(is_, set(order), items))), items)
 
 
 def same(one: Any, two: Any) -> bool:
