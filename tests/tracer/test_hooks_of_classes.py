@@ -416,6 +416,84 @@ def cached_function_that_fails() -> Program:
     return function, change, lambda: vars(a)
 
 
+def subclasses_of_wrappers() -> Program:
+    scale = [2.0]
+    made: list[int] = []
+
+    class ClassProperty(classmethod):  # type: ignore[type-arg]
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            return super().__get__(instance, owner)()
+
+    class Static(staticmethod):  # type: ignore[type-arg]
+        pass
+
+    class Counted(staticmethod):  # type: ignore[type-arg]
+        n = 0
+
+        def __call__(self, *args: Any) -> Any:
+            self.n += 1
+            return super().__call__(*args) * self.n
+
+    class Scaled(property):
+        gain = 3.0
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            return self if instance is None else super().__get__(instance, owner) * self.gain
+
+    class Dispatched(functools.singledispatchmethod):  # type: ignore[type-arg]
+        pass
+
+    class Partial(functools.partial):  # type: ignore[type-arg]
+        pass
+
+    class CountedPartial(functools.partial):  # type: ignore[type-arg]
+        n = 0
+
+        def __call__(self, *args: Any) -> Any:
+            self.n += 1
+            return super().__call__(*args) + self.n
+
+    def product(u: Any, v: Any) -> Any:
+        made.append(1)
+        return u * v * scale[0]
+
+    partial, counted = Partial(product, 2.0), CountedPartial(product, 3.0)
+    scaled = Counted(lambda y: y * scale[0])
+
+    class A:
+        @ClassProperty
+        def size(cls) -> float:
+            made.append(2)
+            return scale[0]
+
+        @Static
+        def static(y: Any) -> Any:  # type: ignore[misc]
+            return y * scale[0]
+
+        @Scaled
+        def value(self) -> float:
+            made.append(3)
+            return scale[0]
+
+        @Dispatched
+        def dispatched(self, y: Any) -> Any:
+            made.append(4)
+            return y * scale[0]
+
+    a = A()
+
+    def function(x: Any, k: int) -> Any:
+        y = x * A.size + len(made) + A.static(1.0) + a.static(2.0) + a.value + a.dispatched(3.0) + partial(1.0)
+        return y + counted(2.0) + scaled(1.0) + scaled.n + counted.n + A.value.gain + np.zeros(k).sum()
+
+    def change(i: int) -> None:
+        scale[0] += 1
+        vars(A)["value"].gain += 1
+        counted.n += 5
+
+    return function, change, lambda: (made, counted.n, scaled.n, vars(A)["value"].gain)
+
+
 WRAPPERS: list[Callable[[Any], Any]] = [
     staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
     lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
@@ -437,7 +515,7 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
     cached_method_of_new_objects, cached_method_of_traced_objects, classes_made_within, names_of_descriptors,
     names_of_an_object, methods_of_other_objects,
     *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
-    cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
+    subclasses_of_wrappers, cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
 ])  # fmt: skip
 def test_hooks(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

@@ -463,7 +463,7 @@ def _is_redirected(name: str, value: Any) -> bool:
     if type(value) is functools.cached_property:
         function: Any = value.func
     else:
-        function = value.__func__ if type(value) in (staticmethod, classmethod) else value
+        function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
     if leads_to_users(function):
         return True
     return type(value) is staticmethod and substitute_for(function) is not function  # staticmethod(np.zeros)

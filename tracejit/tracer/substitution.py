@@ -36,7 +36,7 @@ from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace, current_trace
 from tracejit.tracer.tracer import Tracer
-from tracejit.tracer.wrappers import CACHED, is_wrapper, leads_to_users, rewrapped
+from tracejit.tracer.wrappers import CACHED, WRAPPERS, is_wrapper, leads_to_users, rewrapped
 
 __all__ = ["Substitution", "substitution"]
 
@@ -127,7 +127,7 @@ class Substitution:
             return refuse_random(f"random.{value.__name__}", value)
         if kind is MethodType and type(value.__func__) is FunctionType:
             return self._method(value)
-        if kind in _HOLDERS or issubclass(kind, property):
+        if kind in _HOLDERS or issubclass(kind, WRAPPERS):
             return self._holder(value)
         if isinstance(value, (tuple, frozenset)) or family(kind) is not None or namespace_of(value) is not None:
             if is_users_type(kind):
@@ -187,7 +187,7 @@ class Substitution:
         if type(value) is functools.partial:
             return self._partial(value)
         if type(value) not in _MEMBERS:
-            return rewrapped(value, self.held) if is_wrapper(value) else value
+            return self._rewrapped(value) if is_wrapper(value) else value
         if type(value) is property:
             get, set_, delete = (None if f is None else self.held(f) for f in (value.fget, value.fset, value.fdel))
             return property(get, set_, delete, value.__doc__)
@@ -197,6 +197,16 @@ class Substitution:
             trace = current_trace()
             return Cached(value, self) if trace is None else trace.once(value, lambda held: Cached(held, self))
         return type(value)(self.held(value.__func__))
+
+    def _rewrapped(self, value: Any) -> Any:
+        if not is_users_type(type(value)):
+            return rewrapped(value, self.held)
+        self._meet(value)
+        made, trace = rewrapped(value, self.held), current_trace()
+        if trace is not None and type(value).__dictoffset__:
+            trace.reads.reach(value)
+            trace.reads.stands_for(made, value)
+        return made
 
     def held(self, value: Any) -> Any:
         """What stands for a value that a function or method from outside holds: no name leads to it."""

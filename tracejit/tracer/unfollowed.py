@@ -16,7 +16,7 @@ __all__ = ["state_of"]
 
 _NAMES = frozenset({
     "queue.Queue", "queue.LifoQueue", "queue.PriorityQueue", "_queue.SimpleQueue", "_thread._local",
-    "weakref.WeakKeyDictionary", "weakref.WeakSet", "weakref.WeakValueDictionary",
+    "functools.KeyWrapper", "weakref.WeakKeyDictionary", "weakref.WeakSet", "weakref.WeakValueDictionary",
 })  # fmt: skip
 _KINDS = (io.StringIO, io.BytesIO, ContextVar, ref, memoryview)
 

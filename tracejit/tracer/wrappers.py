@@ -16,10 +16,12 @@ import numpy as np
 from tracejit.tracer.ownership import is_users_function, is_users_type
 from tracejit.tracer.substitutes import type_of
 
-__all__ = ["CACHED", "is_wrapper", "leads_to_users", "rewrapped"]
+__all__ = ["CACHED", "WRAPPERS", "is_wrapper", "leads_to_users", "rewrapped"]
 
 CACHED: Any = type(functools.cache(lambda: None))
 """The class of functions that remember their results."""
+WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.singledispatchmethod)
+"""Builtin classes of wrappers from which users derive others."""
 _DEPTH = 8
 """Wrappers in wrappers that are followed."""
 
@@ -40,7 +42,7 @@ def _is_users(value: Any) -> bool:
     """Whether a value is a function of the user's, or an object that is called as one."""
     if type(value) is FunctionType:
         return is_users_function(value)
-    return callable(value) and not isinstance(value, type) and is_users_type(type(value))
+    return callable(value) and not isinstance(value, (type, *WRAPPERS)) and is_users_type(type(value))
 
 
 def _inside(value: Any) -> list[Any]:
@@ -50,15 +52,15 @@ def _inside(value: Any) -> list[Any]:
             return []
         held = [_content(cell) for cell in value.__closure__ or ()]
         return [x for x in (*held, getattr(value, "__wrapped__", None)) if callable(x)]
-    if type(value) in (functools.partial, functools.partialmethod):
+    if isinstance(value, functools.partial) or type(value) is functools.partialmethod:
         return [value.func]
-    if type(value) in (staticmethod, classmethod, MethodType):
+    if isinstance(value, (staticmethod, classmethod, MethodType)):
         return [value.__func__]
     if type(value) is CACHED:
         return [getattr(value, "__wrapped__", None)]
-    if isinstance(value, property) and type(value).__get__ is property.__get__:
+    if isinstance(value, property):
         return [value.fget, value.fset, value.fdel]
-    if type(value) is functools.singledispatchmethod:
+    if isinstance(value, functools.singledispatchmethod):
         return [value.func, *value.dispatcher.registry.values()]
     if type(value) is np.vectorize:
         return [value.pyfunc]
@@ -80,14 +82,30 @@ def rewrapped(value: Any, substitute: Callable[[Any], Any]) -> Any:
         keywords = {name: substitute(x) for name, x in value.keywords.items()}
         return functools.partialmethod(substitute(value.func), *map(substitute, value.args), **keywords)
     if isinstance(value, property):
-        return property(*[None if f is None else substitute(f) for f in (value.fget, value.fset, value.fdel)])
-    if type(value) is functools.singledispatchmethod:
+        functions = [None if f is None else substitute(f) for f in (value.fget, value.fset, value.fdel)]
+        return _of_the_kind(value, property, *functions)
+    if isinstance(value, (staticmethod, classmethod)):
+        base = staticmethod if isinstance(value, staticmethod) else classmethod
+        return _of_the_kind(value, base, substitute(value.__func__))
+    if isinstance(value, functools.partial):
+        keywords = {name: substitute(x) for name, x in value.keywords.items()}
+        return _of_the_kind(value, functools.partial, substitute(value.func), *map(substitute, value.args), **keywords)
+    if isinstance(value, functools.singledispatchmethod):
         return _DispatchedMethod(value, substitute)
     if type(value) is np.vectorize:
         names = ("otypes", "excluded", "cache", "signature")
         options = {name: getattr(value, name) for name in names}
         return np.vectorize(substitute(value.pyfunc), doc=value.__doc__, **options)
     return value
+
+
+def _of_the_kind(value: Any, base: Any, *args: Any, **kwargs: Any) -> Any:
+    """An object of the user's subclass of a builtin class, which shares its attributes with another."""
+    made = base.__new__(type(value), *args, **kwargs)
+    base.__init__(made, *args, **kwargs)
+    if type(value).__dictoffset__:
+        object.__setattr__(made, "__dict__", object.__getattribute__(value, "__dict__"))
+    return made
 
 
 def _function(function: FunctionType, substitute: Callable[[Any], Any]) -> FunctionType:
