@@ -410,3 +410,36 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
 ])  # fmt: skip
 def test_functions_as_keys(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)
+
+
+def test_what_the_function_stores_in_a_member_is_no_traced_array_later():
+    class Level(enum.Enum):
+        LOW = 1
+
+    low: Any = Level.LOW
+    low.data = 0.0
+
+    @tj.jit
+    def stores(x: Any) -> Any:
+        low.data = (np.ones(2), 1)
+        return x + low.data[0].sum()
+
+    for n in (2, 3):
+        np.testing.assert_array_equal(stores(np.ones(n)), np.full(n, 3.0))
+        assert type(low.data[0]) is np.ndarray
+
+
+def test_a_tuple_stored_before_the_attributes_are_replaced_holds_what_it_held():
+    class Thing:
+        data: Any = None
+
+    thing, items = Thing(), [1.0, 2.0]
+
+    @tj.jit
+    def replaces(x: Any) -> Any:
+        thing.data = (1, items)
+        thing.__dict__ = {"data": thing.data, "more": 1}
+        return x * 1.0
+
+    replaces(np.ones(2))
+    assert thing.data[1] is items

@@ -70,7 +70,8 @@ class _Attributes:
         if trace is None or MADE_WHILE_TRACING.get(type(owner)):
             return value
         trace.reads.reach(owner)
-        return substitution.held(value)
+        _, before = trace.reads.members[id(object.__getattribute__(owner, "__dict__"))]
+        return substitution.held(value) if any(value is x for x in before) else value  # or else the trace has stored it
 
     def descriptor(self, held: Any) -> None:
         trace = current_trace()
