@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -494,6 +495,32 @@ def subclasses_of_wrappers() -> Program:
     return function, change, lambda: (made, counted.n, scaled.n, vars(A)["value"].gain)
 
 
+def attributes_of_cached_functions() -> Program:
+    @functools.cache
+    def look(n: int) -> float:
+        return n * 2.0
+
+    named: Any = look
+    named.count, named.weights = 0, np.ones(2)
+    table = {"a": [1.0]}
+    proxy = types.MappingProxyType(table)
+    proxies = [proxy]
+
+    def function(x: Any, k: int) -> Any:
+        named.count += 1
+        named.last, named.array = look(3), np.zeros(2) + 1
+        named.weights = named.weights + 1
+        y = x.sum() * named.weights + named.count + named.last + named.array + np.zeros(k).sum()
+        return y + (proxy is proxies[0]) + proxy["a"][0]
+
+    def change(i: int) -> None:
+        named.count += 10
+        named.weights = named.weights * 2
+        table["a"][0] += 1
+
+    return function, change, lambda: (named.count, named.last, named.array, named.weights)
+
+
 WRAPPERS: list[Callable[[Any], Any]] = [
     staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
     lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
@@ -515,7 +542,8 @@ def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[An
     cached_method_of_new_objects, cached_method_of_traced_objects, classes_made_within, names_of_descriptors,
     names_of_an_object, methods_of_other_objects,
     *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
-    subclasses_of_wrappers, cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
+    attributes_of_cached_functions, subclasses_of_wrappers,
+    cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
 ])  # fmt: skip
 def test_hooks(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

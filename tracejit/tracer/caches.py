@@ -13,7 +13,7 @@ from tracejit.ir.extents import Dim
 from tracejit.support.errors import LeakedTracerError
 from tracejit.tracer.kept import holds_tracer
 from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import MISSING, CallPlace
+from tracejit.tracer.places import MISSING, AttributePlace, CallPlace
 from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
@@ -59,7 +59,8 @@ class Cached:
     __slots__ = ("_original", "_substitution")
 
     def __init__(self, original: Any, substitution: Substitution) -> None:
-        self._original, self._substitution = original, substitution
+        object.__setattr__(self, "_original", original)
+        object.__setattr__(self, "_substitution", substitution)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace, original = current_trace(), self._original
@@ -89,8 +90,18 @@ class Cached:
         found = getattr(self._original, name)
         if trace is None:
             return found
+        if trace.changes.is_stored(AttributePlace(self._original, name)):
+            return found
         trace.reads.reach(self._original.__dict__)
         return self._substitution.held(found)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        trace = current_trace()
+        if trace is None:
+            setattr(self._original, name, value)
+        else:
+            trace.reads.reach(self._original)
+            trace.changes.store(self._original, name, setattr, value)
 
 
 def _is_new(x: Any, trace: Trace) -> bool:

@@ -140,7 +140,7 @@ class Substitution:
                 return value
             held = underlying(value)
             found = self.value(held)
-            return value if found is held else MappingProxyType(found)
+            return value if found is held else trace.once(value, lambda _: MappingProxyType(found))
         if value is os.environ:
             return Environment()
         if kind in (BuiltinMethodType, MethodWrapperType) and (
