@@ -3,9 +3,7 @@
 Each error is compared as a whole text.
 """
 
-import collections
 import copy
-import dataclasses
 import decimal
 import fractions
 import functools
@@ -120,11 +118,6 @@ def test_arity_is_pythons(args: Any, kwargs: Any, message: str):
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------------------------------
-@dataclasses.dataclass
-class Record:
-    x: Any
-
-
 def unsupported(name: str) -> str:
     return f"argument 1: dtype {name} is not supported; supported are {DTYPES}"
 
@@ -157,11 +150,7 @@ def subclass(name: str) -> str:
         (np.ones((1, 2)).view(np.matrix), UnsupportedError, subclass("numpy.matrix")),
         (np.ma.array([1, 2], mask=[0, 1]), UnsupportedError, subclass("numpy.ma.MaskedArray")),
         (np.rec.array([(1,)], dtype=[("a", "i4")]), UnsupportedError, subclass("numpy.rec.recarray")),
-        ({1, 2}, UnsupportedError, no_leaf("set")),
-        (bytearray(b"x"), UnsupportedError, no_leaf("bytearray")),
-        (collections.Counter(a=1), UnsupportedError, no_leaf("Counter")),
-        (collections.deque([1]), UnsupportedError, no_leaf("deque")),
-        (Record(X), UnsupportedError, no_leaf("Record")),
+        ({"a": 1}.keys(), UnsupportedError, no_leaf("dict_keys")),
     ],
 )  # fmt: skip
 def test_arguments_of_other_kinds(value: Any, kind: type, message: str):

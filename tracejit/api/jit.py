@@ -293,8 +293,8 @@ def jit(
 
     The function runs once per combination of dtypes, ranks and layouts on traced arrays; what it does to them is
     compiled.  NumPy arrays and Python numbers are traced (a number whose value the trace needs becomes a constant);
-    strings, None, dtypes and other hashable objects are constants.  Results are NumPy arrays, rank-0 ones NumPy
-    scalars; what Python would make of Python numbers alone is one.
+    strings, None, dtypes and other objects are constants, but for what they hold, which is followed.  Results are
+    NumPy arrays, rank-0 ones NumPy scalars; what Python would make of Python numbers alone is one.
 
     What the function reads from outside of itself is followed.  What it changes there (a counter, a cache) changes when
     it is traced, as in Python, and since the next call finds another state, it is traced for that; a traced array that

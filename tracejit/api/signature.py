@@ -19,6 +19,8 @@ from tracejit.support.equality import strictly_equal
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, flatten
+from tracejit.tracer.contents import family, namespace_of
+from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -63,8 +65,8 @@ class NumberLeaf:
 
 @frozen(eq=False)
 class StaticLeaf:
-    """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits,
-    anything hashable that is no number.
+    """Part of the key: strings, None, dtypes, slices, callables, integers beyond 64 bits, objects: anything that is no
+    number and hashable, or of which is followed what it holds.
     """
 
     value: Any
@@ -76,7 +78,10 @@ class StaticLeaf:
         value = self.value
         if isinstance(value, float):
             return hash(struct.pack("d", value))
-        return hash((type(value), (value.start, value.stop, value.step) if type(value) is slice else value))
+        try:
+            return hash((type(value), (value.start, value.stop, value.step) if type(value) is slice else value))
+        except TypeError:  # a data class, a set
+            return hash(type(value))
 
 
 Leaf = ArrayLeaf | NumberLeaf | StaticLeaf
@@ -152,11 +157,12 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
     try:
         hash((x.start, x.stop, x.step) if kind is slice else x)
     except TypeError:
-        raise UnsupportedError(
-            f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of them, "
-            "nor hashable; "
-            "register its class with tj.tree_util.register_node, or pass it through a closure"
-        ) from None
+        if not (is_users_type(kind) or family(kind) is not None or namespace_of(x) is not None):
+            raise UnsupportedError(
+                f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of "
+                "them, nor hashable; "
+                "register its class with tj.tree_util.register_node, or pass it through a closure"
+            ) from None
     return StaticLeaf(x), x
 
 
