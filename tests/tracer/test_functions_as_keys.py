@@ -289,13 +289,15 @@ def arguments_of_cached_functions() -> Program:
         made.append(key)
         return np.ones(2)
 
+    Key = collections.namedtuple("Key", "function n")
+    weights(Key(relu, 3))[0] = 50.0
     weights(("w", relu))[0] = 5.0
     weights(np.sum)[1] = 3.0
     weights(frozenset([relu]))[0] = 2.0
 
     def function(x: Any, k: int) -> Any:
         y = x.sum() * weights(("w", relu)) + weights(np.sum) + weights(frozenset([relu])) + weights(np.max)
-        return y + weights(max) + weights(("a", ("b", relu))) + np.zeros(k).sum()
+        return y + weights(Key(relu, 3)) + weights(max) + weights(("a", ("b", relu))) + np.zeros(k).sum()
 
     def change(i: int) -> None:
         weights(np.max)[0] += 1

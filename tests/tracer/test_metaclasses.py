@@ -94,6 +94,52 @@ def test_what_a_class_gets_itself_comes_before_what_its_class_holds():
         np.testing.assert_allclose(compiled(np.ones(2)), function(np.ones(2)))
 
 
+class ClassProperty(property):
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self.fget(owner)  # type: ignore[misc]
+
+
+class Base:
+    on = 1.0
+    tags: ClassVar[list[int]] = []
+    fields: ClassVar[list[float]] = [1.0]
+
+    @ClassProperty
+    def rate(cls: Any) -> float:
+        return cls.on
+
+    @classmethod
+    def has_tags(cls) -> bool:
+        return bool(cls.__dict__.get("tags"))
+
+    def all_fields(self) -> float:
+        found: list[float] = []
+        for kind in type(self).__mro__:
+            if "fields" in kind.__dict__:
+                found += kind.__dict__["fields"]
+        return sum(found)
+
+
+class Grown(Base):
+    tags: ClassVar[list[int]] = []
+    fields: ClassVar[list[float]] = [2.0, 3.0]
+
+
+def test_properties_of_classes_and_what_a_class_holds_itself():
+    def function(x: Any) -> Any:
+        return x * Grown.rate + Base().rate + Grown.has_tags() + Grown().all_fields()
+
+    compiled = tj.jit(function)
+    for change in (
+        lambda: None,
+        lambda: setattr(Base, "on", 5.0),
+        lambda: Grown.tags.append(1),
+        lambda: Base.fields.append(3.0),
+    ):
+        change()
+        np.testing.assert_allclose(compiled(np.ones(2)), function(np.ones(2)))
+
+
 def results(function: Callable[..., Any], made: bool) -> list[Any]:
     Singleton.instances.clear()
     Singleton.count = 0

@@ -113,10 +113,16 @@ def _is_new(x: Any, trace: Trace) -> bool:
 def _outside(x: Any, trace: Trace) -> Any:
     """What a value stands for, and what is in it if it is a tuple or frozenset."""
     found = trace.changes.stand_ins.original(x)
-    if found is x and type(x) in (tuple, frozenset):
-        items = [_outside(item, trace) for item in x]
-        return x if all(map(is_, items, x)) else type(x)(items)
-    return found
+    if found is not x or not isinstance(x, (tuple, frozenset)):
+        return found
+    items: list[Any] = [_outside(item, trace) for item in x]  # type: ignore[arg-type]
+    if all(map(is_, items, x)):  # type: ignore[arg-type]
+        return x  # type: ignore[return-value]
+    base: Any = tuple if isinstance(x, tuple) else frozenset
+    made = base.__new__(type(x), items)
+    if type(x).__dictoffset__:
+        object.__setattr__(made, "__dict__", object.__getattribute__(x, "__dict__"))
+    return made
 
 
 def _known(x: Any) -> Any:

@@ -11,12 +11,12 @@ attributes, because no traced array may stay behind.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import EnumMeta
-from operator import index
 from types import FunctionType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any, Protocol
 
@@ -141,8 +141,9 @@ class _Called(_Member):
 
 
 _NUMBERS: dict[str, Callable[[Any], Any]] = {
-    "__bool__": bool, "__complex__": complex, "__float__": float, "__hash__": index, "__index__": index,
-    "__int__": index, "__len__": index,
+    "__bool__": bool, "__complex__": complex, "__float__": float, "__hash__": operator.index,
+    "__index__": operator.index,
+    "__int__": operator.index, "__len__": operator.index,
 }  # fmt: skip
 
 
@@ -164,23 +165,54 @@ class _Number(_Called):
 
 
 class _Data(_Member):
-    """Stands in a class for what is no descriptor."""
+    """Stands in a class for what is no descriptor, and does as that does where it is found in its `__dict__`."""
 
     __slots__ = ()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self._target(instance, owner)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held(), name)
+
+    def __hash__(self) -> int:
+        return hash(self.original)
+
+    def held(self) -> Any:
+        """What is found in the class."""
+        return self._target(None, self._kind)
+
+
+def _as_held(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+
+    def call(self: _Data, *args: Any) -> Any:
+        return function(self.held(), *args)
+
+    return call
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+    return lambda self, other: function(other, self.held())
+
+
+_ARITHMETIC = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+)  # fmt: skip
+for _name in (*_ARITHMETIC, "lt", "le", "eq", "ne", "gt", "ge", "neg", "pos", "abs", "invert", "index", "contains",
+              "getitem", "setitem", "delitem"):  # fmt: skip
+    setattr(_Data, f"__{_name}__", _as_held(f"__{_name}__"))
+for _name in _ARITHMETIC:
+    setattr(_Data, f"__r{_name}__", _reflected(f"__{_name}__"))
+for _function in (bool, float, int, len, iter, repr, str):
+    setattr(_Data, f"__{_function.__name__}__", lambda self, f=_function: f(self.held()))
+
 
 class _DataMember(_Member):
     """Stands in a class for a property."""
 
     __slots__ = ()
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None and type(self.original) is not property:  # it may have attributes of its own
-            return self.original
-        return super().__get__(instance, owner)
 
     def __set__(self, instance: Any, value: Any) -> None:
         self._target(instance, None).__set__(instance, value)
