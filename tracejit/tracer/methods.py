@@ -336,6 +336,8 @@ class ClassPatches:
         data = self.with_attributes and not isinstance(kind, EnumMeta)
         makes_classes = issubclass(kind, type)  # how attributes of classes are read is left as it is
         for name, held in list(vars(kind).items()):
+            if isinstance(held, StandIn):  # of another trace
+                continue
             if isinstance(held, _KINDS) and _is_redirected(name, held):
                 made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
                 if made is _Called and name in _NUMBERS:
