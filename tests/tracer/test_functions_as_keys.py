@@ -256,6 +256,11 @@ def values_of_enumerations() -> Program:
         def run(self, x: Any) -> Any:
             return self.value[1](x)
 
+        @enum.property
+        def gain(self) -> float:
+            state["n"] += 1
+            return state["k"] * len(self.name)
+
     class Data(enum.Enum):
         ARRAY = array
 
@@ -267,7 +272,13 @@ def values_of_enumerations() -> Program:
 
     def function(x: Any, k: int) -> Any:
         y = Act.PARTIAL.value(x) + Act.PAIR.value[1](x) + Act["TABLE"].value["f"](x) + Data.ARRAY.value.sum()
-        y = y + Act.PAIR.run(x) + Act.PAIR.function(x) + (levels[0] | Level.HIGH).value + (Level.LOW in levels)
+        y = (
+            y
+            + Act.PAIR.run(x)
+            + Act.PAIR.function(x) * Act.PAIR.gain
+            + (levels[0] | Level.HIGH).value
+            + (Level.LOW in levels)
+        )
         return y + np.zeros(k).sum() + [a.name for a in Act].index("PAIR")
 
     def change(i: int) -> None:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import EnumMeta
-from types import FunctionType, MemberDescriptorType, MethodType, WrapperDescriptorType
+from types import DynamicClassAttribute, FunctionType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any, Protocol
 
 from tracejit.support.nodes import field, frozen
@@ -45,6 +45,7 @@ _KINDS = (
     functools.partialmethod,
     functools.singledispatchmethod,
     CACHED,
+    DynamicClassAttribute,
 )
 _KEPT = 16
 """From so many traces on a class keeps the descriptors: each change of a class costs CPython its caches of look-ups,
@@ -339,7 +340,13 @@ class ClassPatches:
             if isinstance(held, StandIn):  # of another trace
                 continue
             if isinstance(held, _KINDS) and _is_redirected(name, held):
-                made = _DataMember if isinstance(held, property) else _Called if callable(held) else _Member
+                made = (
+                    _DataMember
+                    if isinstance(held, (property, DynamicClassAttribute))
+                    else _Called
+                    if callable(held)
+                    else _Member
+                )
                 if made is _Called and name in _NUMBERS:
                     made = _Number
                 _put(kind, name, made(held, kind, name, self.attributes))

@@ -6,9 +6,10 @@ Their own code is left alone; around clones of the user's functions they are mad
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
-from types import CellType, FunctionType, MethodType
+from types import CellType, DynamicClassAttribute, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ __all__ = ["CACHED", "WRAPPERS", "is_wrapper", "leads_to_users", "rewrapped"]
 
 CACHED: Any = type(functools.cache(lambda: None))
 """The class of functions that remember their results."""
-WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.singledispatchmethod)
+WRAPPERS = (
+    property, staticmethod, classmethod, functools.partial, functools.singledispatchmethod, DynamicClassAttribute,
+)  # fmt: skip
 """Builtin classes of wrappers from which users derive others."""
 _DEPTH = 8
 """Wrappers in wrappers that are followed."""
@@ -58,7 +61,7 @@ def _inside(value: Any) -> list[Any]:
         return [value.__func__]
     if type(value) is CACHED:
         return [getattr(value, "__wrapped__", None)]
-    if isinstance(value, property):
+    if isinstance(value, (property, DynamicClassAttribute)):
         return [value.fget, value.fset, value.fdel]
     if isinstance(value, functools.singledispatchmethod):
         return [value.func, *value.dispatcher.registry.values()]
@@ -84,6 +87,10 @@ def rewrapped(value: Any, substitute: Callable[[Any], Any]) -> Any:
     if isinstance(value, property):
         functions = [None if f is None else substitute(f) for f in (value.fget, value.fset, value.fdel)]
         return _of_the_kind(value, property, *functions)
+    if isinstance(value, DynamicClassAttribute):
+        made = copy.copy(value)
+        made.fget, made.fset, made.fdel = (f and substitute(f) for f in (value.fget, value.fset, value.fdel))
+        return made
     if isinstance(value, (staticmethod, classmethod)):
         base = staticmethod if isinstance(value, staticmethod) else classmethod
         return _of_the_kind(value, base, substitute(value.__func__))
