@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-
-Program = tuple[Callable[..., Any], Callable[[int], Any], Callable[[], Any]]
-"""A function, what changes its surroundings between calls, and what is to be seen of these."""
+from tests.generators.surroundings import Program, results
 
 
 def registries() -> Program:
@@ -404,16 +402,6 @@ def attributes_of_a_property() -> Program:
         A.value.unit += "m"
 
     return function, change, lambda: A.value.unit
-
-
-def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
-    function, change, state = program()
-    call = wrap(function)
-    found: list[Any] = []
-    for i in range(4):
-        found += [np.asarray(call(np.ones(2 + i), 3)).tolist(), repr(state())]
-        change(i)
-    return found
 
 
 @pytest.mark.parametrize("program", [

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-
-Program = tuple[Callable[..., Any], Callable[[int], Any], Callable[[], Any]]
-"""A function, what changes its surroundings between calls, and what is to be seen of these."""
+from tests.generators.surroundings import Program, results
 
 
 def deleter_of_a_property() -> Program:
@@ -525,16 +523,6 @@ WRAPPERS: list[Callable[[Any], Any]] = [
     staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
     lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
 ]  # fmt: skip
-
-
-def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
-    function, change, state = program()
-    call = wrap(function)
-    found: list[Any] = []
-    for i in range(4):
-        found += [np.asarray(call(np.ones(2 + i), 3)).tolist(), repr(state())]
-        change(i)
-    return found
 
 
 @pytest.mark.parametrize("program", [

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.generators.surroundings import Program, results
 from tracejit.support.errors import TracerError
-
-Program = tuple[Callable[..., Any], Callable[[int], Any], Callable[[], Any]]
-"""A function, what changes its surroundings between calls, and what is to be seen of these."""
 
 
 def colliding_items() -> Program:
@@ -92,16 +90,6 @@ def work_list() -> Program:
         graph[25] = set()
 
     return function, change, lambda: [list(v) for v in graph.values()]
-
-
-def results(program: Callable[[], Program], wrap: Callable[..., Any]) -> list[Any]:
-    function, change, state = program()
-    call = wrap(function)
-    found: list[Any] = []
-    for i in range(4):
-        found += [np.asarray(call(np.ones(2 + i), 3)).tolist(), repr(state())]
-        change(i)
-    return found
 
 
 @pytest.mark.parametrize("program", [

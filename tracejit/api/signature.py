@@ -124,7 +124,7 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
     copy.
 
     Raises: DtypeError for dtypes there are no kernels for, UnsupportedError for ndarray subclasses and unhashable
-    objects.
+    objects of other packages.
     """
     kind = type(x)
     if kind is np.ndarray:
