@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -65,6 +67,22 @@ def test_one_array_three_times(changed: str):
     jitted = tj.jit(f)
     for which in [*partitions(3), *reversed([*partitions(3)])]:
         check(f, jitted, lambda which=which: arrays(which))
+
+
+def test_what_is_changed_outside_is_changed_once_a_call():
+    history: list[int] = []
+
+    def f(x, y, gain):
+        history.append(len(history))
+        x[1:] += gain[1:]
+        return y * 2
+
+    jitted = tj.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(4):
+            check(f, jitted, functools.partial(arrays, (0, 0, 1) if call % 2 else (0, 1, 2)))
+            assert history == list(range(2 * call + 2))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -104,8 +104,16 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
     return is_installed(code.co_filename) or not raises(code, place)
 
 
-def trace_call(function: Callable[..., Any], options: Options, signature: CallSignature) -> Traced:
+def trace_call(
+    function: Callable[..., Any],
+    options: Options,
+    signature: CallSignature,
+    check: Callable[[Staged, Sequence[Any]], None] = lambda _staged, _taken: None,
+) -> Traced:
     """Stage the function for a signature and run the passes.
+
+    check: is called with what was staged, and the arrays from outside whose elements became part of it; where it raises
+    a Restart, nothing is changed outside.
 
     Raises: NeedValue, NeedStrides, DimDependent where it has to start again with another signature; what tracing and
     compiling raise.
@@ -174,8 +182,11 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
                     "containers of them"
                 )
         out["slots"] = tuple(slots)
-        trace.keep()
         return kept
+
+    def finish(staged: Staged) -> None:
+        check(staged, (*staged.looked_into, *trace.reads.frozen.values()))
+        trace.keep()
 
     def specialise(position: int) -> bool:
         return isinstance(signature.leaves[traced[position]], NumberLeaf)
@@ -187,7 +198,15 @@ def trace_call(function: Callable[..., Any], options: Options, signature: CallSi
         trace.need_booleans = need_booleans
         careful = by_value = False
         once = functools.partial(
-            stage, flat, avals, specialise=specialise, writeback=True, program=True, layouts=lies, ranges=integers
+            stage,
+            flat,
+            avals,
+            specialise=specialise,
+            writeback=True,
+            program=True,
+            layouts=lies,
+            ranges=integers,
+            finish=finish,
         )
         while True:
             try:

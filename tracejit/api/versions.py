@@ -13,6 +13,7 @@ from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, w
 from tracejit.api.options import Options
 from tracejit.api.signature import CallSignature, leaf_path, signature_of
 from tracejit.api.tracing import may_come_of_extents, trace_call
+from tracejit.api.writeback import Writeback, writeback_of
 from tracejit.ir.extents import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
@@ -21,7 +22,7 @@ from tracejit.support.nodes import define, evolve, field
 from tracejit.support.source import Location, frames_of, is_ours, remembering_warnings
 from tracejit.support.tree import TreeDef
 from tracejit.tracer.captured import Dependencies
-from tracejit.tracer.restarts import NeedStrides, NeedValue
+from tracejit.tracer.restarts import NeedStrides, NeedValue, SameArray
 from tracejit.tracer.stage import Staged
 
 if TYPE_CHECKING:
@@ -118,16 +119,30 @@ class Versions:
             signature = evolve(signature, aliases=aliases) if aliases else signature
             version = self._current(self.versions.get(signature) or self._symbolic(signature))
             if version is None:
-                with first_call():
-                    version = self._compile(signature)
+                try:
+                    with first_call():
+                        version = self._compile(signature, leaves)
+                except SameArray as same:
+                    aliases = same.pairs
             if version is not None and (len(self.static), len(self.strided)) == asked:
                 return version, values, leaves
 
     def aliases(self, version: Version, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
         """Which traced arguments are one array, where that matters because the function changes it."""
-        if version.run.writeback is None:
+        taken = version.dependencies.frozen_arrays
+        return self._aliases(version.signature, version.run.writeback, leaves, version.run.keep, taken)
+
+    def _aliases(
+        self,
+        signature: CallSignature,
+        writeback: Writeback | None,
+        leaves: Sequence[Any],
+        captured: Sequence[Any],
+        taken: Sequence[Any],
+    ) -> tuple[tuple[int, int], ...]:
+        if writeback is None:
             return ()
-        traced, tree = version.signature.traced(), version.signature.tree
+        traced, tree = signature.traced(), signature.tree
         name = self.named("the function")
 
         def describe(position: int) -> str:
@@ -137,8 +152,7 @@ class Versions:
                 else f"an array that {name} reads from outside"
             )
 
-        taken = version.dependencies.frozen_arrays
-        return version.run.writeback.aliases([leaves[n] for n in traced], version.run.keep, taken, describe)
+        return writeback.aliases([leaves[n] for n in traced], captured, taken, describe)
 
     def _current(self, version: Version | None) -> Version | None:
         """The version, brought up to date with what names outside of the function hold now;
@@ -176,8 +190,18 @@ class Versions:
         alike = ((known, v) for known, v in self.versions.items() if pattern_of(known) == pattern)
         return next((v for known, v in alike if bind_dims(known, signature) is not None), None)
 
-    def _compile(self, signature: CallSignature) -> Version | None:
-        """Compile for a signature: as it is the first time, with symbolic extents once only extents have changed."""
+    def _compile(self, signature: CallSignature, leaves: Sequence[Any]) -> Version | None:
+        """Compile for a signature: as it is the first time, with symbolic extents once only extents have changed.
+
+        leaves: of the call.  Raises: SameArray if these are to be traced as fewer arrays.
+        """
+
+        def check(staged: Staged, taken: Sequence[Any]) -> None:
+            if not signature.aliases:
+                pairs = self._aliases(signature, writeback_of(staged), leaves, staged.constants, taken)
+                if pairs:
+                    raise SameArray(pairs)
+
         dynamic = self.options.dynamic_shapes
         pattern = pattern_of(signature)
         previous = self.last.get(pattern)
@@ -189,7 +213,7 @@ class Versions:
         while True:
             try:
                 with remembering_warnings(self.warned):
-                    made = trace_call(self.function, self.options, wanted)
+                    made = trace_call(self.function, self.options, wanted, check)
                 break
             except (NeedStrides, NeedValue) as need:
                 self.asked(signature, need)

@@ -7,7 +7,7 @@ from tracejit.support.errors import (
 )
 from tracejit.support.source import Location
 
-__all__ = ["ChangedLater", "MasksByValue", "NeedStrides", "NeedValue"]
+__all__ = ["ChangedLater", "MasksByValue", "NeedStrides", "NeedValue", "SameArray"]
 
 
 class NeedValue(Restart):
@@ -27,6 +27,16 @@ class NeedStrides(Restart):
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
+
+
+class SameArray(Restart):
+    """Arguments are one array, of which the function changes one and reads the other: pairs (first, again) of traced
+    arguments.  The trace starts again with one array for both.
+    """
+
+    def __init__(self, pairs: tuple[tuple[int, int], ...]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
 
 
 class MasksByValue(Restart):

@@ -58,6 +58,7 @@ def stage(
     ranges: Mapping[int, Range] | None = None,
     layouts: Sequence[Layout] = (),
     certain: bool = True,
+    finish: Callable[[Staged], None] = lambda _: None,
 ) -> Staged:
     """Trace `function(*tracers) -> flat results`.
 
@@ -68,7 +69,7 @@ def stage(
     the results.  Changed outer arrays that are not among them are listed in `outer_cells`.  A `program` has what can
     fail in it as its last output, if anything can; other traces leave that to the trace around them.  `ranges` tells
     between which numbers integer arguments lie, `layouts` how arguments lie in memory. `certain` says whether the
-    function runs where what is around it does.
+    function runs where what is around it does.  `finish` is called with what was staged while its values are known.
 
     Raises: ChangedLater unless `careful`, which relies in loops over tj.range on no value of an array from outside;
     MasksByValue for a
@@ -112,6 +113,14 @@ def stage(
             failures = interpreter.failures
             if failures is not None and failures.cell.version:
                 outputs.append(interpreter.atom(failures.cell))
+            jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
+            written = tuple((n, interpreter.first_writes[id(tracers[n])]) for n in changed)
+            outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
+            sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
+            staged = Staged(
+                jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites
+            )
+            finish(staged)
     except Exception as error:
         if interpreter.cells and not isinstance(error, TracejitError):
             _lost_changes(interpreter, error)
@@ -120,11 +129,7 @@ def stage(
         if not program:
             leave(interpreter)
         interpreter.alive = False
-    jaxpr = Jaxpr([*interpreter.inputs, *interpreter.captured.values()], interpreter.equations, outputs)
-    written = tuple((n, interpreter.first_writes[id(tracers[n])]) for n in changed)
-    outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
-    sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
-    return Staged(jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites)
+    return staged
 
 
 def _lost_changes(interpreter: StageInterpreter, error: Exception) -> None:
