@@ -85,6 +85,26 @@ def test_what_is_changed_outside_is_changed_once_a_call():
             assert history == list(range(2 * call + 2))
 
 
+def test_a_refused_call_changes_nothing_outside():
+    calls: list[int] = []
+
+    @tj.jit
+    def f(x, y):
+        calls.append(1)
+        x += 1
+        return y * 2
+
+    a = np.zeros(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            with pytest.raises(WriteError):
+                f(a[1:], a[:-1])
+            assert not calls and not a.any()
+        f(a[1:], a[1:])
+    assert calls == [1]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_every_way_to_give_arrays_twice(seed: int):
     f, n = random_function(seed)

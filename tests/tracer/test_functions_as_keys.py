@@ -244,7 +244,7 @@ def values_of_enumerations() -> Program:
         return np.maximum(x, 0) * state["k"]
 
     class Act(enum.Enum):
-        PARTIAL = functools.partial(relu)
+        PARTIAL = enum.member(functools.partial(relu))  # of itself it is one no more from Python 3.13 on
         PAIR = ("relu", relu)
         TABLE = {"f": relu}  # noqa: RUF012
 

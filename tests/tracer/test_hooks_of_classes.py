@@ -519,6 +519,45 @@ def attributes_of_cached_functions() -> Program:
     return function, change, lambda: (named.count, named.last, named.array, named.weights)
 
 
+def jitted_method_as_a_value(hold: Callable[[Any], Callable[[Any], Any]]) -> Callable[[], Program]:
+    def program() -> Program:
+        class A:
+            k = 2.0
+
+            def __init__(self) -> None:
+                self.w = 1.0
+
+            def inner(self, x: Any) -> Any:
+                return x * self.k + self.w
+
+            @tj.jit
+            def method(self, x: Any) -> Any:
+                return self.inner(x)
+
+        a = A()
+        held = hold(a.method)
+
+        def function(x: Any, k: int) -> Any:
+            return held(x) + np.zeros(k).sum()
+
+        def change(i: int) -> None:
+            A.k += 1
+            a.w = a.w + i
+            if i == 2:
+                A.inner = lambda self, x: x * 7  # type: ignore[method-assign]
+
+        return function, change, lambda: a.w
+
+    return program
+
+
+HOLDERS: list[Callable[[Any], Callable[[Any], Any]]] = [
+    lambda m: m, lambda m: functools.partial(m), lambda m: lambda x: {"m": m}["m"](x), lambda m: lambda x: [m][-1](x),
+    lambda m: lambda x: tj.lax.cond(np.sum(x) > 0, m, m, x), lambda m: lambda x: sum(map(m, [x])),
+    lambda m: tj.vmap(m), lambda m: lambda x: tj.lax.map(m, x), lambda m: types.SimpleNamespace(m=m).m,
+]  # fmt: skip
+
+
 WRAPPERS: list[Callable[[Any], Any]] = [
     staticmethod, classmethod, property, functools.cached_property, lambda a: a, np.errstate(all="ignore"),
     lambda a: functools.partial(a, 2), lambda a: property(lambda self: 1.0, a), lambda a: staticmethod(np.vectorize(a)),
@@ -532,6 +571,8 @@ WRAPPERS: list[Callable[[Any], Any]] = [
     *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
     attributes_of_cached_functions, subclasses_of_wrappers,
     cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
+    *map(jitted_method_as_a_value, HOLDERS),
 ])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:functools.partial will be a method descriptor:FutureWarning")
 def test_hooks(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)

@@ -125,7 +125,7 @@ class Substitution:
             return self.module(value)
         if kind in (MethodType, BuiltinMethodType) and _is_pythons_random(value.__self__):  # random.random is one
             return refuse_random(f"random.{value.__name__}", value)
-        if kind is MethodType and type(value.__func__) is FunctionType:
+        if kind is MethodType:
             return self._method(value)
         if kind in _HOLDERS or issubclass(kind, WRAPPERS):
             return self._holder(value)
