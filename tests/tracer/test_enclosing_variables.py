@@ -312,6 +312,14 @@ def names_of_a_class():
     return f, lambda: len(vars(B)), lambda: setattr(B, f"c{len(vars(B))}", 2.0)
 
 
+def names_of_an_objects_class():
+    class B:
+        u = 1.0
+
+    o = B()
+    return lambda x: x * len(dir(o)), lambda: len(vars(B)), lambda: setattr(B, f"c{len(vars(B))}", 2.0)
+
+
 def names_of_globals():
     def f(x):
         return x * (globals().get("_COUNTED") or 1.0) + len([n for n in globals() if n.startswith("_COUNTED")])
@@ -435,6 +443,7 @@ PROGRAMS = [
     number_read_elsewhere, array_bound_anew, list_exchanged, one_list_under_two_names, function_bound_anew, deleted,
     manager_as_decorator, manager_object_as_decorator, kept_results, cached_property_that_counts, factory_of_a_dict,
     special_methods_of_a_metaclass, new_dict_of_an_object, names_of_a_module, names_of_a_class,
+    names_of_an_objects_class,
 ]  # fmt: skip
 
 

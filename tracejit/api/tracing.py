@@ -18,7 +18,7 @@ from tracejit.backends.registry import get_backend
 from tracejit.ir.extents import Dim
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, TracerError, UserError, WriteError
+from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import frames_of
 from tracejit.support.tree import TreeDef, flatten, unflatten
@@ -185,11 +185,7 @@ def trace_call(
         return kept
 
     def finish(staged: Staged) -> None:
-        try:
-            check(staged, (*staged.looked_into, *trace.reads.frozen.values()))
-        except WriteError:  # the call is refused, and has not happened
-            trace.changes.undo()
-            raise
+        check(staged, (*staged.looked_into, *trace.reads.frozen.values()))
         trace.keep()
 
     def specialise(position: int) -> bool:

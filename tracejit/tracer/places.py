@@ -268,7 +268,7 @@ class NamesPlace:
         return NamesPlace(owner, listing, tuple(listing(owner)))
 
     def identity(self) -> tuple[Any, ...]:
-        return NamesPlace, id(self.owner), None
+        return NamesPlace, id(self.owner), id(self.listing)
 
     def read(self) -> tuple[str, ...]:
         now = tuple(self.listing(self.owner))

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.support.errors import Restart
+from tracejit.support.errors import Restart, WriteError
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.attributes import ATTRIBUTES
 from tracejit.tracer.captured import Reads
@@ -61,7 +61,7 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
     try:
         with entered(trace):
             yield trace
-    except Restart:
+    except (Restart, WriteError):  # a call that is refused has not happened
         trace.changes.undo()
         raise
     except BaseException:
