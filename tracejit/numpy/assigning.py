@@ -135,7 +135,8 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
             return update_slice(x, part, found.start, found.step)
         if any(k != 1 for k in found.step):
             raise UnsupportedError(
-                "an assignment with a traced index and a slice step is not supported; use a slice of step 1",
+                "an assignment with a traced index and a slice step at once is not supported; take one after the other "
+                "(x[i][::2] = v)",
                 location=user_location(),
             )
         return dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
