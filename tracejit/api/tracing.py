@@ -185,6 +185,7 @@ def trace_call(
         return kept
 
     def finish(staged: Staged) -> None:
+        refuse_impossible_writes(signature, staged, name, options.writeback)
         check(staged, (*staged.looked_into, *trace.reads.frozen.values()))
         trace.keep()
 
@@ -218,7 +219,6 @@ def trace_call(
                 by_value = True
             trace.restart()
     staged = evolve(staged, numbers=frozenset(numbers))
-    refuse_impossible_writes(signature, staged, name, options.writeback)
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
