@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.registry import backend_reason
 from tracejit.compiler.lower import lowering_rules, unregister_lowering
 from tracejit.ir.kernel import index_const
@@ -15,7 +16,7 @@ from tracejit.support.errors import UnsupportedError, UserError
 
 pytestmark = pytest.mark.opencl
 
-BACKENDS = tj.list_backends()
+BACKENDS = EVERY_BACKEND
 X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 10.0)
 
 
