@@ -16,7 +16,8 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ class Journal:
         self._numbers = itertools.count()
         self._directory = ""
         self._made = {"code.txt", "asm.txt"}
+        self._edited: list[Path] = []
         if config.dump or config.replace:
             self._directory = f"{function}.{_functions[function]}"
             _functions[function] += 1
@@ -92,16 +94,31 @@ class Journal:
         text = edited.read_text() if edited is not None and edited.exists() else None
         if text is not None and text.strip() != dialect.show(thing).strip():
             if dialect.read is None:
-                raise UserError(f"{edited}: the result of {name} cannot be replaced by a text")
+                raise UserError(
+                    f"{edited}: what {name} makes cannot be replaced by a text; jaxprs, kernels, schedules, programs "
+                    "and code can"
+                )
             try:
                 thing = dialect.read(text, thing)
                 if dialect.verify is not None:
                     dialect.verify(thing)
             except TracejitError as error:
                 raise UserError(f"{edited}: {error}") from error
+            assert edited is not None
+            self._edited.append(edited)
         if self.keeps_texts:
             self.keep(file, dialect.show(thing))
         return thing
+
+    @contextmanager
+    def named(self) -> Generator[None]:
+        """Errors of the block name the edited texts that were taken: what comes after may not be able to use them."""
+        try:
+            yield
+        except TracejitError as error:
+            if self._edited:
+                error.notes = (*error.notes, f"edited: {', '.join(map(str, self._edited))}")
+            raise
 
     @property
     def edits(self) -> Callable[[str], str] | None:
@@ -110,7 +127,10 @@ class Journal:
 
     def _code(self, text: str) -> str:
         edited = Path(config.replace, self._directory, "code.txt")
-        return edited.read_text() if edited.exists() else text
+        if not edited.exists():
+            return text
+        self._edited.append(edited)
+        return edited.read_text()
 
     def finish(self) -> None:
         """All passes have run.  Warns of edited texts that none of them made."""
@@ -192,7 +212,10 @@ def read_jaxpr(text: str, before: Jaxpr) -> Jaxpr:
 
 
 def read_kernel(text: str, before: Kernel) -> Kernel:
-    """An edited kernel.  Raises: UserError if its buffers are others."""
+    """An edited kernel.
+
+    Raises: UserError if its buffers are others, or what it says to multiply, which follows from the group.
+    """
     from tracejit.ir.text import parse_kernel
 
     made = parse_kernel(text)
@@ -201,4 +224,8 @@ def read_kernel(text: str, before: Kernel) -> Kernel:
     )
     if have != want or made.outputs != before.outputs:
         raise UserError(f"the buffers are {', '.join(have)}; they were {', '.join(want)}")
+    if made.product is not None and repr(made.product) != repr(before.product):
+        raise UserError(
+            "what product(...) says follows from the equations and cannot be edited; without it, the loops run"
+        )
     return made

@@ -6,7 +6,8 @@
              compose, merge_loops, collapse, product, schedule, scheduled
              donate
 
-`compiler/passes.py` runs them.  Code is made of the program by its backend.
+`compiler/passes.py` runs them.  Code is made of the program by its backend.  An edited text may take the place of a
+jaxpr, kernel, schedule or program, and of the code; forms and groups say less than they are made of and are only shown.
 """
 
 from __future__ import annotations
@@ -182,8 +183,9 @@ def lower_jaxpr(
     )  # fmt: skip
     if config.checks:
         verify_jaxpr(jaxpr)
-    jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
-    program = journal.run(PROGRAM_PASSES, jaxpr, c)
+    with journal.named():
+        jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
+        program = journal.run(PROGRAM_PASSES, jaxpr, c)
     journal.finish()
     if journal.edits is not None:
         program = evolve(program, edit=journal.edits)
