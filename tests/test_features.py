@@ -16,11 +16,11 @@ from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.compiler.lower import unregister_lowering
 from tracejit.compiler.pipeline import lower_jaxpr
-from tracejit.ir.effects import Effects, effects_of, step_effects
+from tracejit.ir.effects import Effects, effects_of
 from tracejit.ir.extents import Dim
 from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import Call, walk_steps
+from tracejit.ir.program import Call, step_effects, walk_steps
 from tracejit.ir.text import parse_kernel
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (

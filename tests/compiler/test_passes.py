@@ -182,6 +182,72 @@ def test_an_edited_kernel_is_no_longer_the_product_that_its_group_is(directories
     assert "tile" not in f.lower(a, b).text("schedule")
 
 
+def looped(x: Any) -> Any:
+    return tj.lax.fori_loop(0, 3, lambda i, x: x / np.max(x, axis=1, keepdims=True) + 1.0, x)
+
+
+@pytest.mark.parametrize("pass_name", ["build", "donate"])
+def test_an_edited_program_is_what_runs(directories: tuple[Path, Path], pass_name: str):
+    dump, edited = directories
+    expected = X
+    for _ in range(5):
+        expected = expected / np.max(expected, axis=1, keepdims=True) + 1.0
+    tj.jit(looped)(X)
+    edit(dump, edited, f"*-{pass_name}.program", "for 3 {", "for 5 {")
+    np.testing.assert_allclose(tj.jit(looped)(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("launch", "lunch", "there is no step 'lunch'"),
+        ("in0: f64[3, 4]", "in0: f64[4, 3]", "the inputs are in0: f64[4, 3] C; they were in0: f64[3, 4] C"),
+        ("return out0", "return in0", "the results are in0: f64[3, 4] C; they were out0: f64[3] C"),
+        ("program scaled()", "program scaled(n)", "the extents are (n); they were ()"),
+        ("launch mul_reduce_sum_1(in0, out0)", "", "nothing fills the result out0"),
+        (
+            "launch mul_reduce_sum_1(in0, out0)",
+            "launch mul_reduce_sum_1(out0, in0)",
+            "out0 has 3 elements, and the",
+        ),
+    ],
+)
+def test_a_program_that_does_not_fit_is_refused(directories: tuple[Path, Path], old: str, new: str, message: str):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    edit(dump, edited, "12-build.program", old, new)
+    with pytest.raises(UserError, match=r"12-build\.program: .*" + re.escape(message)) as caught:
+        tj.jit(scaled)(X)
+    assert "This is a bug in tracejit" not in str(caught.value)
+
+
+def test_an_edited_program_may_have_other_buffers_and_steps(directories: tuple[Path, Path]):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    old = "  launch mul_reduce_sum_1(in0, out0)"
+    new = "  temporary t9: f64[3]\n  launch mul_reduce_sum_1(in0, t9)\n  copy out0 <- t9"
+    edit(dump, edited, "13-donate.program", old, new)
+    f = tj.jit(scaled)
+    np.testing.assert_allclose(f(X), scaled(X))
+    passes._functions.clear()
+    assert "copy out0 <- t9" in f.lower(X).text("program")
+
+
+def test_donation_may_be_edited_in_or_out(directories: tuple[Path, Path]):
+    """Which launch has which kernel is told by its arguments."""
+    dump, edited = directories
+
+    def f(x: Any, y: Any) -> Any:
+        return x - y, x + y
+
+    jitted = tj.jit(f, donate_argnums=(0, 1))
+    jitted(X.copy(), X.copy())
+    (before,) = dump.glob("*/13-donate.program")
+    edit(dump, edited, before.name, "return", "# as it was\n  return")
+    for got, want in zip(tj.jit(f, donate_argnums=(0, 1))(X.copy(), X.copy()), f(X, X), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("new", ["512", "3"])
 def test_what_a_product_multiplies_cannot_be_edited(directories: tuple[Path, Path], new: str):
     dump, edited = directories

@@ -24,10 +24,10 @@ from tracejit.ir.program import (
     Launch,
     Program,
     ProgramBuffer,
-    Step,
     Steps,
     Swap,
     WhileLoop,
+    mentions,
     walk_steps,
 )
 from tracejit.ir.scalar import numpy_dtype, poison_value
@@ -35,7 +35,7 @@ from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["CallsLibraries", "Machine", "Plan", "mentions", "plan_of", "run_in_memory", "run_program", "seen_as"]
+__all__ = ["CallsLibraries", "Machine", "Plan", "plan_of", "run_in_memory", "run_program", "seen_as"]
 
 M = TypeVar("M")
 
@@ -75,27 +75,6 @@ class Plan:
     begins: tuple[tuple[ProgramBuffer, ...], ...]
     ends: tuple[tuple[ProgramBuffer, ...], ...]
     unused: tuple[ProgramBuffer, ...]  # results no step writes: those of empty programs
-
-
-def mentions(step: Step) -> tuple[ProgramBuffer, ...]:
-    """The buffers one step names, without those of nested blocks."""
-    match step:
-        case Launch():
-            return step.arguments
-        case Call():
-            return step.buffers
-        case Copy():
-            return (step.target, step.source)
-        case Swap():
-            return (step.a, step.b)
-        case WhileLoop() | Branch():
-            return (step.flag,)
-        case Check():
-            return (step.failure,)
-        case CountedLoop():
-            return ()
-        case _:
-            assert_never(step)
 
 
 def plan_of(program: Program) -> Plan:

@@ -23,12 +23,22 @@ from typing import Any
 
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.program import Program
+from tracejit.ir.program import Program, ProgramBuffer
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, UserError, VerifyError
+from tracejit.support.errors import InternalError, TracejitError, UserError, VerifyError
 from tracejit.support.nodes import frozen
 
-__all__ = ["Dialect", "Journal", "Pass", "read_jaxpr", "read_kernel", "verify_jaxpr", "verify_kernel", "verify_program"]
+__all__ = [
+    "Dialect",
+    "Journal",
+    "Pass",
+    "read_jaxpr",
+    "read_kernel",
+    "read_program",
+    "verify_jaxpr",
+    "verify_kernel",
+    "verify_program",
+]
 
 
 @frozen(eq=False)
@@ -103,7 +113,8 @@ class Journal:
                 if dialect.verify is not None:
                     dialect.verify(thing)
             except TracejitError as error:
-                raise UserError(f"{edited}: {error}") from error
+                what = error.what if isinstance(error, InternalError) else error
+                raise UserError(f"{edited}: {what}") from error
             assert edited is not None
             self._edited.append(edited)
         if self.keeps_texts:
@@ -228,4 +239,20 @@ def read_kernel(text: str, before: Kernel) -> Kernel:
         raise UserError(
             "what product(...) says follows from the equations and cannot be edited; without it, the loops run"
         )
+    return made
+
+
+def read_program(text: str, before: Program) -> Program:
+    """An edited program, of the same kernels.  Raises: UserError if its extents, inputs or results are others."""
+    from tracejit.ir.text.program import parse_program
+
+    def shown(buffers: Sequence[ProgramBuffer]) -> str:
+        return ", ".join([f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}] {b.layout}" for b in buffers]) or "none"
+
+    made = parse_program(text, before)
+    if made.dims != before.dims:
+        raise UserError(f"the extents are ({', '.join(made.dims)}); they were ({', '.join(before.dims)})")
+    for what, have, want in (("inputs", made.inputs, before.inputs), ("results", made.outputs, before.outputs)):
+        if shown(have) != shown(want):
+            raise UserError(f"the {what} are {shown(have)}; they were {shown(want)}")
     return made

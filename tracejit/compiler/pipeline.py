@@ -27,6 +27,7 @@ from tracejit.compiler.passes import (
     Pass,
     read_jaxpr,
     read_kernel,
+    read_program,
     verify_jaxpr,
     verify_kernel,
     verify_program,
@@ -132,7 +133,7 @@ KERNEL = Dialect(
 SCHEDULE = Dialect(
     "schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip()))
 )
-PROGRAM = Dialect("program", str, verify_program)
+PROGRAM = Dialect("program", str, verify_program, read_program)
 
 JAXPR_PASSES = (
     Pass("simplify", _on_jaxpr(simplify), JAXPR),
