@@ -19,7 +19,7 @@ from tracejit.compiler import passes, pipeline
 from tracejit.compiler.passes import Pass
 from tracejit.ir.kernel import Kernel
 from tracejit.support.config import config
-from tracejit.support.errors import UserError, VerifyError
+from tracejit.support.errors import CompileError, UserError, VerifyError
 from tracejit.support.nodes import evolve
 
 X = np.arange(12.0).reshape(3, 4)
@@ -303,3 +303,11 @@ def test_the_scheduled_text_is_the_edited_one(directories: tuple[Path, Path]):
     tj.jit(scaled)(X)
     edit(dump, edited, "11-scheduled.*.kernel", "2.0:f64", "1.0:f64")
     assert "1.0:f64" in tj.jit(scaled).lower(X).text("scheduled")
+
+
+def test_an_error_names_edited_code(directories: tuple[Path, Path]):
+    dump, edited = directories
+    tj.jit(scaled)(X)
+    edit(dump, edited, "code.txt", "fmul", "fmool")
+    with pytest.raises(CompileError, match=r"(?s)edited: [^,]*code\.txt"):
+        tj.jit(scaled)(X)

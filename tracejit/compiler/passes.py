@@ -73,7 +73,7 @@ class Journal:
         self._numbers = itertools.count()
         self._directory = ""
         self._made = {"code.txt", "asm.txt"}
-        self._edited: list[Path] = []
+        self._edited: dict[Path, None] = {}  # in order
         if config.dump or config.replace:
             self._directory = f"{function}.{_functions[function]}"
             _functions[function] += 1
@@ -116,7 +116,7 @@ class Journal:
                 what = error.what if isinstance(error, InternalError) else error
                 raise UserError(f"{edited}: {what}") from error
             assert edited is not None
-            self._edited.append(edited)
+            self._edited[edited] = None
         if self.keeps_texts:
             self.keep(file, dialect.show(thing))
         return thing
@@ -138,10 +138,10 @@ class Journal:
 
     def _code(self, text: str) -> str:
         edited = Path(config.replace, self._directory, "code.txt")
-        if not edited.exists():
-            return text
-        self._edited.append(edited)
-        return edited.read_text()
+        made = edited.read_text() if edited.exists() else text
+        if made.strip() != text.strip():
+            self._edited[edited] = None
+        return made
 
     def finish(self) -> None:
         """All passes have run.  Warns of edited texts that none of them made."""
