@@ -18,6 +18,7 @@ from tracejit.ir.program import Call, Program, ProgramBuffer, Steps, mentions, n
 from tracejit.ir.text import ParseError
 from tracejit.ir.text.program import parse_program
 from tracejit.support.errors import VerifyError
+from tracejit.support.nodes import evolve
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -111,6 +112,20 @@ def test_kernels_and_libraries_are_those_of_the_program():
     library = PROGRAMS["a library"]()
     with pytest.raises(ParseError, match="'atlas' is no library that the program calls; there are blas"):
         parse_program(str(library).replace("call blas.", "call atlas."), library)
+
+
+def test_of_several_kernels_with_one_name_the_arguments_tell():
+    """Donation changes a kernel where it is launched, and leaves its name."""
+    program = PROGRAMS["strided"]()
+    (launch,) = program.steps
+    assert isinstance(launch, p.Launch)
+    (x,), (y,) = program.inputs, program.outputs
+    t = ProgramBuffer("t", "f64", y.shape, "temporary")
+    other = p.Launch(evolve(launch.kernel, dims=("n",)), (x, t))
+    both = evolve(program, temporaries=(t,), steps=(launch, other))
+    assert parse_program(str(both), both).kernels() == [launch.kernel, other.kernel]
+    with pytest.raises(ParseError, match="line 6: there are several kernels add_1; edit what an earlier pass makes"):
+        parse_program(str(both).replace("launch add_1(in0, t)", "launch add_1(t, t)"), both)
 
 
 # -- a step that no file of the package knows --------------------------------------------------------------------------
