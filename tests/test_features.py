@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.cpu.codegen import blas
 from tracejit.backends.intrinsics import unregister_intrinsic, unregister_scalar_op
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.compiler.lower import unregister_lowering
 from tracejit.compiler.pipeline import lower_jaxpr
-from tracejit.ir.effects import Effects, effects_of, step_effects
+from tracejit.ir.effects import Effects, effects_of
 from tracejit.ir.extents import Dim
 from tracejit.ir.forms import Environment, LibraryCall, Whole
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import Call, walk_steps
+from tracejit.ir.program import Call, step_effects, walk_steps
 from tracejit.ir.text import parse_kernel
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
@@ -35,7 +36,7 @@ from tracejit.support.errors import (
 
 pytestmark = pytest.mark.opencl
 
-BACKENDS = tj.list_backends()
+BACKENDS = EVERY_BACKEND
 HERE = [b for b in BACKENDS if not backend_reason(b)]
 
 
@@ -58,11 +59,9 @@ def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None
 # -- what backends can do
 # ----------------------------------------------------------------------------------------------------------------
 def test_each_backend_says_how_it_executes_and_does_so(backend: str):
-    found = get_backend(backend)
-    here = backend == "cpu"
-    assert (found.native_calls() is not None, found.donates, found.calls_libraries) == (here, here, here)
-    assert found.is_scheduled == (backend != "reference")
+    found, target = get_backend(backend), get_backend(backend).target()
     assert {"opencl", "cpu", "reference"} <= set(BACKENDS)
+    assert found.is_scheduled == bool(target.vector_bits or target.grid)  # others take loops as they are
     x = normal(37, 19)
     f = tj.jit(softmax, backend=backend)
     np.testing.assert_allclose(f(x), softmax(x), rtol=1e-13)
@@ -71,15 +70,26 @@ def test_each_backend_says_how_it_executes_and_does_so(backend: str):
     assert signs.get(backend, "") in code
     if backend == "reference":  # the kernels themselves are what runs
         assert code == f.lower(x).text("scheduled")
+    shifted = tj.jit(lambda x: x + 1, backend=backend, donate_argnums=0)
+    assert shifted.lower(x).effects.donated == (frozenset({"1"}) if found.donates else frozenset())
+    shifted.lower(x).compile()
+    if found.is_scheduled:
+        compiled: Any = f.lower(x).compile()
+        assert compiled.identity()
 
 
 # -- the intrinsic registry
 # --------------------------------------------------------------------------------------------------------------
-SPELLINGS: dict[str, Any] = {
-    "cpu": "twice = fadd {type} {0}, {0}\ncall nnan {type} @llvm.sqrt.{suffix}({type} {twice})",
-    "opencl": "sqrt({0} + {0})",
-    "reference": lambda x: np.sqrt(x + x),
-}
+SPELLINGS: list[Any] = [
+    "twice = fadd {type} {0}, {0}\ncall nnan {type} @llvm.sqrt.{suffix}({type} {twice})",
+    "sqrt({0} + {0})",
+    lambda x: np.sqrt(x + x),
+]
+
+
+def spelling_for(backend: str) -> Any:
+    """The square root of twice the operand as a backend spells it."""
+    return next(s for s in SPELLINGS if not get_backend(backend).fault_of_spelling(s, 1))
 
 
 @pytest.fixture
@@ -99,7 +109,7 @@ def spelled() -> Iterator[Callable[..., None]]:
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_a_user_spells_an_operation_for_one_backend(backend: str, spelled: Callable[..., None], dtype: str):
     x = np.abs(normal(1003, dtype=dtype))
-    spelled("exp", SPELLINGS[backend], backend=backend, dtypes=("f16", "f32", "f64"))
+    spelled("exp", spelling_for(backend), backend=backend, dtypes=("f16", "f32", "f64"))
     for other in HERE:
         want = np.sqrt(x + x) if other == backend else np.exp(x)
         np.testing.assert_allclose(tj.jit(lambda x: np.exp(x), backend=other)(x), want, rtol=4 * np.finfo(dtype).eps)
@@ -419,7 +429,7 @@ def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
 def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRACEJIT_DISABLE", "cpu")
     for name, message in [
-        ("cuda", "no backend 'cuda'; registered are opencl, cpu, reference"),
+        ("cuda", f"no backend 'cuda'; registered are {', '.join(tj.list_backends())}"),
         ("cpu", "switched off by TRACEJIT"),
     ]:
         with pytest.raises(BackendUnavailable, match=message) as error:

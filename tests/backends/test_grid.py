@@ -1,6 +1,8 @@
 """Binding to a grid: which loops become work-items, how kernels are cut, what is shared;
 and every bound kernel verifies."""
 
+import re
+
 import pytest
 
 from tracejit.backends.grid import GridProgram, GridSchedule, bind_grid
@@ -296,6 +298,14 @@ def test_long_serial_sums_fold_in_blocks():
     integers = text.replace("f32", "i32").replace("0.0:", "0:")
     (launch,) = bound(integers, GridSchedule(rows="item")).launches
     assert "step 128" not in str(launch.kernel)
+
+
+@pytest.mark.parametrize(
+    ("m", "steps"), [("1000", ["128"]), ("40000", ["16384", "128"]), ("k", ["2097152", "16384", "128"])]
+)
+def test_sums_of_many_blocks_fold_in_blocks_of_blocks(m: str, steps: list[str]):
+    (launch,) = bound(ROWS.format(n="10", m=m, load="%i, %j"), GridSchedule(rows="item")).launches
+    assert re.findall(r" step (\d+)", str(launch.kernel)) == steps
 
 
 def test_launch_sizes_follow_the_symbols():

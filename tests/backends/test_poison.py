@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracejit.backends.registry import get_backend, list_backends
+from tests.backends.plain_c import EVERY_BACKEND
+from tracejit.backends.registry import get_backend
 from tracejit.ir.program import Launch, Program, ProgramBuffer
 from tracejit.ir.text import parse_kernel
 from tracejit.support.config import config
@@ -52,7 +53,7 @@ kernel copy(x: f64[{n}] C, out: f64[{n}] C out) {{
 }}
 """
 
-BACKENDS = list_backends()
+BACKENDS = EVERY_BACKEND
 
 
 def run(backend, *steps, output, temporaries=()):

@@ -6,18 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.reference.interpreter import run_kernel
-from tracejit.backends.registry import backend_reason, get_backend, list_backends
+from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.backends.runner import plan_of, run_program, seen_as
 from tracejit.ir.extents import Dim
 from tracejit.ir.program import Branch, Copy, CountedLoop, Launch, Program, ProgramBuffer, Swap, WhileLoop
 from tracejit.ir.text import parse_kernel
+from tracejit.support.config import config
 from tracejit.support.errors import InternalError
 
 pytestmark = pytest.mark.opencl
 
 
-@pytest.fixture(params=list_backends())
+@pytest.fixture(params=EVERY_BACKEND)
 def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Any:
     record_backend(request.param)
     if request.param == "opencl":
@@ -168,7 +170,8 @@ class Counting:
         run_kernel(step.kernel, {b.name: a for b, a in zip(step.kernel.buffers, arguments, strict=True)}, dims)
 
 
-def test_temporaries_begin_where_they_are_first_mentioned_and_end_after_the_last():
+def test_temporaries_begin_where_they_are_first_mentioned_and_end_after_the_last(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
     b = buffers(("x", "f64", "input"), ("out", "f64", "output"), ("t", "f64", "temporary"), ("u", "f64", "temporary"))
     steps = (
         Launch(DOUBLE, (b["x"], b["t"])),
@@ -183,7 +186,8 @@ def test_temporaries_begin_where_they_are_first_mentioned_and_end_after_the_last
     assert machine.log == ["allocate", "double", "allocate", "increment", "increment", "allocate", "same", "download"]
 
 
-def test_a_copy_onto_the_same_memory_is_left_out():
+def test_a_copy_onto_the_same_memory_is_left_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
     b = buffers(("x", "f64", "input"), ("out", "f64", "output"), ("t", "f64", "temporary"))
     steps = (
         Launch(DOUBLE, (b["x"], b["t"])),

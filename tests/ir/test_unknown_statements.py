@@ -14,13 +14,13 @@ from tracejit.compiler.donate import _element_by_element  # pyright: ignore[repo
 from tracejit.ir import kernel as k
 from tracejit.ir.check import check_kernel
 from tracejit.ir.conflicts import Conflicts, conflicts
-from tracejit.ir.effects import kernel_effects
 from tracejit.ir.kernel import Buffer, For, Operand, Value
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.dead import remove_dead
 from tracejit.ir.passes.independence import accesses, can_run_in_step, independent
 from tracejit.ir.passes.merge_loops import merge_loops
 from tracejit.ir.passes.privatize import can_privatize
+from tracejit.ir.program import kernel_effects
 from tracejit.ir.rewrite import fresh_copy, map_accesses, replace_buffers
 from tracejit.ir.schedule import Parallel, Schedule, Vector, apply
 from tracejit.ir.text import parse_kernel, print_kernel

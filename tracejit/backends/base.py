@@ -47,7 +47,8 @@ class Target:
 
 
 class Compiled(Protocol):
-    """A compiled program: `run` takes the leaves in signature order and returns the results.
+    """A compiled program: `run` takes the leaves in signature order and returns the results; `text` gives "code" and
+    "asm", or raises UnsupportedError where it has none.
 
     What it reads, writes and takes over of its arguments is `effects_of(program)` (`ir.effects`).
     """
@@ -206,8 +207,10 @@ class Backend:
     def compile(self, program: Program) -> Compiled:
         """The scheduled program as an executable.  Raises CompileError, UnsupportedError.
 
-        One that launches kernels one by one offers a `runner.Machine`, and leaves the walk of the program to it.  One
-        that prints them as C gives `c_like.print_kernels` what `grid.bind_grid` (a grid) or `nest.printable` (one
-        thread) makes of each.
+        One that launches kernels one by one offers a `runner.Machine`, and leaves the walk of the program to it, which
+        also poisons memory where TRACEJIT_POISON asks for it; one that allocates by itself does.  One that prints them
+        as C gives `c_like.print_kernels` what `grid.bind_grid` (a grid) or `nest.printable` (one thread) makes of each;
+        the printer takes what users spell for the backend.  A printer of another language asks
+        `intrinsics.intrinsics_of(name)` for that first.  The text to compile is `program.code(printed)`.
         """
         raise NotImplementedError

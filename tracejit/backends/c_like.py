@@ -14,6 +14,7 @@ from typing import assert_never
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
+from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
@@ -75,7 +76,8 @@ class Printed:
 
 
 def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
-    """Print kernels, each with the number of work-items a group it will be launched with, as one program.
+    """Print kernels, each with the number of work-items a group it will be launched with, as one program.  What users
+    spell for the dialect's backend comes before `intrinsics`.
 
     Kernels come from `grid.bind_grid` (its launches) where a grid runs them; their bodies from `nest.printable` where
     one thread does.
@@ -83,6 +85,7 @@ def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intri
     Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no
     constant shape.
     """
+    intrinsics = intrinsics.extended(intrinsics_of(dialect.backend))
     program = ProgramText(dialect, intrinsics)
     bodies: list[str] = []
     entries: list[EntryPoint] = []

@@ -24,15 +24,15 @@ __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 class Dialect:
     """The words in which C-family languages differ.
 
-    types: register type of each kernel dtype (f16 is kept in a float).  storage: type in memory.  bitcast: template
-    over {source}, {type} and {0}; literal braces are doubled.  spaces: address-space qualifiers.
-    correct_divide: `/` and sqrt on f32 are correctly rounded;
-    where they are not, divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run
-    without a test in each work-item (compilers for processors vectorize those only), at the price of printing the body
-    twice.
+    backend: whose users' spellings are printed.  types: register type of each kernel dtype (f16 is kept in a float).
+    storage: type in memory.  bitcast: template over {source}, {type} and {0}; literal braces are doubled.  spaces:
+    address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded; where they are not,
+    divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run without a test in each
+    work-item (compilers for processors vectorize those only), at the price of printing the body twice.
     """
 
     name: str
+    backend: str
     types: Mapping[str, str]
     storage: Mapping[str, str]
     suffixes: Mapping[str, str]

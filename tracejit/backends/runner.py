@@ -2,7 +2,7 @@
 
 A backend offers a `Machine`: memory, copies and launches.  The walk keeps which memory each buffer stands for, so that
 `swap` costs nothing; it allocates a temporary right before the first step that mentions it and lets it go right after
-the last one.
+the last one.  What it allocates is poisoned under TRACEJIT_POISON.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from tracejit.ir.program import (
     Launch,
     Program,
     ProgramBuffer,
-    Step,
     Steps,
     Swap,
     WhileLoop,
+    mentions,
     walk_steps,
 )
-from tracejit.ir.scalar import numpy_dtype
+from tracejit.ir.scalar import numpy_dtype, poison_value
+from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["CallsLibraries", "Machine", "Plan", "mentions", "plan_of", "run_program", "seen_as"]
+__all__ = ["CallsLibraries", "Machine", "Plan", "plan_of", "run_in_memory", "run_program", "seen_as"]
 
 M = TypeVar("M")
 
@@ -42,6 +43,10 @@ M = TypeVar("M")
 class Machine(Protocol[M]):
     """What a backend offers for running programs; `M` is its memory.  Calls take effect in order,
     only `download` waits.
+
+    allocate: memory for a row-major array; what is in it does not matter.  upload: that of an argument, which the
+    program does not change unless the backend `donates`; row-major where `layout` is "C", else as it is or row-major.
+    download: the array that memory holds.  copy: all elements.  launch: run the step's kernel on these buffers.
     """
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> M: ...
@@ -70,27 +75,6 @@ class Plan:
     begins: tuple[tuple[ProgramBuffer, ...], ...]
     ends: tuple[tuple[ProgramBuffer, ...], ...]
     unused: tuple[ProgramBuffer, ...]  # results no step writes: those of empty programs
-
-
-def mentions(step: Step) -> tuple[ProgramBuffer, ...]:
-    """The buffers one step names, without those of nested blocks."""
-    match step:
-        case Launch():
-            return step.arguments
-        case Call():
-            return step.buffers
-        case Copy():
-            return (step.target, step.source)
-        case Swap():
-            return (step.a, step.b)
-        case WhileLoop() | Branch():
-            return (step.flag,)
-        case Check():
-            return (step.failure,)
-        case CountedLoop():
-            return ()
-        case _:
-            assert_never(step)
 
 
 def plan_of(program: Program) -> Plan:
@@ -125,7 +109,16 @@ def run_program(
     program = plan.program
     if len(inputs) != len(program.inputs):
         raise InternalError(f"program {program.name} takes {len(program.inputs)} inputs, not {len(inputs)}")
-    walk = _Walk(machine, dims, {b: machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)})
+    arguments = [machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)]
+    results = run_in_memory(plan, machine, arguments, dims)
+    shapes = [_shape(b, dims) for b in program.outputs]
+    return [machine.download(m, b.dtype, n) for m, b, n in zip(results, program.outputs, shapes, strict=True)]
+
+
+def run_in_memory(plan: Plan, machine: Machine[M], arguments: Sequence[M], dims: Mapping[str, int]) -> list[M]:
+    """The memory of the results of a program whose arguments are in place."""
+    program = plan.program
+    walk = _Walk(machine, dims, dict(zip(program.inputs, arguments, strict=True)))
     for b in plan.unused:
         walk.begin(b)
     for step, begins, ends in zip(program.steps, plan.begins, plan.ends, strict=True):
@@ -134,7 +127,12 @@ def run_program(
         walk.run((step,))
         for b in ends:
             del walk.memory[b]
-    return [machine.download(walk.memory[b], b.dtype, walk.shape(b)) for b in program.outputs]
+    return [walk.memory[b] for b in program.outputs]
+
+
+def _shape(b: ProgramBuffer, dims: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a buffer where the symbolic extents are `dims`."""
+    return tuple(evaluate(n, dims) for n in b.shape)
 
 
 @define(eq=False)
@@ -145,15 +143,17 @@ class _Walk:
     dims: Mapping[str, int]
     memory: dict[ProgramBuffer, Any]
 
-    def shape(self, b: ProgramBuffer) -> tuple[int, ...]:
-        return tuple(evaluate(n, self.dims) for n in b.shape)
-
     def begin(self, b: ProgramBuffer) -> None:
-        self.memory[b] = self.machine.allocate(b.dtype, self.shape(b))
+        """Give a buffer memory, poisoned if the switches ask for it."""
+        shape = _shape(b, self.dims)
+        fresh = self.memory[b] = self.machine.allocate(b.dtype, shape)
+        if config.poison:
+            poison = np.full(shape, poison_value(b.dtype), numpy_dtype(b.dtype))
+            self.machine.copy(fresh, self.machine.upload(poison, "C"))
 
     def flag(self, b: ProgramBuffer) -> bool:
         """A condition, read back."""
-        found = self.machine.download(self.memory[b], b.dtype, self.shape(b))
+        found = self.machine.download(self.memory[b], b.dtype, _shape(b, self.dims))
         if numpy_dtype(b.dtype) != np.bool_ or found.shape != ():
             raise InternalError(f"flag {b.name} is {b.dtype}{list(b.shape)}; flags are bool of rank 0")
         return bool(found)

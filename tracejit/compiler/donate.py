@@ -7,27 +7,11 @@ each element just where it stores the new one.  The result's buffer is then repl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import assert_never
+from collections.abc import Sequence
 
-from tracejit.backends.runner import mentions
 from tracejit.ir.extents import same_shape
 from tracejit.ir.kernel import Access, Buffer, For, Kernel, Statement, Value, accesses_of, blocks, walk
-from tracejit.ir.program import (
-    Branch,
-    Call,
-    Check,
-    Copy,
-    CountedLoop,
-    Launch,
-    Program,
-    ProgramBuffer,
-    Step,
-    Steps,
-    Swap,
-    WhileLoop,
-    walk_steps,
-)
+from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer, mentions, replace_in_step, walk_steps
 from tracejit.ir.rewrite import replace_buffers
 from tracejit.support.nodes import evolve
 
@@ -74,36 +58,7 @@ def _merged(program: Program, result: ProgramBuffer, argument: ProgramBuffer) ->
             case _:
                 return None
     outputs = tuple(argument if b is result else b for b in program.outputs)
-    return evolve(program, steps=tuple(_renamed(s, {result: argument}) for s in steps), outputs=outputs)
-
-
-def _renamed(step: Step, names: Mapping[ProgramBuffer, ProgramBuffer]) -> Step:
-    def get(b: ProgramBuffer) -> ProgramBuffer:
-        return names.get(b, b)
-
-    def block(steps: Steps) -> Steps:
-        return tuple(_renamed(s, names) for s in steps)
-
-    match step:
-        case Launch():
-            return evolve(step, arguments=tuple(map(get, step.arguments)))
-        case Call():
-            arguments = tuple([get(a) if isinstance(a, ProgramBuffer) else a for a in step.arguments])
-            return evolve(step, arguments=arguments, writes=tuple(map(get, step.writes)))
-        case Copy():
-            return Copy(get(step.target), get(step.source))
-        case Swap():
-            return Swap(get(step.a), get(step.b))
-        case WhileLoop():
-            return WhileLoop(block(step.condition), get(step.flag), block(step.body))
-        case CountedLoop():
-            return CountedLoop(step.count, block(step.body))
-        case Branch():
-            return Branch(get(step.flag), block(step.then), block(step.orelse))
-        case Check():
-            return Check(get(step.failure))
-        case _:
-            assert_never(step)
+    return evolve(program, steps=tuple(replace_in_step(s, {result: argument}) for s in steps), outputs=outputs)
 
 
 def _in_place(launch: Launch, result: ProgramBuffer, argument: ProgramBuffer) -> Launch | None:

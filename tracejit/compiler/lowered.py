@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tracejit.backends.base import Backend, Compiled
@@ -12,7 +12,7 @@ from tracejit.compiler.passes import Journal
 from tracejit.ir.effects import Effects, effects_of
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.program import Program
-from tracejit.support.errors import TracejitError, UserError
+from tracejit.support.errors import TracejitError, UnsupportedError, UserError
 from tracejit.support.nodes import frozen
 
 __all__ = ["STAGES", "Lowered"]
@@ -67,14 +67,16 @@ class Lowered:
     def kept(self, made: Compiled) -> Compiled:
         """The executable, whose texts are dumped if that is asked for."""
         for stage in ("code", "asm") if self.journal.keeps_texts else ():
-            self.journal.keep(f"{stage}.txt", made.text(stage))
+            with suppress(UnsupportedError):  # not every backend makes machine code
+                self.journal.keep(f"{stage}.txt", made.text(stage))
         return made
 
     @contextmanager
     def blamed(self) -> Generator[None]:
         """Errors of the block say this backend, and the equation they come from as far as that can be told."""
         try:
-            yield
+            with self.journal.named():
+                yield
         except TracejitError as error:
             error.about(backend=self.backend.name)
             equations = (

@@ -16,18 +16,29 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import Kernel
-from tracejit.ir.program import Program
+from tracejit.ir.program import Program, ProgramBuffer
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, UserError, VerifyError
+from tracejit.support.errors import InternalError, TracejitError, UserError, VerifyError
 from tracejit.support.nodes import frozen
 
-__all__ = ["Dialect", "Journal", "Pass", "read_jaxpr", "read_kernel", "verify_jaxpr", "verify_kernel", "verify_program"]
+__all__ = [
+    "Dialect",
+    "Journal",
+    "Pass",
+    "read_jaxpr",
+    "read_kernel",
+    "read_program",
+    "verify_jaxpr",
+    "verify_kernel",
+    "verify_program",
+]
 
 
 @frozen(eq=False)
@@ -62,6 +73,7 @@ class Journal:
         self._numbers = itertools.count()
         self._directory = ""
         self._made = {"code.txt", "asm.txt"}
+        self._edited: dict[Path, None] = {}  # in order
         if config.dump or config.replace:
             self._directory = f"{function}.{_functions[function]}"
             _functions[function] += 1
@@ -92,16 +104,32 @@ class Journal:
         text = edited.read_text() if edited is not None and edited.exists() else None
         if text is not None and text.strip() != dialect.show(thing).strip():
             if dialect.read is None:
-                raise UserError(f"{edited}: the result of {name} cannot be replaced by a text")
+                raise UserError(
+                    f"{edited}: what {name} makes cannot be replaced by a text; jaxprs, kernels, schedules, programs "
+                    "and code can"
+                )
             try:
                 thing = dialect.read(text, thing)
                 if dialect.verify is not None:
                     dialect.verify(thing)
             except TracejitError as error:
-                raise UserError(f"{edited}: {error}") from error
+                what = error.what if isinstance(error, InternalError) else error
+                raise UserError(f"{edited}: {what}") from error
+            assert edited is not None
+            self._edited[edited] = None
         if self.keeps_texts:
             self.keep(file, dialect.show(thing))
         return thing
+
+    @contextmanager
+    def named(self) -> Generator[None]:
+        """Errors of the block name the edited texts that were taken: what comes after may not be able to use them."""
+        try:
+            yield
+        except TracejitError as error:
+            if self._edited:
+                error.notes = (*error.notes, f"edited: {', '.join(map(str, self._edited))}")
+            raise
 
     @property
     def edits(self) -> Callable[[str], str] | None:
@@ -110,7 +138,10 @@ class Journal:
 
     def _code(self, text: str) -> str:
         edited = Path(config.replace, self._directory, "code.txt")
-        return edited.read_text() if edited.exists() else text
+        made = edited.read_text() if edited.exists() else text
+        if made.strip() != text.strip():
+            self._edited[edited] = None
+        return made
 
     def finish(self) -> None:
         """All passes have run.  Warns of edited texts that none of them made."""
@@ -192,7 +223,10 @@ def read_jaxpr(text: str, before: Jaxpr) -> Jaxpr:
 
 
 def read_kernel(text: str, before: Kernel) -> Kernel:
-    """An edited kernel.  Raises: UserError if its buffers are others."""
+    """An edited kernel.
+
+    Raises: UserError if its buffers are others, or what it says to multiply, which follows from the group.
+    """
     from tracejit.ir.text import parse_kernel
 
     made = parse_kernel(text)
@@ -201,4 +235,24 @@ def read_kernel(text: str, before: Kernel) -> Kernel:
     )
     if have != want or made.outputs != before.outputs:
         raise UserError(f"the buffers are {', '.join(have)}; they were {', '.join(want)}")
+    if made.product is not None and repr(made.product) != repr(before.product):
+        raise UserError(
+            "what product(...) says follows from the equations and cannot be edited; without it, the loops run"
+        )
+    return made
+
+
+def read_program(text: str, before: Program) -> Program:
+    """An edited program, of the same kernels.  Raises: UserError if its extents, inputs or results are others."""
+    from tracejit.ir.text.program import parse_program
+
+    def shown(buffers: Sequence[ProgramBuffer]) -> str:
+        return ", ".join([f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}] {b.layout}" for b in buffers]) or "none"
+
+    made = parse_program(text, before)
+    if made.dims != before.dims:
+        raise UserError(f"the extents are ({', '.join(made.dims)}); they were ({', '.join(before.dims)})")
+    for what, have, want in (("inputs", made.inputs, before.inputs), ("results", made.outputs, before.outputs)):
+        if shown(have) != shown(want):
+            raise UserError(f"the {what} are {shown(have)}; they were {shown(want)}")
     return made

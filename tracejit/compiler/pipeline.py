@@ -6,7 +6,8 @@
              compose, merge_loops, collapse, product, schedule, scheduled
              donate
 
-`compiler/passes.py` runs them.  Code is made of the program by its backend.
+`compiler/passes.py` runs them.  Code is made of the program by its backend.  An edited text may take the place of a
+jaxpr, kernel, schedule or program, and of the code; forms and groups say less than they are made of and are only shown.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tracejit.compiler.passes import (
     Pass,
     read_jaxpr,
     read_kernel,
+    read_program,
     verify_jaxpr,
     verify_kernel,
     verify_program,
@@ -131,7 +133,7 @@ KERNEL = Dialect(
 SCHEDULE = Dialect(
     "schedule", lambda w: str(w.schedule), None, lambda text, w: evolve(w, schedule=parse_schedule(text.strip()))
 )
-PROGRAM = Dialect("program", str, verify_program)
+PROGRAM = Dialect("program", str, verify_program, read_program)
 
 JAXPR_PASSES = (
     Pass("simplify", _on_jaxpr(simplify), JAXPR),
@@ -182,8 +184,9 @@ def lower_jaxpr(
     )  # fmt: skip
     if config.checks:
         verify_jaxpr(jaxpr)
-    jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
-    program = journal.run(PROGRAM_PASSES, jaxpr, c)
+    with journal.named():
+        jaxpr = journal.run(JAXPR_PASSES, journal.seen("staged", JAXPR, jaxpr), c)
+        program = journal.run(PROGRAM_PASSES, jaxpr, c)
     journal.finish()
     if journal.edits is not None:
         program = evolve(program, edit=journal.edits)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn, assert_never
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
-from tracejit.ir.effects import kernel_effects
 from tracejit.ir.extents import DimDependent, Extent, prod
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import (
-    Branch,
-    Call,
-    Check,
-    Copy,
-    CountedLoop,
-    Launch,
-    Program,
-    ProgramBuffer,
-    Step,
-    Steps,
-    Swap,
-    WhileLoop,
-    show_steps,
-)
+from tracejit.ir.program import Call, Launch, Program, ProgramBuffer, Step, Steps, parts_of
+from tracejit.ir.text.program import show_step
 from tracejit.support.errors import VerifyError
 
 __all__ = ["check_program"]
@@ -56,7 +42,7 @@ class _Checker:
                     self.fail(f"{b.name} is declared as {role}, and says {b.role}")
 
     def fail(self, what: str) -> NoReturn:
-        where = "" if self.step is None else f", in `{show_steps((self.step,))[0]}`"
+        where = "" if self.step is None else f", in `{show_step(self.step)}`"
         raise VerifyError(f"program {self.program.name}: {what}{where}")
 
     # -- what is filled ------------------------------------------------------------------------------------------------
@@ -70,54 +56,38 @@ class _Checker:
 
     def after(self, s: Step, filled: set[ProgramBuffer]) -> set[ProgramBuffer]:
         """What a step fills."""
-        match s:
-            case Launch():
-                self.launch(s)
-                reads, writes = kernel_effects(s.kernel)
-                pairs = list(zip(s.kernel.buffers, s.arguments, strict=True))
-                # what a kernel writes too it may fill itself, before it reads
-                self.reads([a for b, a in pairs if b in reads and b not in writes], filled)
-                written = [a for b, a in pairs if b in writes]
-                self.writes(written)
-                return {*written}
-            case Call():
-                self.reads([b for b in s.buffers if b not in s.writes], filled)
-                for b in s.buffers:
-                    if b.layout != "C":
-                        self.fail(f"{b.name} is {b.layout}, and libraries take rows")
-                if not {*s.writes} <= {*s.buffers}:
-                    self.fail("it writes what it is not given")
-                self.writes(s.writes)
-                return {*s.writes}
-            case Copy():
-                self.reads([s.source], filled)
-                self.declares([s.target])
-                self.alike(s.target, s.source)
-                return {s.target}
-            case Swap():
-                self.reads([s.a, s.b], filled)
-                self.alike(s.a, s.b)
-                return set()
-            case WhileLoop():
-                before = self.block(s.condition, filled)
-                self.step = s
-                self.flag(s.flag, "bool", before)
-                self.block(s.body, before)
-                return before
-            case CountedLoop():
-                self.symbols(s.count)
-                return self.block(s.body, filled)  # stacked results have no elements where it does not run
-            case Branch():
-                self.flag(s.flag, "bool", filled)
-                return self.block(s.then, filled) & self.block(s.orelse, filled)
-            case Check():
-                self.flag(s.failure, "i64", filled)
-                return set()
-            case _:
-                assert_never(s)
+        self.rules(s)
+        before, writes = set(filled), set[ProgramBuffer]()
+        choices: list[set[ProgramBuffer]] = []
+        for name, part in parts_of(type(s)).items():
+            value = getattr(s, name)
+            match part.role:
+                case "read":
+                    self.reads([value], before)
+                    if part.dtype and (value.dtype != part.dtype or value.shape):
+                        self.fail(f"{value.name} is {value.dtype}{list(value.shape)}, not one {part.dtype}")
+                case "exchanged":
+                    self.reads([value], before)
+                case "passed":  # what a kernel writes too it may fill itself, before it reads
+                    reads, own_writes = s.accesses()  # type: ignore[union-attr]
+                    self.reads([b for b in reads if b not in own_writes], before)
+                    writes.update(own_writes)
+                case "written":
+                    writes.update(value if isinstance(value, tuple) else (value,))
+                case "extent":
+                    self.symbols(value)
+                case _:
+                    found = self.block(value, before)
+                    self.step = s
+                    if part.runs == "once":
+                        before = found
+                    elif part.runs == "either":
+                        choices.append(found)
+        self.writes(writes)
+        return before.union(writes, set.intersection(*choices) if choices else ())
 
     # -- rules ---------------------------------------------------------------------------------------------------------
-    def declares(self, buffers: Sequence[ProgramBuffer]) -> None:
+    def declares(self, buffers: Iterable[ProgramBuffer]) -> None:
         for b in buffers:
             if b not in self.declared:
                 self.fail(f"{b.name} is not declared")
@@ -128,11 +98,27 @@ class _Checker:
             if b not in filled and _count(b) != 0:
                 self.fail(f"{b.name} is read before it is filled")
 
-    def writes(self, buffers: Sequence[ProgramBuffer]) -> None:
+    def writes(self, buffers: Iterable[ProgramBuffer]) -> None:
         self.declares(buffers)
         for b in buffers:
             if b.role == "input" and b not in self.program.outputs:
                 self.fail(f"{b.name} is an input that is not given up")
+
+    def rules(self, s: Step) -> None:
+        """What a step asks of its own buffers."""
+        if alike := getattr(s, "alike", ()):
+            self.alike(*(getattr(s, name) for name in alike))
+        match s:
+            case Launch():
+                self.launch(s)
+            case Call():
+                for b in s.buffers:
+                    if b.layout != "C":
+                        self.fail(f"{b.name} is {b.layout}, and libraries take rows")
+                if not {*s.writes} <= {*s.buffers}:
+                    self.fail("it writes what it is not given")
+            case _:
+                pass
 
     def launch(self, s: Launch) -> None:
         if len(s.kernel.buffers) != len(s.arguments):
@@ -152,11 +138,6 @@ class _Checker:
     def alike(self, a: ProgramBuffer, b: ProgramBuffer) -> None:
         if a.dtype != b.dtype or not _may_be_equal(a.size, b.size):
             self.fail(f"{a.name} is {a.dtype} of {a.size} elements, {b.name} {b.dtype} of {b.size}")
-
-    def flag(self, b: ProgramBuffer, dtype: str, filled: set[ProgramBuffer]) -> None:
-        self.reads([b], filled)
-        if b.dtype != dtype or b.shape:
-            self.fail(f"{b.name} is {b.dtype}{list(b.shape)}, not one {dtype}")
 
     def symbols(self, n: Extent) -> None:
         for name in () if isinstance(n, int) else n.symbols():

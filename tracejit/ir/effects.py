@@ -1,29 +1,13 @@
-"""What programs do to memory: which buffers a step reads and writes, and which arguments a whole program reads,
-changes or takes over.
-"""
+"""Which arguments a program reads, changes or takes over.  (What its steps do to memory: `ir.program`.)"""
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
-from tracejit.ir.kernel import Buffer, Kernel, accesses_of, walk
-from tracejit.ir.program import (
-    Branch,
-    Call,
-    Check,
-    Copy,
-    CountedLoop,
-    Launch,
-    Program,
-    ProgramBuffer,
-    Step,
-    Swap,
-    WhileLoop,
-    walk_steps,
-)
+from tracejit.ir.program import Program, ProgramBuffer, step_effects, walk_steps
 from tracejit.support.nodes import frozen
 
-__all__ = ["Effects", "donated_inputs", "effects_of", "kernel_effects", "step_effects"]
+__all__ = ["Effects", "donated_inputs", "effects_of"]
 
 
 @frozen
@@ -37,44 +21,6 @@ class Effects:
     reads: frozenset[Any]
     writes: frozenset[Any]
     donated: frozenset[Any]
-
-
-def kernel_effects(kernel: Kernel) -> tuple[set[Buffer], set[Buffer]]:
-    """(the parameters a kernel reads, those it writes)"""
-    reads: set[Buffer] = set()
-    writes: set[Buffer] = set()
-    for s in walk(kernel.body):
-        for access in accesses_of(s):
-            if access.reads:
-                reads.add(access.buffer)
-            if access.writes:
-                writes.add(access.buffer)
-    parameters = set(kernel.buffers)
-    return reads & parameters, writes & parameters
-
-
-def step_effects(step: Step) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
-    """(the buffers one step reads, those it writes), without the steps inside of it; a swap does both to both."""
-    match step:
-        case Launch():
-            reads, writes = kernel_effects(step.kernel)
-            pairs = list(zip(step.kernel.buffers, step.arguments, strict=True))
-            return {a for b, a in pairs if b in reads}, {a for b, a in pairs if b in writes}
-        case Call():
-            written = set(step.writes)
-            return {a for a in step.buffers if a not in written}, written
-        case Copy():
-            return {step.source}, {step.target}
-        case Swap():
-            return {step.a, step.b}, {step.a, step.b}
-        case WhileLoop() | Branch():
-            return {step.flag}, set()
-        case Check():
-            return {step.failure}, set()
-        case CountedLoop():
-            return set(), set()
-        case _:
-            assert_never(step)
 
 
 def donated_inputs(program: Program) -> list[int]:

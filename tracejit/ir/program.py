@@ -10,24 +10,33 @@
 A buffer is input, output or temporary; an input among the outputs is donated: that result lies in the argument.
 `swap` exchanges what two buffers stand for, so that carries double-buffer without copies.  Every backend runs programs:
 the CPU compiles them, others walk them.
+
+A step is a class that says of each field what it is to memory (`read`, `written`, `exchanged`, `passed`) and to the
+order of steps (`inside`), and by `syntax` how it is written.  `mentions`, `step_effects`, `nested`, `walk_steps`,
+`replace_in_step` below, the verifier, printer and parser follow from that: a new step is a class here and an entry in
+`Step`, what runs it in `backends/runner.py` and the CPU's `codegen/program.py` (and `work.py` there, how much it does),
+and who makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.ir.forms import Environment
-from tracejit.ir.kernel import Const, Kernel
+from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.schedule import Schedule
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Step", "Steps", "Swap",
-    "WhileLoop", "nested", "show_steps", "walk_steps",
+    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part", "STEPS", "Step",
+    "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of", "replace_in_step", "step_effects",
+    "walk_steps",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 
 @frozen(eq=False)
@@ -45,86 +54,265 @@ class ProgramBuffer:
         return prod(self.shape)
 
 
-@frozen(eq=False)
+# -- what the fields of a step are -------------------------------------------------------------------------------------
+Runs: TypeAlias = Literal["once", "perhaps", "either"]
+
+
+@frozen
+class Part:
+    """What a field of a step is.
+
+    role: "read", "written", "exchanged" (both), "passed", "inside", "extent".  dtype: of a scalar that is read.  runs:
+    of a block inside, whether it runs once at least, perhaps never, or it is one of those that the step chooses from.
+    """
+
+    role: str
+    dtype: str = ""
+    runs: Runs = "once"
+
+
+def read(dtype: str = "") -> Any:
+    """A field: a buffer that the step reads.  dtype: where it must be a scalar, its dtype."""
+    return field(metadata={"part": Part("read", dtype)})
+
+
+def written() -> Any:
+    """A field: a buffer that the step fills, or several."""
+    return field(metadata={"part": Part("written")})
+
+
+def exchanged() -> Any:
+    """A field: a buffer that stands for other memory afterwards."""
+    return field(metadata={"part": Part("exchanged")})
+
+
+def passed() -> Any:
+    """A field: arguments, buffers among them.  The step has a method `accesses`: (those it reads, those it writes)."""
+    return field(metadata={"part": Part("passed")})
+
+
+def inside(runs: Runs) -> Any:
+    """A field: a block of steps.  Blocks and what is read come in the order in which the fields stand."""
+    return field(metadata={"part": Part("inside", runs=runs)})
+
+
+def extent() -> Any:
+    """A field: a number, constant or symbolic."""
+    return field(metadata={"part": Part("extent")})
+
+
+STEPS: list[type] = []
+"""The classes of steps, in the order of their definition."""
+_PARTS: dict[type, dict[str, Part]] = {}
+_BLOCKS: dict[type, tuple[str, ...]] = {}
+
+
+@dataclass_transform(
+    frozen_default=True, eq_default=False, field_specifiers=(field, read, written, exchanged, passed, inside, extent)
+)
+def step(cls: type[T]) -> type[T]:
+    """A class of steps: a node whose fields say what they are."""
+    made = frozen(eq=False)(cls)
+    _PARTS[made] = {f.name: f.metadata["part"] for f in fields_of(made) if "part" in f.metadata}
+    _BLOCKS[made] = tuple([name for name, part in _PARTS[made].items() if part.role == "inside"])
+    STEPS.append(made)
+    return made
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+@step
 class Launch:
     """Run a kernel; `arguments` are in the order of its parameters, `schedule` is what was applied to it.
 
     product: of a matrix product what its kernel is made of, for other tiles.
     """
 
+    syntax: ClassVar = "launch {kernel}({arguments})"
+
     kernel: Kernel
-    arguments: tuple[ProgramBuffer, ...]
+    arguments: tuple[ProgramBuffer, ...] = passed()
     schedule: Schedule = Schedule()
     product: ProductGroup | None = None
 
+    def accesses(self) -> tuple[list[ProgramBuffer], list[ProgramBuffer]]:
+        """(the buffers it reads, those it writes)"""
+        reads, writes = kernel_effects(self.kernel)
+        pairs = list(zip(self.kernel.buffers, self.arguments, strict=True))
+        return [a for b, a in pairs if b in reads], [a for b, a in pairs if b in writes]
 
-@frozen(eq=False)
+
+@step
 class Call:
     """Call `symbol` of a library: arguments are buffers (their addresses, row-major) and constants;
     all of `writes` is written.
     """
 
+    syntax: ClassVar = "call {function}({arguments}) writes {writes}"
+
     symbol: str
     environment: Environment
-    arguments: tuple[ProgramBuffer | Const, ...]
-    writes: tuple[ProgramBuffer, ...]
+    arguments: tuple[ProgramBuffer | Const, ...] = passed()
+    writes: tuple[ProgramBuffer, ...] = written()
+
+    @property
+    def function(self) -> str:
+        """The symbol and where it is found."""
+        return f"{self.environment.name}.{self.symbol}"
 
     @property
     def buffers(self) -> tuple[ProgramBuffer, ...]:
         return tuple(a for a in self.arguments if isinstance(a, ProgramBuffer))
 
+    def accesses(self) -> tuple[list[ProgramBuffer], list[ProgramBuffer]]:
+        """(the buffers it reads, those it writes)"""
+        return [a for a in self.buffers if a not in self.writes], [*self.writes]
 
-@frozen(eq=False)
+
+@step
 class Copy:
     """All elements of `source` into `target`; nothing where both stand for the same memory."""
 
-    target: ProgramBuffer
-    source: ProgramBuffer
+    syntax: ClassVar = "copy {target} <- {source}"
+    alike: ClassVar = ("target", "source")
+
+    target: ProgramBuffer = written()
+    source: ProgramBuffer = read()
 
 
-@frozen(eq=False)
+@step
 class Swap:
     """Exchanges what two buffers of one shape and dtype stand for."""
 
-    a: ProgramBuffer
-    b: ProgramBuffer
+    syntax: ClassVar = "swap {a}, {b}"
+    alike: ClassVar = ("a", "b")
+
+    a: ProgramBuffer = exchanged()
+    b: ProgramBuffer = exchanged()
 
 
-@frozen(eq=False)
+@step
 class WhileLoop:
     """Runs `condition`, which sets `flag`, and `body` while it is true."""
 
-    condition: Steps
-    flag: ProgramBuffer
-    body: Steps
+    syntax: ClassVar = "while {condition} {flag} {body}"
+
+    condition: Steps = inside("once")
+    flag: ProgramBuffer = read("bool")
+    body: Steps = inside("perhaps")
 
 
-@frozen(eq=False)
+@step
 class CountedLoop:
     """Runs `body` `count` times."""
 
-    count: Extent
-    body: Steps
+    syntax: ClassVar = "for {count} {body}"
+
+    count: Extent = extent()
+    body: Steps = inside("once")  # stacked results have no elements where it does not run
 
 
-@frozen(eq=False)
+@step
 class Branch:
     """Runs `then` if `flag` is true, `orelse` if not."""
 
-    flag: ProgramBuffer
-    then: Steps
-    orelse: Steps
+    syntax: ClassVar = "if {flag} {then} else {orelse}"
+
+    flag: ProgramBuffer = read("bool")
+    then: Steps = inside("either")
+    orelse: Steps = inside("either")
 
 
-@frozen(eq=False)
+@step
 class Check:
     """Ends the program if `failure` (i64, rank 0) is not 0: what it has written so far counts for nothing."""
 
-    failure: ProgramBuffer
+    syntax: ClassVar = "check {failure}"
+
+    failure: ProgramBuffer = read("i64")
 
 
 Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
 Steps: TypeAlias = tuple[Step, ...]
+
+
+# -- what follows from that --------------------------------------------------------------------------------------------
+def parts_of(kind: type) -> dict[str, Part]:
+    """The fields of a class of steps that are buffers, blocks and extents, in order."""
+    return _PARTS[kind]
+
+
+def _buffers(value: Any) -> tuple[ProgramBuffer, ...]:
+    """Those of a field."""
+    return tuple([x for x in (value if isinstance(value, tuple) else (value,)) if isinstance(x, ProgramBuffer)])
+
+
+def mentions(s: Step) -> tuple[ProgramBuffer, ...]:
+    """The buffers one step names, without those of nested blocks."""
+    fields = [getattr(s, name) for name, part in _PARTS[type(s)].items() if part.role != "inside"]
+    return tuple(dict.fromkeys([b for value in fields for b in _buffers(value)]))
+
+
+def kernel_effects(kernel: Kernel) -> tuple[set[Buffer], set[Buffer]]:
+    """(the parameters a kernel reads, those it writes)"""
+    reads: set[Buffer] = set()
+    writes: set[Buffer] = set()
+    for s in walk(kernel.body):
+        for access in accesses_of(s):
+            if access.reads:
+                reads.add(access.buffer)
+            if access.writes:
+                writes.add(access.buffer)
+    parameters = set(kernel.buffers)
+    return reads & parameters, writes & parameters
+
+
+def step_effects(s: Step) -> tuple[set[ProgramBuffer], set[ProgramBuffer]]:
+    """(the buffers one step reads, those it writes), without the steps inside of it; a swap does both to both."""
+    reads: set[ProgramBuffer] = set()
+    writes: set[ProgramBuffer] = set()
+    for name, part in _PARTS[type(s)].items():
+        match part.role:
+            case "read":
+                reads.add(getattr(s, name))
+            case "written":
+                writes.update(_buffers(getattr(s, name)))
+            case "exchanged":
+                reads.add(getattr(s, name))
+                writes.add(getattr(s, name))
+            case "passed":
+                own_reads, own_writes = s.accesses()  # type: ignore[union-attr]
+                reads.update(own_reads)
+                writes.update(own_writes)
+            case _:
+                pass
+    return reads, writes
+
+
+def nested(s: Step) -> tuple[Steps, ...]:
+    """The blocks of steps inside of a step."""
+    return tuple([getattr(s, name) for name in _BLOCKS[type(s)]])
+
+
+def walk_steps(steps: Steps) -> Iterator[Step]:
+    """Every step, nested ones after their parent."""
+    stack = list(reversed(steps))
+    while stack:
+        s = stack.pop()
+        yield s
+        for block in reversed(nested(s)):
+            stack.extend(reversed(block))
+
+
+def replace_in_step(s: Step, buffers: Mapping[ProgramBuffer, ProgramBuffer]) -> Step:
+    """The step, and those inside of it, on other buffers."""
+
+    def replaced(x: Any, part: Part) -> Any:
+        if part.role == "inside":
+            return tuple([replace_in_step(inner, buffers) for inner in x])
+        return tuple([buffers.get(y, y) for y in x]) if isinstance(x, tuple) else buffers.get(x, x)
+
+    parts = {name: part for name, part in _PARTS[type(s)].items() if part.role != "extent"}
+    return evolve(s, **{name: replaced(getattr(s, name), part) for name, part in parts.items()})
 
 
 @frozen(eq=False)
@@ -147,14 +335,9 @@ class Program:
         return text if self.edit is None else self.edit(text)
 
     def __str__(self) -> str:
-        lines = [f"program {self.name}({', '.join(self.dims)}) {{"]
-        for b in dict.fromkeys((*self.inputs, *self.outputs, *self.temporaries)):
-            layout = ("" if b.layout == "C" else " " + b.layout) + (
-                " donated" if b.role == "input" and b in self.outputs else ""
-            )
-            lines.append(f"  {b.role} {b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]{layout}")
-        lines += show_steps(self.steps, 1)
-        return "\n".join([*lines, "}"])
+        from tracejit.ir.text.program import print_program  # printers know what they print
+
+        return print_program(self)
 
     @property
     def checked(self) -> bool:
@@ -163,67 +346,3 @@ class Program:
 
     def kernels(self) -> list[Kernel]:
         return [s.kernel for s in walk_steps(self.steps) if isinstance(s, Launch)]
-
-
-def nested(step: Step) -> tuple[Steps, ...]:
-    """The blocks of steps inside of a step."""
-    match step:
-        case WhileLoop():
-            return (step.condition, step.body)
-        case CountedLoop():
-            return (step.body,)
-        case Branch():
-            return (step.then, step.orelse)
-        case Launch() | Call() | Copy() | Swap() | Check():
-            return ()
-        case _:
-            assert_never(step)
-
-
-def walk_steps(steps: Steps) -> Iterator[Step]:
-    """Every step, nested ones after their parent."""
-    stack = list(reversed(steps))
-    while stack:
-        s = stack.pop()
-        yield s
-        for block in reversed(nested(s)):
-            stack.extend(reversed(block))
-
-
-def show_steps(steps: Steps, depth: int = 0) -> list[str]:
-    """The lines of steps."""
-    pad, out = "  " * depth, []
-    for s in steps:
-        match s:
-            case Launch():
-                out.append(f"{pad}launch {s.kernel.name}({', '.join(a.name for a in s.arguments)})")
-            case Call():
-                arguments = ", ".join(a.name if isinstance(a, ProgramBuffer) else repr(a) for a in s.arguments)
-                out.append(f"{pad}call {s.environment.name}.{s.symbol}({arguments})")
-            case Copy():
-                out.append(f"{pad}copy {s.target.name} <- {s.source.name}")
-            case Swap():
-                out.append(f"{pad}swap {s.a.name}, {s.b.name}")
-            case WhileLoop():
-                out += [
-                    f"{pad}while {{",
-                    *show_steps(s.condition, depth + 1),
-                    f"{pad}}} {s.flag.name} {{",
-                    *show_steps(s.body, depth + 1),
-                    f"{pad}}}",
-                ]
-            case CountedLoop():
-                out += [f"{pad}for {s.count} {{", *show_steps(s.body, depth + 1), f"{pad}}}"]
-            case Branch():
-                out += [
-                    f"{pad}if {s.flag.name} {{",
-                    *show_steps(s.then, depth + 1),
-                    f"{pad}}} else {{",
-                    *show_steps(s.orelse, depth + 1),
-                    f"{pad}}}",
-                ]
-            case Check():
-                out.append(f"{pad}check {s.failure.name}")
-            case _:
-                assert_never(s)
-    return out

@@ -227,9 +227,10 @@ class OutOfMemory(BackendError, MemoryError):
 
 
 class InternalError(TracejitError, AssertionError):
-    """A bug of tracejit itself."""
+    """A bug of tracejit itself.  what: the message without the request to report it."""
 
     def __init__(self, message: str, **more: Any) -> None:
+        self.what = message
         super().__init__(
             f"{message}\n  This is a bug in tracejit. Please report it with the function that was compiled.", **more
         )

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.opencl.runtime import DeviceBuffer, OpenCLDevice, devices
-from tracejit.backends.runner import plan_of, run_program
+from tracejit.backends.runner import plan_of, run_in_memory, run_program
 from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
@@ -60,10 +60,10 @@ class OpenCLProgram:
 
     def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
         """Runs on arguments that are on the device already, for measuring."""
-        resident = _Resident(self, [self.upload(x, "C") for x in inputs])
+        resident = [self.upload(x, "C") for x in inputs]
 
         def call() -> None:
-            run_program(self._plan, resident, inputs, dims)
+            run_in_memory(self._plan, self, resident, dims)
             self.device.synchronize()
 
         return call
@@ -95,24 +95,6 @@ class OpenCLProgram:
 
     def launch(self, step: Launch, arguments: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> None:
         self._launchables[id(step)].launch(arguments, {d: dims[d] for d in step.kernel.dims})
-
-
-class _Resident:
-    """The machine of a program for measuring: arguments lie on the device, results stay there."""
-
-    def __init__(self, program: OpenCLProgram, inputs: Sequence[DeviceBuffer]) -> None:
-        self.allocate, self.copy, self.launch = program.allocate, program.copy, program.launch
-        self._read = program.download
-        self._inputs = inputs
-        self._taken = 0
-
-    def upload(self, array: Array, layout: str) -> DeviceBuffer:
-        found = self._inputs[self._taken]
-        self._taken = (self._taken + 1) % len(self._inputs)
-        return found
-
-    def download(self, memory: DeviceBuffer, dtype: str, shape: tuple[int, ...]) -> Array:
-        return self._read(memory, dtype, shape) if dtype == "bool" and shape == () else np.empty(0)
 
 
 def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:

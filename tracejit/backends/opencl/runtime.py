@@ -18,7 +18,6 @@ import numpy as np
 from tracejit.backends.c_like import print_kernels
 from tracejit.backends.c_scalar import Intrinsics
 from tracejit.backends.grid import GridSchedule, bind_grid
-from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.opencl import target
 from tracejit.backends.opencl.launch import Launchable
 from tracejit.backends.opencl.memory import DeviceBuffer, Pool
@@ -251,9 +250,7 @@ class OpenCLDevice:
             )
         bound = [bind_grid(k, s) for k, s in zip(kernels, schedules, strict=True)]
         launches = [(a.kernel, a.work_group) for b in bound for a in b.launches]
-        printed = print_kernels(
-            launches, target.dialect(self.capabilities), self.intrinsics.extended(intrinsics_of("opencl"))
-        )
+        printed = print_kernels(launches, target.dialect(self.capabilities), self.intrinsics)
         if "f64" in printed.uses and not self.capabilities.fp64:
             names = ", ".join(kernel.name for kernel in kernels)
             raise UnsupportedError(

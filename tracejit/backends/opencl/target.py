@@ -54,6 +54,7 @@ def dialect(capabilities: Capabilities) -> Dialect:
         lines.append("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable")
     return Dialect(
         name="OpenCL C",
+        backend="opencl",
         types=_TYPES,
         storage=_STORAGE,
         suffixes={"i64": "L", "u64": "UL", "u32": "u"},

@@ -44,7 +44,7 @@ from tracejit.ir.text.jaxpr import mark_line
 from tracejit.ir.text.syntax import syntax_of
 from tracejit.ir.text.tokens import print_float
 
-__all__ = ["KernelPrinter", "extent_of", "inferred_dtype", "print_kernel", "show_statement"]
+__all__ = ["KernelPrinter", "extent_of", "inferred_dtype", "print_kernel", "quoted", "show_statement"]
 
 _INLINE = 4  # a combiner of at most so many simple statements prints on one line
 
@@ -135,7 +135,7 @@ class KernelPrinter:
         dims = f" dims({', '.join(kernel.dims)})" if kernel.dims else ""
         product = f" {_print_product(kernel.product)}" if kernel.product is not None else ""
         self.indent = ""
-        self.write(f"kernel {_quoted(kernel.name)}({', '.join(parameters)}){dims}{product} {{")
+        self.write(f"kernel {quoted(kernel.name)}({', '.join(parameters)}){dims}{product} {{")
         self.block(kernel.body)
         self.write("}")
 
@@ -250,7 +250,8 @@ def _several(x: Any) -> tuple[Any, ...]:
 _RESERVED = frozenset({"True", "False", "inf", "nan"})
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as texts have it."""
     return name if all(part.isidentifier() and part.isascii() for part in name.split(".")) else repr(name)
 
 
