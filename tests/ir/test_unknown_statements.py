@@ -15,7 +15,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.check import check_kernel
 from tracejit.ir.conflicts import Conflicts, conflicts
 from tracejit.ir.effects import kernel_effects
-from tracejit.ir.kernel import Buffer, For, Operand, Value
+from tracejit.ir.kernel import Block, Buffer, For, Operand, Value
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.dead import remove_dead
 from tracejit.ir.passes.independence import accesses, can_run_in_step, independent
@@ -82,7 +82,18 @@ class Scratch:
     buffer: Buffer = k.allocated()
 
 
-NEW = [Fill, Exchange, Move, Total, Scratch]
+@k.statement
+class Repeat:
+    """`body` so many times; each time sees its number."""
+
+    syntax: ClassVar = "repeat {count} as {index} {body}"
+
+    index: Value = k.bound()
+    count: Operand = k.used()
+    body: Block = k.nested()
+
+
+NEW = [Fill, Exchange, Move, Total, Scratch, Repeat]
 for _kind in NEW:
     k.STATEMENTS.remove(_kind)  # only the tests below have them
 
@@ -224,6 +235,14 @@ def test_which_iterations_are_apart(body: str, free: bool):
         with pytest.raises(ScheduleError):
             apply(whole, Schedule((Vector("L0", 4),)))
         assert not [d for d in heuristic_schedule(whole, 256).directives if isinstance(d, Vector | Parallel)]
+
+
+def test_threads_are_not_started_in_blocks_that_may_be_skipped():
+    made = kernel("for %i in 0..n { store y[%i] = 1.0:f64 }")
+    index, (inner,) = Value("i64"), made.body
+    around = made.with_body((Repeat(index, k.index_const(3), (inner,)),))
+    with pytest.raises(ScheduleError, match="inside of another parallel, vector or conditional region"):
+        apply(around, Schedule((Parallel("L0"),)))
 
 
 def test_places_read_from_memory_meet():
