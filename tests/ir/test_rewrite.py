@@ -37,7 +37,7 @@ def test_a_fresh_copy_reads_the_same_and_shares_no_value():
 def test_both_a_block_and_its_copy_may_stand_in_one_kernel():
     kernel = parse_kernel(
         """kernel twice(y: f32[n] C out) dims(n) {
-          for %i in 0..n { atomic add y[%i] 1.0:f32; barrier block }
+          for %i in 0..n { atomic add y[%i] 1.0:f32; barrier }
         }"""
     )
     check_kernel(kernel.with_body((*kernel.body, *fresh_copy(kernel.body, {}))))

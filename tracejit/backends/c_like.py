@@ -217,7 +217,7 @@ class _Writer(Emitter):
                 key = f"atomic.{s.op}.{s.buffer.dtype}.{space}"
                 self.line(self.spell((key,), f"&{self.address(s.buffer, s.index)}", self.operand(s.value)) + ";")
             case Barrier():
-                self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
+                self.line(self.spell(("barrier",)) + ";")
             case Read() | Prefix():
                 raise InternalError(
                     f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}; printers take what "
@@ -267,11 +267,10 @@ class _Writer(Emitter):
 
     def loop(self, s: For) -> None:
         kind = s.axis.kind
-        if kind in ("grid", "block", "lane"):
-            if s.params or s.step != 1 or kind == "lane":
+        if kind in ("grid", "block"):
+            if s.params or s.step != 1:
                 raise UnsupportedError(
-                    f"{self.dialect.name} cannot run a {kind} loop with carries, a step or as lanes; bind it with "
-                    "backends.grid"
+                    f"{self.dialect.name} cannot run a {kind} loop with carries or a step; bind it with backends.grid"
                 )
             (self.grid_loop if kind == "grid" else self.block_loop)(s)
             return

@@ -125,7 +125,7 @@ def check_kernel(kernel: Kernel) -> None:
 
 
 _NUMBERS: Any = (int, float, np.number, np.bool_)
-_AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block", "lane"})
+_AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block"})
 _IN_ORDER = frozenset({"serial", "unroll"})
 _LAYOUTS = frozenset({"C", "unit", "strided"})
 

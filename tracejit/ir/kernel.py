@@ -119,7 +119,7 @@ class Buffer:
 
 @frozen
 class Axis:
-    """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block, lane.
+    """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block.
 
     vector: `width` lanes, `factor` vectors in flight.  unroll: `factor` copies, jammed.  parallel: `factor` iterations
     a chunk at least.
@@ -498,12 +498,10 @@ class Atomic:
 
 @statement
 class Barrier:
-    """Waits for all invocations of `scope`, and makes their writes seen."""
+    """Waits for all iterations of the enclosing block loop, and makes their writes seen."""
 
-    syntax: ClassVar = "barrier {scope}"
+    syntax: ClassVar = "barrier"
     opaque: ClassVar = True
-
-    scope: str = "block"
 
 
 @statement

@@ -401,7 +401,7 @@ class _Machine:
 
 def _meets(s: k.For) -> bool:
     """Whether the iterations of a loop wait for each other, so that all of them must run in step."""
-    return s.axis.kind in ("block", "lane", "vector") and any(isinstance(inner, k.Barrier) for inner in k.walk(s.body))
+    return s.axis.kind in ("block", "vector") and any(isinstance(inner, k.Barrier) for inner in k.walk(s.body))
 
 
 def _merged(mask: Mask | None, on: Sequence[Lanewise], off: Sequence[Lanewise]) -> list[Lanewise]:

@@ -13,7 +13,7 @@
               | [values "="] "while" [carry] ["unroll(" n ")"] "{" statement* "test" operand "}" "do" block
               | [values "="] "if" operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
-              | "barrier" scope
+              | "barrier"
               | values "=" "prefix" "(" operand* ")" operand*        (carried values of the scan loop, elements)
               | value "=" "read" number "[" operand, ... "]"         (in forms only)
     axis      = kind | kind "(" width "," factor ")"                 (nothing: serial)
