@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
@@ -250,6 +249,17 @@ class _KernelChecker:
             self.visible.difference_update(before)
         self.buffers = buffers
 
+    def nested(self, s: Statement) -> None:
+        """The blocks of a statement: all see what it binds, later ones what an earlier one defines if that is seen."""
+        inside = list(k.bound_in(s))
+        self.define(*inside)
+        for field in k.block_fields(type(s)):
+            block: Block = getattr(s, field.name)
+            self.block(block, (), k.last_of(s, field), field.word, keep=field.seen)
+            if field.seen:
+                inside += [v for x in block for v in k.results_of(x)]
+        self.visible.difference_update(inside)
+
     def op(self, s: k.Op) -> None:
         spec = OPS.get(s.op)
         if spec is None:
@@ -339,15 +349,11 @@ class _KernelChecker:
                 self.written(access.buffer)
         for buffer in k.allocated_by(s):
             self.allocated(buffer)
-        parts = [(role, getattr(s, name), many) for name, (role, many) in k.roles_of(type(s)).items()]
-        operand = f"{type(s).__name__}: operand"
-        for n, (role, x, many) in enumerate(parts):
+        for name, (role, many) in k.roles_of(type(s)).items():
             if role == "used":
-                self.uses(x if many else (x,), operand)
-            elif role == "nested":  # what is yielded before the next block is read at the end of this one
-                rest = itertools.takewhile(lambda part: part[0] != "nested", parts[n + 1 :])
-                last = [y for r, ys, several in rest if r == "yielded" for y in (ys if several else (ys,))]
-                self.block(x, k.bound_in(s), last)
+                x = getattr(s, name)
+                self.uses(x if many else (x,), f"{type(s).__name__}: operand")
+        self.nested(s)
         self.define(*k.results_of(s))
 
     def prefix(self, s: k.Prefix) -> None:
@@ -391,7 +397,7 @@ class _KernelChecker:
             self.combiner(s, s.combine)
         self.kinds.append(s.axis.kind)
         self.loops.append(s)
-        self.block(s.body, (s.index, *s.params), s.yields)
+        self.nested(s)
         self.kinds.pop()
         self.loops.pop()
         self.define(*s.results)
@@ -429,12 +435,7 @@ class _KernelChecker:
             self.fail(f"unroll is {s.unroll!r}, not a positive integer")
         if s.test.dtype != "bool":
             self.fail(f"the test of a while is {s.test.dtype}, not bool")
-        # The body follows the condition, so it sees the values of the condition as well as the parameters.
-        self.block(s.condition, s.params, (s.test,), "test", keep=True)
-        self.block(s.body, (), s.yields)
-        self.visible.difference_update(s.params)
-        for statement in s.condition:
-            self.visible.difference_update(k.results_of(statement))
+        self.nested(s)
         self.define(*s.results)
 
     def if_(self, s: k.If) -> None:
@@ -446,8 +447,7 @@ class _KernelChecker:
             for operand, what in zip(yields, ("true", "false"), strict=True):
                 if operand.dtype != result.dtype:
                     self.fail(f"result {number} of the if is {result.dtype}, where {what} it yields {operand.dtype}")
-        self.block(s.then, (), s.then_yields)
-        self.block(s.orelse, (), s.else_yields)
+        self.nested(s)
         self.define(*s.results)
 
 
