@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tracejit.autotune.heuristic import heuristic_schedule
+from tracejit.autotune.rating import nests_of, strides_in
 from tracejit.backends.distribute import distribute
 from tracejit.backends.grid import bind_grid
 from tracejit.backends.nest import nest_of, repeatable
@@ -316,6 +317,18 @@ def test_scalars_reach_the_blocks_of_a_later_launch():
     for launch in bound.launches:
         check_kernel(launch.kernel)
     assert any(isinstance(s, Repeat) for s in k.walk(bound.launches[-1].kernel.body))
+
+
+def test_what_blocks_see_varies_with_what_the_statement_reads():
+    made = loop(
+        """for %i in 0..n { %a = load x[%i]; %s = sweep x as %j carry(%c = %a) { yield %c }
+        %t = sweep x as %k carry(%d = 0.0:f64) { yield %d } }"""
+    )
+    (nest,) = nests_of((made,))
+    first, second = [s for s in made.body if isinstance(s, Sweep)]
+    vary = strides_in(nest)
+    assert all(vary[v] is None for v in (*first.params, *first.results))
+    assert not vary.keys() & {*second.params, *second.results}
 
 
 def test_threads_are_not_started_in_blocks_that_may_be_skipped():

@@ -13,7 +13,7 @@ from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_integer
 from tracejit.ir.text.jaxpr import show_equation
-from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
+from tracejit.ir.text.kernel import inferred_dtype, show_statement
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, VerifyError
 from tracejit.support.nodes import as_dict, has_fields
@@ -166,7 +166,7 @@ class _KernelChecker:
                 f"buffer {buffer.name} has the unknown layout {buffer.layout!r}; layouts are "
                 f"{', '.join(sorted(_LAYOUTS))}"
             )
-        for extent in map(extent_of, buffer.shape):
+        for extent in buffer.shape:
             if isinstance(extent, Dim):
                 self.symbols(extent)
             elif type(extent) is not int or extent < 0:

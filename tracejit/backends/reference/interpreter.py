@@ -20,7 +20,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim, evaluate
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import DTYPES, OPS
-from tracejit.ir.text.kernel import extent_of, show_statement
+from tracejit.ir.text.kernel import show_statement
 from tracejit.support.errors import InternalError, UserError
 
 __all__ = ["run_kernel"]
@@ -87,7 +87,7 @@ class _Machine:
         return array
 
     def _shape(self, buffer: Buffer) -> tuple[int, ...]:
-        return tuple(evaluate(extent_of(n), self.dims) for n in buffer.shape)
+        return tuple(evaluate(n, self.dims) for n in buffer.shape)
 
     def _places(self) -> dict[int, tuple[int, bool]]:
         """Buffers that share memory get one number."""

@@ -44,7 +44,7 @@ from tracejit.ir.syntax import Hole, Maybe, Part
 from tracejit.ir.text.jaxpr import mark_line
 from tracejit.ir.text.tokens import print_float
 
-__all__ = ["KernelPrinter", "extent_of", "inferred_dtype", "print_kernel", "show_statement"]
+__all__ = ["KernelPrinter", "inferred_dtype", "print_kernel", "show_statement"]
 
 _INLINE = 4  # a combiner of at most so many simple statements prints on one line
 
@@ -55,11 +55,6 @@ def inferred_dtype(op: str, args: Sequence[Operand]) -> str | None:
     if spec is None or spec.result == "out" or not args:
         return None
     return "bool" if spec.result == "bool" else args[-1].dtype
-
-
-def extent_of(extent: Any) -> Any:
-    """The integer or polynomial that an extent of a buffer is; one stated as a constant is its value."""
-    return extent.value if isinstance(extent, Const) else extent
 
 
 class KernelPrinter:
@@ -103,7 +98,7 @@ class KernelPrinter:
             name, number = f"{buffer.name}_{number}", number + 1
         self.taken.add(name)
         self.buffers[id(buffer)] = name
-        shape = ", ".join([str(extent_of(n)) for n in buffer.shape])
+        shape = ", ".join(map(str, buffer.shape))
         space = f" {buffer.space}" if buffer.space != "global" else ""
         return f"{name}: {buffer.dtype}[{shape}] {buffer.layout}{space}" + (
             f" align {buffer.alignment}" if buffer.alignment else ""
@@ -247,7 +242,7 @@ def print_kernel(kernel: Kernel) -> str:
     return "\n".join(printer.lines)
 
 
-def show_statement(kernel: Kernel, statement: Any, context: int = 3) -> str:
+def show_statement(kernel: Kernel, statement: Statement | None, context: int = 3) -> str:
     """The kernel's lines around `statement`, which is underlined;
     the head of the kernel where the statement is not in it.
     """
