@@ -10,7 +10,7 @@ which the work-items of the group share, and one work-item where it does not.  A
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import Never, NoReturn
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
@@ -224,7 +224,7 @@ class _Writer(Emitter):
                     "`grid.bind_grid` or `nest.printable` makes of a kernel"
                 )
             case _:
-                assert_never(s)
+                _unknown(s, self.dialect.name)
 
     def expression(self, s: Op) -> str:
         args = [self.operand(a) for a in s.args]
@@ -370,6 +370,11 @@ class _Writer(Emitter):
         for result, operand in zip(results, yields, strict=True):
             self.line(f"{self.names[result]} = {self.operand(operand)};")
         self.indent -= 1
+
+
+def _unknown(s: Never, language: str) -> NoReturn:
+    """(A type checker shows a statement that `_Writer.statement` leaves out.)"""
+    raise InternalError(f"{language} has no {type(s).__name__}")
 
 
 _TWICE = 200  # statements: a longer body is printed once, with a test in each work-item
