@@ -14,7 +14,7 @@ from typing import Never, NoReturn
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
-from tracejit.ir.builder import ScalarRecorder, make_lambda
+from tracejit.ir.builder import ScalarRecorder, extent_function, make_lambda
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
     Alloc,
@@ -36,6 +36,8 @@ from tracejit.ir.kernel import (
     Store,
     Value,
     While,
+    accesses_of,
+    operands_of,
     walk,
 )
 from tracejit.ir.scalar import BITS, OPS, poison_value
@@ -166,6 +168,7 @@ class _Writer(Emitter):
         name = self.program.entry_name(kernel.name)
         self.line(f"{self.dialect.kernel_prefix} {name}({', '.join(params)}) {{")
         self.indent += 1
+        self.name_extents(list(dict.fromkeys(_extents(kernel.body))))
         for statement in walk(kernel.body):
             if isinstance(statement, Alloc) and statement.buffer.space == "shared":
                 self.array(statement.buffer)
@@ -173,6 +176,12 @@ class _Writer(Emitter):
         self.indent -= 1
         self.line("}")
         return EntryPoint(name, tuple(arguments))
+
+    def name_extents(self, extents: Sequence[Dim]) -> None:
+        symbols, function = extent_function(*extents)
+        self.names.update(zip(function.params, map(dim_name, symbols), strict=True))
+        self.block(function.body)
+        self.extents.update(zip(extents, map(self.operand, function.results), strict=True))
 
     def array(self, buffer: Buffer) -> None:
         """Declare an array of constant shape."""
@@ -370,6 +379,15 @@ class _Writer(Emitter):
         for result, operand in zip(results, yields, strict=True):
             self.line(f"{self.names[result]} = {self.operand(operand)};")
         self.indent -= 1
+
+
+def _extents(body: Block) -> Iterator[Dim]:
+    """The symbolic extents that statements and the places of their accesses are printed with."""
+    for s in walk(body):
+        yield from [x.value for x in operands_of(s) if isinstance(x, Const) and isinstance(x.value, Dim)]
+        for access in accesses_of(s):
+            if access.buffer.layout == "C":
+                yield from [n for n in access.buffer.shape[1:] if isinstance(n, Dim)]
 
 
 def _unknown(s: Never, language: str) -> NoReturn:
