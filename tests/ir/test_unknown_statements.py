@@ -517,9 +517,15 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("odd", {"value": k.yielded}, "Odd.value is yielded: there is no block before it"),
     ("odd {values} {value}", {"values": k.used, "value": k.used}, "has nothing between values and what follows"),
     ("odd {body}", {"body": k.nested, "values": k.yielded, "args": k.yielded}, "values and args hold several each"),
+    ("test {value}", {"value": k.used}, "Odd.syntax begins with 'test', which begins other lines already"),
+    ("odd {body}", {"body": lambda: k.nested(word="store")}, "Odd.body ends with 'store', which begins other lines"),
+    ("odd {f}", {"f": None}, "Odd.syntax always writes f, which may be None: it belongs between < and >"),
     ("odd {x}", {"x": None}, "Odd.syntax writes x, whose annotation is float"),
 ]  # fmt: skip
-ANNOTATIONS = {"value": "Value", "values": "tuple[Operand, ...]", "args": "tuple[Operand, ...]", "body": "Block"}
+ANNOTATIONS = {
+    "value": "Value", "values": "tuple[Operand, ...]", "args": "tuple[Operand, ...]", "body": "Block",
+    "f": "Lambda | None",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("syntax", "fields", "what"), WRONG, ids=[syntax for syntax, _, _ in WRONG])

@@ -349,10 +349,9 @@ class _KernelChecker:
                 self.written(access.buffer)
         for buffer in k.allocated_by(s):
             self.allocated(buffer)
-        for name, (role, many) in k.roles_of(type(s)).items():
-            if role == "used":
-                x = getattr(s, name)
-                self.uses(x if many else (x,), f"{type(s).__name__}: operand")
+        for name, several in k.fields_by_role(type(s), "used"):
+            x = getattr(s, name)
+            self.uses(x if several else (x,), f"{type(s).__name__}: operand")
         self.nested(s)
         self.define(*k.results_of(s))
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
@@ -42,10 +43,10 @@ from tracejit.support.source import Location
 __all__ = [
     "Access", "accesses_of", "Alloc", "allocated", "allocated_by", "allocated_in", "Atomic", "Axis", "Barrier",
     "Block", "block_field", "block_fields", "BlockField", "blocks", "bound", "bound_in", "Buffer", "Const", "const",
-    "defined", "Factor", "For", "If", "index_const", "is_opaque", "is_pure", "Kernel", "Lambda", "last_of", "Load",
-    "loaded", "MatrixProduct", "memory_of", "nested", "Op", "Operand", "operands_of", "PARALLEL", "Prefix", "Read",
-    "results_of", "Role", "ROLES", "roles_of", "SERIAL", "Statement", "statement", "statement_of", "STATEMENTS",
-    "Store", "stored", "syntax_of", "updated", "used", "Value", "walk", "While", "yielded",
+    "defined", "Factor", "fields_by_role", "For", "If", "index_const", "is_opaque", "is_pure", "Kernel", "Lambda",
+    "last_of", "Load", "loaded", "MatrixProduct", "memory_of", "nested", "Op", "Operand", "operands_of", "PARALLEL",
+    "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "Statement", "statement", "statement_of",
+    "STATEMENTS", "Store", "stored", "syntax_of", "updated", "used", "Value", "walk", "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -325,18 +326,21 @@ def _syntax(kind: type) -> Syntax | None:
         return None
     ends = {b.name: [name for name, _ in b.last] for b in _NESTED[kind]}
     made = read_syntax(kind, _ROLES[kind], ends, getattr(kind, "like", ""))
-    words = {b.word for s in STATEMENTS for b in _NESTED[s]} | {"yield", *OPS}
-    if made.word in words or statement_of(made.word) is not None:
+    last_words = {b.word for s in STATEMENTS for b in _NESTED[s]} | {"yield"}
+    if made.word in last_words or _begins_a_line(made.word):
         raise TypeError(f"{kind.__name__}.syntax begins with {made.word!r}, which begins other lines already")
-    for fields in (_fields_by_role(kind, "defined"), *[b.last for b in _NESTED[kind]]):
+    for block in _NESTED[kind]:
+        if block.word == made.word or _begins_a_line(block.word):
+            raise TypeError(f"{kind.__name__}.{block.name} ends with {block.word!r}, which begins other lines already")
+    for fields in (fields_by_role(kind, "defined"), *[b.last for b in _NESTED[kind]]):
         if sum(several for _, several in fields) > 1:
             names = " and ".join([name for name, _ in fields])
             raise TypeError(f"{kind.__name__}: {names} hold several each, which no text tells apart")
     return made
 
 
-def _fields_by_role(kind: type, *wanted: Role) -> tuple[tuple[str, bool], ...]:
-    return tuple([(name, several) for name, (role, several) in _ROLES[kind].items() if role in wanted])
+def _begins_a_line(word: str) -> bool:
+    return word in OPS or statement_of(word) is not None
 
 
 def _gatherer(roles: dict[str, tuple[Role, bool]], *wanted: Role) -> Callable[[Any], tuple[Any, ...]]:
@@ -358,6 +362,12 @@ def _gatherer(roles: dict[str, tuple[Role, bool]], *wanted: Role) -> Callable[[A
 def roles_of(kind: type) -> dict[str, tuple[Role, bool]]:
     """The fields of a class of statements that take part in data flow: role, and whether the field holds several."""
     return _ROLES[kind]
+
+
+@cache
+def fields_by_role(kind: type, *wanted: Role) -> tuple[tuple[str, bool], ...]:
+    """The fields of a class of statements that have one of these roles, and whether they hold several."""
+    return tuple([(name, several) for name, (role, several) in _ROLES[kind].items() if role in wanted])
 
 
 def block_fields(kind: type) -> tuple[BlockField, ...]:

@@ -115,6 +115,8 @@ class _Reader:
             self.fail(f"leaves out {', '.join(missing)}: what is not written is not read again")
         if like and not (like in self.fields and (like in self.roles or self.annotations[like] == "Buffer")):
             raise TypeError(f"{self.kind.__name__}.like is {like!r}, no field of operands and no buffer")
+        for name in [p.name for p in parts if isinstance(p, Hole) and self.annotations[p.name].endswith("| None")]:
+            self.fail(f"always writes {name}, which may be None: it belongs between < and >")
         parts = self.with_stops(parts)
         holes = [p for part in parts for p in (part.parts if isinstance(part, Maybe) else (part,)) if type(p) is Hole]
         binding = [n for n, hole in enumerate(holes) if hole.what in ("bound", "carried")]

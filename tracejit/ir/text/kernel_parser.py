@@ -260,7 +260,7 @@ class _Parser:
     def by_syntax(self, kind: type, names: list[Name]) -> Any:
         """A statement as its class says that it is written; what it defines is named already."""
         syntax, unmade, outside = k.syntax_of(kind), _Unmade(kind), self.values
-        defined = [(name, several) for name, (role, several) in k.roles_of(kind).items() if role == "defined"]
+        defined = k.fields_by_role(kind, "defined")
         given = _given_out(names, defined)
         if given is None:
             self.tokens.fail(f"{syntax.word!r} has not {len(names)} results", back=1)
