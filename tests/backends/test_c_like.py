@@ -85,6 +85,17 @@ def test_extents_are_computed_once_at_the_head():
     )
 
 
+def test_extents_are_divided_by_extents_without_a_check():
+    text = """
+    kernel f(out: i64[2] C out) dims(n, m) {
+      store out[0] = (mod(n, m))
+      %a = load out[0]; %b = irem %a m; store out[1] = %b
+    }"""
+    lines = [line.strip() for line in kernels(text).split("\n")]
+    assert lines[1] == "const long v1 = (long)(n_n % n_m);"
+    assert "const long v6 = tj_irem_i64(v5, n_m);" in lines
+
+
 def test_arguments_are_listed_in_the_order_of_the_parameters():
     (entry,) = printed(AXPY).entries
     assert entry.name == "kernel_axpy"

@@ -134,6 +134,7 @@ class _Writer(Emitter):
     def __init__(self, program: ProgramText, group: int = 1) -> None:
         super().__init__(program)
         self.group = group
+        self.positive: set[Operand] = set()  # extents that others are divided by
 
     # Functions
 
@@ -180,6 +181,7 @@ class _Writer(Emitter):
     def name_extents(self, extents: Sequence[Dim]) -> None:
         symbols, function = extent_function(*extents)
         self.names.update(zip(function.params, map(dim_name, symbols), strict=True))
+        self.positive.update([s.args[1] for s in function.body if isinstance(s, Op) and s.op in ("idiv", "irem")])
         self.block(function.body)
         self.extents.update(zip(extents, map(self.operand, function.results), strict=True))
 
@@ -241,7 +243,8 @@ class _Writer(Emitter):
         if s.op in ("convert", "bitcast"):
             return self.spell((f"{s.op}.{source}.{out}",), *args)
         checked = (f"{s.op}.{source}", s.op)
-        text = self.program.spell((f"{s.op}_safe.{source}", *checked) if _is_safe(s) else checked, *args)
+        safe = _is_safe(s) or (s.op in ("idiv", "irem") and s.args[1] in self.positive)
+        text = self.program.spell((f"{s.op}_safe.{source}", *checked) if safe else checked, *args)
         if text is not None:
             return text
         if not OPS[s.op].math:

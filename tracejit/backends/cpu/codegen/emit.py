@@ -249,9 +249,12 @@ class FunctionEmitter(Emit):
             def write() -> str:
                 for s in function.body:
                     assert isinstance(s, Op)
+                    args = [of(a) for a in s.args]
+                    if s.op in ("idiv", "irem"):  # by an extent, which is positive
+                        registers[s.out] = self.line(f"s{s.op[1:]} i64 {', '.join(args)}")
+                        continue
                     known = [a.value if isinstance(a, Const) else None for a in s.args]
-                    dtypes = [a.dtype for a in s.args]
-                    registers[s.out] = scalar_op(self, s.op, s.out.dtype, [of(a) for a in s.args], dtypes, 1, known)
+                    registers[s.out] = scalar_op(self, s.op, s.out.dtype, args, [a.dtype for a in s.args], 1, known)
                 return of(function.results[0])
 
             found = self.polynomials[d] = self.at(self.entry, write)
