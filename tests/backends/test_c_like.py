@@ -43,21 +43,57 @@ def test_a_kernel_prints_as_one_readable_function():
     )
     assert rest == textwrap.dedent(
         """\
-          const float v1 = in_0[0];
-          const long i2 = (long)get_global_id(0);
-          if (i2 < (8L * n_n)) {
-            const uint v3 = (uint)i2;
-            const uint v4 = (uint)(v3 % (uint)8);
-            const uint v5 = (uint)(v3 / (uint)8);
-            const long v6 = (long)v4;
+          const long v1 = (long)((ulong)8L * (ulong)n_n);
+          const float v2 = in_0[0];
+          const long i3 = (long)get_global_id(0);
+          if (i3 < v1) {
+            const uint v4 = (uint)i3;
+            const uint v5 = (uint)(v4 % (uint)8);
+            const uint v6 = (uint)(v4 / (uint)8);
             const long v7 = (long)v5;
-            const float v8 = *(__global const float*)((__global const char*)in_1 + in_1_offset + v7 * in_1_stride0 + v6 * in_1_stride1);
-            const float v9 = v1 * v8;
-            out_2[(v7) * 8L + v6] = v9;
+            const long v8 = (long)v6;
+            const float v9 = *(__global const float*)((__global const char*)in_1 + in_1_offset + v8 * in_1_stride0 + v7 * in_1_stride1);
+            const float v10 = v2 * v9;
+            out_2[(v8) * 8L + v7] = v10;
           }
         }
         """  # noqa: E501
     )
+
+
+def test_extents_are_computed_once_at_the_head():
+    text = """
+    kernel pool(x: f32[n, n+m] C, out: f32[floordiv(n, 2), n+m] C out) dims(n, m) {
+      for %i in 0..(floordiv(n, 2)) { %v = load x[%i, 0]; store out[%i, (n+m-1)] = %v }
+    }"""
+    assert kernels(text).split("\n", 1)[1] == textwrap.dedent(
+        """\
+          const long v1 = (long)(n_n % 2L);
+          const bool v2 = v1 < 0L;
+          const long v3 = (long)(n_n / 2L);
+          const long v4 = (long)v2;
+          const long v5 = (long)((ulong)v3 - (ulong)v4);
+          const long v6 = (long)((ulong)n_m + (ulong)n_n);
+          const long v7 = (long)((ulong)v6 + (ulong)(-1L));
+          const long i8 = (long)get_global_id(0);
+          if (i8 < v5) {
+            const float v9 = in_0[(i8) * v6 + 0L];
+            out_1[(i8) * v6 + v7] = v9;
+          }
+        }
+        """
+    )
+
+
+def test_extents_are_divided_by_extents_without_a_check():
+    text = """
+    kernel f(out: i64[2] C out) dims(n, m) {
+      store out[0] = (mod(n, m))
+      %a = load out[0]; %b = irem %a m; store out[1] = %b
+    }"""
+    lines = [line.strip() for line in kernels(text).split("\n")]
+    assert lines[1] == "const long v1 = (long)(n_n % n_m);"
+    assert "const long v6 = tj_irem_i64(v5, n_m);" in lines
 
 
 def test_arguments_are_listed_in_the_order_of_the_parameters():
@@ -201,7 +237,7 @@ def test_a_table_may_be_extended_without_changing_the_one_it_came_from():
     table = target.intrinsics(FULL)
     mine = table.copy()
     mine.define("mul.f32", "fast_mul({0}, {1})")
-    assert "fast_mul(v1, v8)" in printed(AXPY, mine).source
+    assert "fast_mul(v2, v9)" in printed(AXPY, mine).source
     assert "fast_mul" not in printed(AXPY, table).source
 
 

@@ -462,7 +462,7 @@ def test_a_scheduled_kernel_with_shared_memory_runs_as_it_is(device: OpenCLDevic
       for %b in 0..12 grid {
         alloc tile: i32[64] C shared
         for %l in 0..64 block { %v = load x[%b, %l]; store tile[%l] = %v }
-        barrier block
+        barrier
         for %m in 0..64 block { %k = sub 63 %m; %v = load tile[%k]; store out[%b, %m] = %v }
       }
     }"""

@@ -66,7 +66,7 @@ def softmax(x: Any) -> Any:
     return e / e.sum(1, keepdims=True)
 
 
-@pytest.mark.parametrize("axis", ["serial", "vector(8, 2)", "lane"])
+@pytest.mark.parametrize("axis", ["serial", "vector(8, 2)", "block"])
 @pytest.mark.parametrize("shape", [(3, 5), (1, 1), (700, 129)])
 def test_softmax(axis: str, shape: tuple[int, int]):
     x, y = numbers(*shape), np.zeros(shape, np.float32)
@@ -464,7 +464,7 @@ def test_a_block_shares_memory_and_meets_at_barriers():
         for %t in 0..8 block {
           %v = load x[%g, %t]
           store s[%t] = %v
-          barrier block
+          barrier
           %end = for %k in 0..3 carry(%w = 4) {
             %on = lt %t %w
             if %on {
@@ -474,7 +474,7 @@ def test_a_block_shares_memory_and_meets_at_barriers():
               %c = add %a %b
               store s[%t] = %c
             }
-            barrier block
+            barrier
             %h = idiv %w 2
             yield %h
           }

@@ -199,6 +199,7 @@ def kernel_refused(kernel: k.Kernel) -> str:
         ("for %k in 0:i32..3 {\n}", "the lower bound is i32, not i64"),
         ("for %k in 0..3 step 0 {\n}", "the step is 0, not a positive integer"),
         ("for %k in 0..3 diagonal {\n}", "there is no axis kind 'diagonal'"),
+        ("for %k in 0..3 lane {\n}", "there is no axis kind 'lane'; kinds are block, grid, parallel, serial, unroll,"),
         ("for %k in 0..3 vector(0, 1) {\n}", "axis vector has width 0 and factor 1"),
         (
             "%a = for %k in 0..3 vector(8, 1) carry(%c = 0) {\nyield %c\n}",

@@ -4,10 +4,14 @@ import itertools
 import operator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim, DimDependent, Extent, _bounds, evaluate, same_extent, surely_at_most  # pyright: ignore[reportPrivateUsage]
+from tracejit.ir.kernel import Const, Op, Operand
+from tracejit.ir.scalar import DTYPES, OPS
 
 N, M = Dim.symbol("n0"), Dim.symbol("large1")
 VALUES = [{"n0": n, "large1": m} for n, m in itertools.product([*range(2, 16), 60], [*range(16, 24), 61])]
@@ -173,3 +177,20 @@ def test_sameness_is_that_of_what_is_written():
     assert not same_extent(N - N // 2, (N + 1) // 2)
     assert N - N // 2 == (N + 1) // 2
     assert not same_extent(N // 2, N % 2)
+
+
+@given(st.lists(EXPRESSIONS, min_size=1, max_size=3))
+@example([("floordiv", ("sub", 0, "n"), 4), ("mod", ("sub", 0, "n"), 4), ("floordiv", "n", "m")])
+def test_scalar_operations_of_extents_give_their_values(expressions: list[Any]):
+    extents = [n for n in map(extent, expressions) if isinstance(n, Dim)]
+    symbols, function = extent_function(*extents)
+    for values in VALUES[::5]:
+        found: dict[Any, Any] = {p: np.int64(values[s]) for p, s in zip(function.params, symbols, strict=True)}
+
+        def value(x: Operand, found: dict[Any, Any] = found) -> Any:
+            return DTYPES[x.dtype].type(x.value) if isinstance(x, Const) else found[x]
+
+        for s in function.body:
+            assert isinstance(s, Op)
+            found[s.out] = OPS[s.op].impl(DTYPES[s.out.dtype], *map(value, s.args))
+        assert [int(value(r)) for r in function.results] == [evaluate(n, values) for n in extents]

@@ -51,7 +51,7 @@ kernel all(x: f32[n0, 2*n0+1] strided, u: u8[] unit align 64, y: f64[n0] C out, 
       }
       if %3 {
       } else {
-        barrier block
+        barrier
       }
       %9, %10 = while carry(%c0 = %6, %c1 = 0) unroll(4) {
         %11 = lt %c1 (n0-1)
@@ -73,7 +73,7 @@ kernel all(x: f32[n0, 2*n0+1] strided, u: u8[] unit align 64, y: f64[n0] C out, 
     %f = prefix(%c5) %y
     yield %f
   }
-  %15, %16 = for %i3 in 0..8 lane carry(%c3 = -inf:f32, %c4 = 0) combine(%17, %18, %19, %20) {
+  %15, %16 = for %i3 in 0..8 block carry(%c3 = -inf:f32, %c4 = 0) combine(%17, %18, %19, %20) {
     %21 = gt %19 %17
     %22 = if %21 {
       yield %20
@@ -142,7 +142,7 @@ def test_every_field_survives():
         k.Axis(),
         k.Axis("unroll", 1, 4),
         k.Axis("vector", 4),
-        k.Axis("lane"),
+        k.Axis("block"),
     ]
     assert loops[1].step == 2
     assert [r.dtype for r in loops[-1].results] == ["f32", "i64"]
@@ -241,7 +241,7 @@ def test_statement_is_shown_underlined_in_context():
         ("alloc x: f32[1] C", "buffer x is declared twice"),
         ("while { yield %i } do { }", "ends with `test` and one operand"),
         ("frob x", "there is no statement 'frob'"),
-        ("%0 = barrier block", "'barrier' has not 1 results"),
+        ("%0 = barrier", "'barrier' has not 1 results"),
         ("%0 = add n0+1 2", "expected an operand, found '+'"),
         ("%0 = add (n0/2) 2", "is not an extent"),
     ],

@@ -5,7 +5,7 @@ how many vectors are in flight.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from tracejit.ir.conflicts import conflicts
 from tracejit.ir.kernel import (
@@ -20,6 +20,7 @@ from tracejit.ir.kernel import (
     While,
     accesses_of,
     blocks,
+    bound_in,
     is_pure,
     operands_of,
     results_of,
@@ -39,6 +40,10 @@ FEWEST_LANES = 8
 
 
 UNKNOWN_EXTENT = 1024  # what a symbolic extent is taken for when loops are compared
+
+
+Strides: TypeAlias = "dict[Value, int | None]"
+"""How values vary with the index of a loop: by an integer (affine), or None (any other way).  Absent: not at all."""
 
 
 @define(eq=False)
@@ -63,7 +68,7 @@ class Nest:
         return UNKNOWN_EXTENT
 
 
-def nests_of(body: Sequence[Any], guarded: bool = False) -> list[Nest]:
+def nests_of(body: Sequence[Statement], guarded: bool = False) -> list[Nest]:
     """The loops of a block, each with those inside of it."""
     out: list[Nest] = []
     for s in body:
@@ -75,11 +80,9 @@ def nests_of(body: Sequence[Any], guarded: bool = False) -> list[Nest]:
     return out
 
 
-def strides_in(nest: Nest) -> dict[Value, Any]:
-    """For the values of a nest: how they vary with the index of its loop:
-    an integer (affine), or None (any other way).  Absent: not at all.
-    """
-    vary: dict[Value, Any] = {nest.loop.index: 1}
+def strides_in(nest: Nest) -> Strides:
+    """How the values of a nest vary with the index of its loop."""
+    vary: Strides = {nest.loop.index: 1}
     carries = any([isinstance(s, (For, While)) for s in nest.inside])
     for _ in range(2 if carries else 1):  # carries need a second look
         for s in nest.inside:
@@ -99,13 +102,14 @@ def strides_in(nest: Nest) -> dict[Value, Any]:
                     for r in s.results:
                         vary[r] = None
             elif any(isinstance(a, Value) and a in vary for a in operands_of(s)):
-                vary.update(dict.fromkeys(results_of(s)))
+                vary.update(dict.fromkeys((*bound_in(s), *results_of(s))))
     return vary
 
 
-def _affine(s: Op, vary: dict[Value, Any]) -> Any:
-    parts = [vary.get(a, 0) if isinstance(a, Value) else 0 for a in s.args]
-    if any(p is None for p in parts) or s.out.dtype != "i64":
+def _affine(s: Op, vary: Strides) -> int | None:
+    found = [vary.get(a, 0) if isinstance(a, Value) else 0 for a in s.args]
+    parts = [p for p in found if p is not None]
+    if len(parts) < len(found) or s.out.dtype != "i64":
         return None
     if s.op == "add":
         return parts[0] + parts[1]
@@ -120,7 +124,7 @@ def _affine(s: Op, vary: dict[Value, Any]) -> Any:
     return None
 
 
-def _access_cost(access: Access, vary: dict[Value, Any], width: int) -> float:
+def _access_cost(access: Access, vary: Strides, width: int) -> float:
     """Instructions of one access for a whole vector."""
     steps = [vary.get(i, 0) if isinstance(i, Value) else 0 for i in access.index or ()]
     if all(s == 0 for s in steps):
@@ -129,12 +133,12 @@ def _access_cost(access: Access, vary: dict[Value, Any], width: int) -> float:
     return 1.0 if contiguous else float(width)
 
 
-def _rate(nest: Nest, vector: For, vary: dict[Value, Any], width: int) -> float:
+def _rate(nest: Nest, vector: For, vary: Strides, width: int) -> float:
     """Cost of one iteration of everything in `nest.loop.body`, for a whole vector of `vector`."""
     return _rate_block(nest.loop.body, vector, vary, width)
 
 
-def _rate_block(body: Sequence[Any], vector: For, vary: dict[Value, Any], width: int) -> float:
+def _rate_block(body: Sequence[Statement], vector: For, vary: Strides, width: int) -> float:
     total = 0.0
     for s in body:
         if isinstance(s, Op):
@@ -149,16 +153,14 @@ def _rate_block(body: Sequence[Any], vector: For, vary: dict[Value, Any], width:
                 total += vectors * (inner + 2) + 6
             else:
                 total += n * (inner + 2)
-        elif isinstance(s, While):
-            total += 30 * (_rate_block(s.condition, vector, vary, width) + _rate_block(s.body, vector, vary, width))
-        elif isinstance(s, If):
-            total += _rate_block(s.then, vector, vary, width) + _rate_block(s.orelse, vector, vary, width)
         else:
+            inside = sum([_rate_block(block, vector, vary, width) for block in blocks(s)])
+            total += 30 * inside if isinstance(s, While) else inside
             total += sum([_access_cost(a, vary, width) for a in accesses_of(s)])
     return total
 
 
-def _scalar_cost(body: Sequence[Any]) -> float:
+def _scalar_cost(body: Sequence[Statement]) -> float:
     """Cost of one pass over a block without lanes."""
     total = 0.0
     for s in body:
@@ -166,10 +168,9 @@ def _scalar_cost(body: Sequence[Any]) -> float:
             total += OPS[s.op].cost
         elif isinstance(s, For):
             total += Nest(s).trips * (_scalar_cost(s.body) + 2)
-        elif isinstance(s, (While, If)):
-            factor = 30 if isinstance(s, While) else 1
-            total += factor * sum(_scalar_cost(b) for b in blocks(s))
         else:
+            inside = sum([_scalar_cost(block) for block in blocks(s)])
+            total += 30 * inside if isinstance(s, While) else inside
             total += 4.0 if isinstance(s, Prefix) else len(accesses_of(s))
     return total
 
@@ -216,7 +217,7 @@ def lanes_of(nest: Nest, vector_bits: int) -> tuple[int, int]:
     return width, factor
 
 
-def _one_by_one(body: Sequence[Statement], vary: dict[Value, Any]) -> float:
+def _one_by_one(body: Sequence[Statement], vary: Strides) -> float:
     """How many accesses of a pass over a body have no instruction for a vector of them."""
     total = 0.0
     for s in body:
@@ -247,7 +248,7 @@ def vector_loops(nest: Nest, vector_bits: int) -> tuple[list[Nest], float]:
     return best
 
 
-def _uniform_stores(nest: Nest, vary: dict[Value, Any]) -> bool:
+def _uniform_stores(nest: Nest, vary: Strides) -> bool:
     """Whether some store inside would be to one place for all lanes."""
     return any(
         a.writes and not a.atomic and not any(isinstance(i, Value) and i in vary for i in a.index or ())
@@ -256,7 +257,7 @@ def _uniform_stores(nest: Nest, vary: dict[Value, Any]) -> bool:
     )
 
 
-def _bounds_uniform(nest: Nest, vary: dict[Value, Any]) -> bool:
+def _bounds_uniform(nest: Nest, vary: Strides) -> bool:
     return not any(
         isinstance(s, For) and any(isinstance(b, Value) and b in vary for b in (s.lower, s.upper)) for s in nest.inside
     )

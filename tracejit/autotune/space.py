@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from tracejit.autotune.heuristic import heuristic_schedule
 from tracejit.autotune.products import product_tile, tiles_near
@@ -184,7 +183,7 @@ def _shared(kernel: Kernel, base: Schedule, target: Target) -> Iterator[Schedule
         yield Schedule((*rest, Split(name, size), Parallel(f"{name}.o", 1), evolve(vector, loop=f"{name}.i")))
 
 
-def _trips(loop: Any) -> int | None:
+def _trips(loop: For) -> int | None:
     """The iterations of a loop of constant extent; a symbolic one counts as long."""
     if not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
         return None

@@ -10,12 +10,12 @@ which the work-items of the group share, and one work-item where it does not.  A
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import Never, NoReturn
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.backends.intrinsics import intrinsics_of
-from tracejit.ir.builder import ScalarRecorder, make_lambda
+from tracejit.ir.builder import ScalarRecorder, extent_function, make_lambda
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
     Alloc,
@@ -37,6 +37,8 @@ from tracejit.ir.kernel import (
     Store,
     Value,
     While,
+    accesses_of,
+    operands_of,
     walk,
 )
 from tracejit.ir.scalar import BITS, OPS, poison_value
@@ -135,6 +137,7 @@ class _Writer(Emitter):
     def __init__(self, program: ProgramText, group: int = 1) -> None:
         super().__init__(program)
         self.group = group
+        self.positive: set[Operand] = set()  # extents that others are divided by
 
     # Functions
 
@@ -169,6 +172,7 @@ class _Writer(Emitter):
         name = self.program.entry_name(kernel.name)
         self.line(f"{self.dialect.kernel_prefix} {name}({', '.join(params)}) {{")
         self.indent += 1
+        self.name_extents(list(dict.fromkeys(_extents(kernel.body))))
         for statement in walk(kernel.body):
             if isinstance(statement, Alloc) and statement.buffer.space == "shared":
                 self.array(statement.buffer)
@@ -176,6 +180,13 @@ class _Writer(Emitter):
         self.indent -= 1
         self.line("}")
         return EntryPoint(name, tuple(arguments))
+
+    def name_extents(self, extents: Sequence[Dim]) -> None:
+        symbols, function = extent_function(*extents)
+        self.names.update(zip(function.params, map(dim_name, symbols), strict=True))
+        self.positive.update([s.args[1] for s in function.body if isinstance(s, Op) and s.op in ("idiv", "irem")])
+        self.block(function.body)
+        self.extents.update(zip(extents, map(self.operand, function.results), strict=True))
 
     def array(self, buffer: Buffer) -> None:
         """Declare an array of constant shape."""
@@ -220,14 +231,14 @@ class _Writer(Emitter):
                 key = f"atomic.{s.op}.{s.buffer.dtype}.{space}"
                 self.line(self.spell((key,), f"&{self.address(s.buffer, s.index)}", self.operand(s.value)) + ";")
             case Barrier():
-                self.line(self.spell((f"barrier.{s.scope}", "barrier")) + ";")
+                self.line(self.spell(("barrier",)) + ";")
             case Read() | Prefix():
                 raise InternalError(
                     f"a {type(s).__name__} statement cannot be printed as {self.dialect.name}; printers take what "
                     "`grid.bind_grid` or `nest.printable` makes of a kernel"
                 )
             case _:
-                assert_never(s)
+                _unknown(s, self.dialect.name)
 
     def expression(self, s: Op) -> str:
         args = [self.operand(a) for a in s.args]
@@ -235,7 +246,8 @@ class _Writer(Emitter):
         if s.op in ("convert", "bitcast"):
             return self.spell((f"{s.op}.{source}.{out}",), *args)
         checked = (f"{s.op}.{source}", s.op)
-        text = self.program.spell((f"{s.op}_safe.{source}", *checked) if _is_safe(s) else checked, *args)
+        safe = _is_safe(s) or (s.op in ("idiv", "irem") and s.args[1] in self.positive)
+        text = self.program.spell((f"{s.op}_safe.{source}", *checked) if safe else checked, *args)
         if text is not None:
             return text
         if not OPS[s.op].math:
@@ -270,11 +282,10 @@ class _Writer(Emitter):
 
     def loop(self, s: For) -> None:
         kind = s.axis.kind
-        if kind in ("grid", "block", "lane"):
-            if s.params or s.step != 1 or kind == "lane":
+        if kind in ("grid", "block"):
+            if s.params or s.step != 1:
                 raise UnsupportedError(
-                    f"{self.dialect.name} cannot run a {kind} loop with carries, a step or as lanes; bind it with "
-                    "backends.grid"
+                    f"{self.dialect.name} cannot run a {kind} loop with carries or a step; bind it with backends.grid"
                 )
             (self.grid_loop if kind == "grid" else self.block_loop)(s)
             return
@@ -374,6 +385,20 @@ class _Writer(Emitter):
         for result, operand in zip(results, yields, strict=True):
             self.line(f"{self.names[result]} = {self.operand(operand)};")
         self.indent -= 1
+
+
+def _extents(body: Block) -> Iterator[Dim]:
+    """The symbolic extents that statements and the places of their accesses are printed with."""
+    for s in walk(body):
+        yield from [x.value for x in operands_of(s) if isinstance(x, Const) and isinstance(x.value, Dim)]
+        for access in accesses_of(s):
+            if access.buffer.layout == "C":
+                yield from [n for n in access.buffer.shape[1:] if isinstance(n, Dim)]
+
+
+def _unknown(s: Never, language: str) -> NoReturn:
+    """(A type checker shows a statement that `_Writer.statement` leaves out.)"""
+    raise InternalError(f"{language} has no {type(s).__name__}")
 
 
 _TWICE = 200  # statements: a longer body is printed once, with a test in each work-item

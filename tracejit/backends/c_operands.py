@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from tracejit.backends.c_scalar import Dialect, Intrinsics
-from tracejit.ir.extents import Dim, Extent, operations
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import Buffer, Operand, Value
 from tracejit.ir.scalar import is_float, numpy_dtype
 from tracejit.support.errors import InternalError, UnsupportedError
@@ -57,6 +57,7 @@ class Emitter:
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.buffers: dict[Buffer, str] = {}
+        self.extents: dict[Dim, str] = {}
         self.written: set[Buffer] = set()
         self.count = 0
         self.indent = 0
@@ -120,14 +121,8 @@ class Emitter:
         return self.spell((f"bitcast.{word}.{target}",), f"0x{bits:x}{self.dialect.suffixes[word]}")
 
     def extent(self, n: Extent) -> str:
-        """An integer or a polynomial of dims, as an i64 expression."""
-
-        def apply(name: str, a: str, b: str) -> str:
-            sign = {"add": "+", "mul": "*"}.get(name)  # sums of products: what is multiplied is never a sum
-            return f"{a} {sign} {b}" if sign else self.spell((f"extent.{name}",), f"({a})", f"({b})")
-
-        text = operations(n, lambda a: dim_name(a) if isinstance(a, str) else self.literal(a, "i64"), apply)
-        return f"({text})" if isinstance(n, Dim) else text
+        """An integer, or the name of an extent that is computed at the head of the function."""
+        return self.extents[n] if isinstance(n, Dim) else self.literal(n, "i64")
 
     def address(self, buffer: Buffer, index: tuple[Operand, ...]) -> str:
         """An lvalue: element `index` of `buffer`."""

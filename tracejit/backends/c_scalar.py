@@ -147,22 +147,7 @@ def scalar_intrinsics(d: Dialect) -> Intrinsics:
         for target in DTYPES:
             _convert(table, d, source, target)
     _bitcasts(table, d)
-    _extents(table, d)
     return table
-
-
-def _extents(table: Intrinsics, d: Dialect) -> None:
-    """Python's // and % and max on extents: `ir.extents.Dim` has them as atoms.  Denominators are positive."""
-    words = {"fn": d.function_prefix, "T": d.types["i64"]}
-    table.define_helper(
-        "tj_floordiv", _fill("<fn> <T> tj_floordiv(<T> x, <T> y) {\n  return x / y - (x % y < 0);\n}", words)
-    )
-    table.define_helper(
-        "tj_floormod", _fill("<fn> <T> tj_floormod(<T> x, <T> y) {\n  return x % y + (x % y < 0 ? y : 0);\n}", words)
-    )
-    table.define("extent.floordiv", "tj_floordiv({0}, {1})", "tj_floordiv")
-    table.define("extent.mod", "tj_floormod({0}, {1})", "tj_floormod")
-    table.define("extent.max", "({0} > {1} ? {0} : {1})")
 
 
 def _words(d: Dialect, dtype: str) -> dict[str, str]:

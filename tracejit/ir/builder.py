@@ -6,12 +6,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.extents import Dim, Extent, operations
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand, Read, Statement, Value, While, index_const
 from tracejit.ir.scalar import DTYPES, EXACT, OPS
 from tracejit.support.errors import UserError
 
-__all__ = ["ScalarRecorder", "fold_constants", "fold_index", "make_lambda"]
+__all__ = ["ScalarRecorder", "extent_function", "fold_constants", "fold_index", "make_lambda"]
 
 T = TypeVar("T")
 
@@ -155,3 +155,25 @@ def make_lambda(dtypes: Sequence[str], function: Callable[..., Any]) -> Lambda:
     results = function(recorder, *params)
     results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     return Lambda(params, tuple(recorder.statements), results)
+
+
+def extent_function(*extents: Dim) -> tuple[tuple[str, ...], Lambda]:
+    """The symbols of extents, and the extents as scalar operations on the values of these: what is printed of them."""
+    symbols = tuple(sorted(frozenset[str]().union(*[n.symbols() for n in extents])))
+
+    def record(r: ScalarRecorder, *values: Value) -> list[Operand]:
+        value_of = dict(zip(symbols, values, strict=True))
+
+        def apply(name: str, a: Operand, b: Operand) -> Operand:
+            if name not in ("floordiv", "mod"):
+                return r.op(name, a, b)
+            # Rounded to minus infinity: the divisor, an extent, is positive; the dividend need not be.
+            rest = r.op("irem", a, b)
+            less = r.op("lt", rest, index_const(0))
+            if name == "mod":
+                return r.op("add", rest, r.op("select", less, b, index_const(0)))
+            return r.op("sub", r.op("idiv", a, b), r.op("convert", less, dtype="i64"))
+
+        return [operations(n, lambda a: value_of[a] if isinstance(a, str) else index_const(a), apply) for n in extents]
+
+    return symbols, make_lambda(["i64"] * len(symbols), record)

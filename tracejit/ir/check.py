@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
@@ -14,7 +13,7 @@ from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_integer
 from tracejit.ir.text.jaxpr import show_equation
-from tracejit.ir.text.kernel import extent_of, inferred_dtype, show_statement
+from tracejit.ir.text.kernel import inferred_dtype, show_statement
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracejitError, VerifyError
 from tracejit.support.nodes import as_dict, has_fields
@@ -125,7 +124,7 @@ def check_kernel(kernel: Kernel) -> None:
 
 
 _NUMBERS: Any = (int, float, np.number, np.bool_)
-_AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block", "lane"})
+_AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block"})
 _IN_ORDER = frozenset({"serial", "unroll"})
 _LAYOUTS = frozenset({"C", "unit", "strided"})
 
@@ -167,7 +166,7 @@ class _KernelChecker:
                 f"buffer {buffer.name} has the unknown layout {buffer.layout!r}; layouts are "
                 f"{', '.join(sorted(_LAYOUTS))}"
             )
-        for extent in map(extent_of, buffer.shape):
+        for extent in buffer.shape:
             if isinstance(extent, Dim):
                 self.symbols(extent)
             elif type(extent) is not int or extent < 0:
@@ -249,6 +248,17 @@ class _KernelChecker:
         if not keep:
             self.visible.difference_update(before)
         self.buffers = buffers
+
+    def nested(self, s: Statement) -> None:
+        """The blocks of a statement: all see what it binds, later ones what an earlier one defines if that is seen."""
+        inside = list(k.bound_in(s))
+        self.define(*inside)
+        for field in k.block_fields(type(s)):
+            block: Block = getattr(s, field.name)
+            self.block(block, (), k.last_of(s, field), field.word, keep=field.seen)
+            if field.seen:
+                inside += [v for x in block for v in k.results_of(x)]
+        self.visible.difference_update(inside)
 
     def op(self, s: k.Op) -> None:
         spec = OPS.get(s.op)
@@ -339,15 +349,10 @@ class _KernelChecker:
                 self.written(access.buffer)
         for buffer in k.allocated_by(s):
             self.allocated(buffer)
-        parts = [(role, getattr(s, name), many) for name, (role, many) in k.roles_of(type(s)).items()]
-        operand = f"{type(s).__name__}: operand"
-        for n, (role, x, many) in enumerate(parts):
-            if role == "used":
-                self.uses(x if many else (x,), operand)
-            elif role == "nested":  # what is yielded before the next block is read at the end of this one
-                rest = itertools.takewhile(lambda part: part[0] != "nested", parts[n + 1 :])
-                last = [y for r, ys, several in rest if r == "yielded" for y in (ys if several else (ys,))]
-                self.block(x, k.bound_in(s), last)
+        for name, several in k.fields_by_role(type(s), "used"):
+            x = getattr(s, name)
+            self.uses(x if several else (x,), f"{type(s).__name__}: operand")
+        self.nested(s)
         self.define(*k.results_of(s))
 
     def prefix(self, s: k.Prefix) -> None:
@@ -391,7 +396,7 @@ class _KernelChecker:
             self.combiner(s, s.combine)
         self.kinds.append(s.axis.kind)
         self.loops.append(s)
-        self.block(s.body, (s.index, *s.params), s.yields)
+        self.nested(s)
         self.kinds.pop()
         self.loops.pop()
         self.define(*s.results)
@@ -429,12 +434,7 @@ class _KernelChecker:
             self.fail(f"unroll is {s.unroll!r}, not a positive integer")
         if s.test.dtype != "bool":
             self.fail(f"the test of a while is {s.test.dtype}, not bool")
-        # The body follows the condition, so it sees the values of the condition as well as the parameters.
-        self.block(s.condition, s.params, (s.test,), "test", keep=True)
-        self.block(s.body, (), s.yields)
-        self.visible.difference_update(s.params)
-        for statement in s.condition:
-            self.visible.difference_update(k.results_of(statement))
+        self.nested(s)
         self.define(*s.results)
 
     def if_(self, s: k.If) -> None:
@@ -446,8 +446,7 @@ class _KernelChecker:
             for operand, what in zip(yields, ("true", "false"), strict=True):
                 if operand.dtype != result.dtype:
                     self.fail(f"result {number} of the if is {result.dtype}, where {what} it yields {operand.dtype}")
-        self.block(s.then, (), s.then_yields)
-        self.block(s.orelse, (), s.else_yields)
+        self.nested(s)
         self.define(*s.results)
 
 

@@ -200,6 +200,9 @@ class Operand:
         self.number = number
         self.aval = aval
 
+    def __repr__(self) -> str:
+        return f"Operand({self.number}: {self.aval})"
+
     @property
     def shape(self) -> Shape:
         return self.aval.shape

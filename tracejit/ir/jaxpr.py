@@ -78,6 +78,9 @@ class Jaxpr:
             self._text.append(print_jaxpr(self))
         return self._text[0]
 
+    def __repr__(self) -> str:
+        return f"Jaxpr(inputs={self.inputs!r}, equations={self.equations!r}, outputs={self.outputs!r})"
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Jaxpr) and str(self) == str(other))
 

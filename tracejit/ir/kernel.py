@@ -21,29 +21,32 @@ recurrence.  Indices are i64.
 A statement is a class that says of each field what it is to data flow (`used`, `defined`, `bound`, `nested`,
 `yielded`) and to memory (`loaded`, `stored`, `updated`, `allocated`); any other field is data of the statement's own.
 `operands_of`, `results_of`, `blocks`, `accesses_of`, `allocated_by`, `walk` below, the copies of `ir.rewrite`, the
-verifier, what passes and backends know of effects and, where a statement has a `syntax` (and says by `like` which field
-its results have their dtypes from), printer and parser follow from that: a new statement is a class here and an entry
-in `Statement`, and a rule of each code generator that takes it.
+verifier and what passes and backends know of effects follow from that; printer and parser from its `syntax` (see
+`ir.syntax`) and `like`, the field that its results have their dtypes from.  A new statement, with blocks or without, is
+a class here and an entry in `Statement`, and a rule of each code generator that takes it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.scalar import OPS
+from tracejit.ir.syntax import Syntax, read_syntax
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
     "Access", "accesses_of", "Alloc", "allocated", "allocated_by", "allocated_in", "Atomic", "Axis", "Barrier",
-    "Block", "blocks", "bound", "bound_in", "Buffer", "Const", "const", "defined", "Factor", "For", "If",
-    "index_const", "is_opaque", "is_pure", "Kernel", "Lambda", "Load", "loaded", "MatrixProduct", "memory_of",
-    "nested", "Op", "Operand", "operands_of", "PARALLEL", "Prefix", "Read", "results_of", "Role", "ROLES",
-    "roles_of", "SERIAL", "statement", "Statement", "STATEMENTS", "Store", "stored", "updated", "used", "Value",
-    "walk", "While", "yielded",
+    "Block", "block_field", "block_fields", "BlockField", "blocks", "bound", "bound_in", "Buffer", "Const", "const",
+    "defined", "Factor", "fields_by_role", "For", "If", "index_const", "is_opaque", "is_pure", "Kernel", "Lambda",
+    "last_of", "Load", "loaded", "MatrixProduct", "memory_of", "nested", "Op", "Operand", "operands_of", "PARALLEL",
+    "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "Statement", "statement", "statement_of",
+    "STATEMENTS", "Store", "stored", "syntax_of", "updated", "used", "Value", "walk", "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -119,7 +122,7 @@ class Buffer:
 
 @frozen
 class Axis:
-    """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block, lane.
+    """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block.
 
     vector: `width` lanes, `factor` vectors in flight.  unroll: `factor` copies, jammed.  parallel: `factor` iterations
     a chunk at least.
@@ -154,14 +157,16 @@ def bound(**options: Any) -> Any:
     return field(metadata={"role": "bound"}, **options)
 
 
-def nested(**options: Any) -> Any:
-    """A field: a block."""
-    return field(metadata={"role": "nested"}, **options)
+def nested(*, word: str = "yield", seen: bool = False, **options: Any) -> Any:
+    """A field: a block.  word: what stands before the operands read at its end; seen: what it defines is seen in the
+    statement's later blocks.
+    """
+    return field(metadata={"role": "nested", "word": word, "seen": seen}, **options)
 
 
-def yielded(**options: Any) -> Any:
-    """A field: operands read at the end of a block."""
-    return field(metadata={"role": "yielded"}, **options)
+def yielded(at: str | None = None, **options: Any) -> Any:
+    """A field: operands read at the end of a block, `at` or the last one before this field."""
+    return field(metadata={"role": "yielded", "at": at}, **options)
 
 
 def defined(**options: Any) -> Any:
@@ -217,11 +222,25 @@ class Access:
     atomic: str = ""
 
 
+@frozen
+class BlockField:
+    """A field that is a block.  last: the fields of operands read at its end, and whether they hold several; `word` and
+    `seen` as in `nested`.
+    """
+
+    name: str
+    last: tuple[tuple[str, bool], ...]
+    word: str
+    seen: bool
+
+
 STATEMENTS: list[type] = []
 """The classes of statements, in the order of their definition."""
 _ONE = frozenset({"Value", "Operand", "Block"})
 _SEVERAL = frozenset({"tuple[Value, ...]", "tuple[Operand, ...]"})
 _ROLES: dict[type, dict[str, tuple[Role, bool]]] = {}
+_NESTED: dict[type, tuple[BlockField, ...]] = {}
+_SYNTAX: dict[type, Syntax | None] = {}
 _MEMORY: dict[type, dict[str, _Memory]] = {}
 _ALLOCATED: dict[type, tuple[str, ...]] = {}
 _PURE: dict[type, bool] = {}
@@ -240,16 +259,23 @@ def statement(cls: type[T]) -> type[T]:
     """A class of statements: a node whose fields say what they are to data flow and to memory.
 
     `opaque` as a class attribute says that it does what no field tells (waits for others, belongs to the loop around
-    it): it is not dropped, moved, repeated or shared out.
+    it): it is not dropped, moved, repeated or shared out.  `syntax` says how it is written, `like` which field its
+    results have their dtypes from.
 
-    Raises: TypeError for a field in data flow whose annotation does not say whether it holds one or several.
+    Raises: TypeError for a field in data flow whose annotation does not say whether it holds one or several, and for a
+    `syntax` by which the statement could not be written and read.
     """
     made = frozen(eq=False)(cls)
     roles: dict[str, tuple[Role, bool]] = {}
     memory: dict[str, _Memory] = {}
     for f in fields_of(made):
+        annotation: Any = cls.__annotations__[f.name]
+        if not isinstance(annotation, str):
+            raise TypeError(
+                f"{cls.__name__}.{f.name}: the annotations of a statement are read as text; its module begins with "
+                "`from __future__ import annotations`"
+            )
         if role := f.metadata.get("role"):
-            annotation = cls.__annotations__[f.name]
             if annotation not in _ONE | _SEVERAL:
                 known = ", ".join(sorted(_ONE | _SEVERAL))
                 raise TypeError(f"{cls.__name__}.{f.name} is {role}: its annotation must be one of {known}")
@@ -257,6 +283,8 @@ def statement(cls: type[T]) -> type[T]:
         elif found := f.metadata.get("memory"):
             memory[f.name] = found
     _ROLES[made] = roles
+    _NESTED[made] = _block_fields(made)
+    _SYNTAX[made] = _syntax(made)
     if memory:
         _MEMORY[made] = memory
     if buffers := tuple([f.name for f in fields_of(made) if f.metadata.get("allocated")]):
@@ -271,6 +299,48 @@ def statement(cls: type[T]) -> type[T]:
         _BLOCKS[made] = _gatherer(roles, "nested")
     STATEMENTS.append(made)
     return made
+
+
+def _block_fields(kind: type) -> tuple[BlockField, ...]:
+    last: dict[str, list[tuple[str, bool]]] = {}
+    found = [f for f in fields_of(kind) if f.name in _ROLES[kind]]
+    for f in found:
+        role, several = _ROLES[kind][f.name]
+        if role == "nested":
+            last[f.name] = []
+        elif role == "yielded":
+            at = f.metadata["at"] or next(reversed(last), None)
+            if at not in last:
+                raise TypeError(f"{kind.__name__}.{f.name} is yielded: there is no block before it that it could end")
+            last[at].append((f.name, several))
+    blocks = [f for f in found if f.name in last]
+    return tuple([BlockField(f.name, tuple(last[f.name]), f.metadata["word"], f.metadata["seen"]) for f in blocks])
+
+
+def _syntax(kind: type) -> Syntax | None:
+    """How a statement is written; None for operations: their names begin their lines."""
+    line: str | None = getattr(kind, "syntax", None)
+    if line is None:
+        raise TypeError(f"{kind.__name__} has no `syntax`, the line that says how it is written")
+    if not line:
+        return None
+    ends = {b.name: [name for name, _ in b.last] for b in _NESTED[kind]}
+    made = read_syntax(kind, _ROLES[kind], ends, getattr(kind, "like", ""))
+    last_words = {b.word for s in STATEMENTS for b in _NESTED[s]} | {"yield"}
+    if made.word in last_words or _begins_a_line(made.word):
+        raise TypeError(f"{kind.__name__}.syntax begins with {made.word!r}, which begins other lines already")
+    for block in _NESTED[kind]:
+        if block.word == made.word or _begins_a_line(block.word):
+            raise TypeError(f"{kind.__name__}.{block.name} ends with {block.word!r}, which begins other lines already")
+    for fields in (fields_by_role(kind, "defined"), *[b.last for b in _NESTED[kind]]):
+        if sum(several for _, several in fields) > 1:
+            names = " and ".join([name for name, _ in fields])
+            raise TypeError(f"{kind.__name__}: {names} hold several each, which no text tells apart")
+    return made
+
+
+def _begins_a_line(word: str) -> bool:
+    return word in OPS or statement_of(word) is not None
 
 
 def _gatherer(roles: dict[str, tuple[Role, bool]], *wanted: Role) -> Callable[[Any], tuple[Any, ...]]:
@@ -292,6 +362,43 @@ def _gatherer(roles: dict[str, tuple[Role, bool]], *wanted: Role) -> Callable[[A
 def roles_of(kind: type) -> dict[str, tuple[Role, bool]]:
     """The fields of a class of statements that take part in data flow: role, and whether the field holds several."""
     return _ROLES[kind]
+
+
+@cache
+def fields_by_role(kind: type, *wanted: Role) -> tuple[tuple[str, bool], ...]:
+    """The fields of a class of statements that have one of these roles, and whether they hold several."""
+    return tuple([(name, several) for name, (role, several) in _ROLES[kind].items() if role in wanted])
+
+
+def block_fields(kind: type) -> tuple[BlockField, ...]:
+    """The fields of a class of statements that are blocks, in order."""
+    return _NESTED[kind]
+
+
+def block_field(kind: type, name: str) -> BlockField:
+    """The field of that name, which is a block."""
+    return next(b for b in _NESTED[kind] if b.name == name)
+
+
+def last_of(s: Statement, block: BlockField) -> tuple[Operand, ...]:
+    """The operands read at the end of a block of a statement."""
+    found: list[Operand] = []
+    for name, several in block.last:
+        x = getattr(s, name)
+        found += x if several else (x,)
+    return tuple(found)
+
+
+def syntax_of(kind: type) -> Syntax:
+    """How the statements of a class are written.  Operations have none."""
+    found = _SYNTAX[kind]
+    assert found is not None
+    return found
+
+
+def statement_of(word: str) -> type | None:
+    """The class of statements whose line begins so."""
+    return next((s for s in STATEMENTS if (line := _SYNTAX[s]) is not None and line.word == word), None)
 
 
 def blocks(s: Statement) -> tuple[Block, ...]:
@@ -386,7 +493,9 @@ class Lambda:
 
 @statement
 class Op:
-    """One scalar operation of `ir.scalar`."""
+    """One scalar operation of `ir.scalar`, by whose name it is written."""
+
+    syntax: ClassVar = ""
 
     out: Value = defined()
     op: str
@@ -445,6 +554,11 @@ class For:
     combine: how the results of parts of the range are joined; a loop with carries and without it runs in order.
     """
 
+    syntax: ClassVar = (
+        "for {index} in {lower}..{upper}< step {step}>{axis}< carry({params=inits})>< combine{combine}> {body}"
+    )
+    like: ClassVar = "inits"
+
     index: Value = bound()
     lower: Operand = used()
     upper: Operand = used()
@@ -462,9 +576,12 @@ class For:
 class While:
     """Computes `condition` and, while `test` holds, `body`.  Both see `params`: first `inits`, then `yields`."""
 
+    syntax: ClassVar = "while< carry({params=inits})>< unroll({unroll})> {condition} do {body}"
+    like: ClassVar = "inits"
+
     params: tuple[Value, ...] = bound()
     inits: tuple[Operand, ...] = used()
-    condition: Block = nested()
+    condition: Block = nested(word="test", seen=True)
     test: Operand = yielded()
     body: Block = nested()
     yields: tuple[Operand, ...] = yielded()
@@ -476,11 +593,14 @@ class While:
 class If:
     """One of two blocks; `results` are what it yields."""
 
+    syntax: ClassVar = "if {condition} {then}< else {orelse}>"
+    like: ClassVar = "then_yields"
+
     condition: Operand = used()
     then: Block = nested()
     orelse: Block = nested(default=())
-    then_yields: tuple[Operand, ...] = yielded(default=())
-    else_yields: tuple[Operand, ...] = yielded(default=())
+    then_yields: tuple[Operand, ...] = yielded("then", default=())
+    else_yields: tuple[Operand, ...] = yielded("orelse", default=())
     results: tuple[Value, ...] = defined(default=())
 
 
@@ -498,12 +618,10 @@ class Atomic:
 
 @statement
 class Barrier:
-    """Waits for all invocations of `scope`, and makes their writes seen."""
+    """Waits for all iterations of the enclosing block loop, and makes their writes seen."""
 
-    syntax: ClassVar = "barrier {scope}"
+    syntax: ClassVar = "barrier"
     opaque: ClassVar = True
-
-    scope: str = "block"
 
 
 @statement

@@ -19,6 +19,7 @@ from tracejit.ir.kernel import (
     Value,
     allocated_by,
     allocated_in,
+    fields_by_role,
     memory_of,
     roles_of,
 )
@@ -50,7 +51,7 @@ def map_blocks(s: S, rewrite: Callable[[Block], Block], *, last_first: bool = Fa
     `s` itself if that changes none.
     """
     changes: dict[str, Any] = {}
-    names = _fields(type(s), "nested")
+    names = fields_by_role(type(s), "nested")
     for name, _ in reversed(names) if last_first else names:
         block = getattr(s, name)
         made = rewrite(block)
@@ -90,9 +91,9 @@ def map_allocated(s: S, buffers: Mapping[Buffer, Buffer]) -> S:
 def substitute(s: S, values: Mapping[Value, Operand]) -> S:
     """`s` with the operands that it and its nested statements read replaced; what they define stays as it is."""
     changes: dict[str, Any] = {}
-    for name, many in _fields(type(s), "used", "yielded"):
+    for name, many in fields_by_role(type(s), "used", "yielded"):
         changes[name] = _replaced(getattr(s, name), many, values)
-    for name, _ in _fields(type(s), "nested"):
+    for name, _ in fields_by_role(type(s), "nested"):
         changes[name] = tuple([substitute(x, values) for x in getattr(s, name)])
     return evolve(s, **changes) if changes else s
 
@@ -159,11 +160,6 @@ def replace_buffers(body: Block, buffers: Mapping[Buffer, Buffer], prefix: tuple
 
 def _replaced(have: Any, many: bool, values: Mapping[Value, Operand]) -> Any:
     return tuple([replace(x, values) for x in have]) if many else replace(have, values)
-
-
-@cache
-def _fields(kind: type, *wanted: Role) -> tuple[tuple[str, bool], ...]:
-    return tuple([(name, many) for name, (role, many) in roles_of(kind).items() if role in wanted])
 
 
 @cache

@@ -24,7 +24,6 @@ from tracejit.ir.kernel import (
     Block,
     Const,
     For,
-    If,
     Kernel,
     Op,
     Operand,
@@ -483,7 +482,7 @@ def apply(kernel: Kernel, schedule: Schedule, product: Tileable | None = None) -
 
 
 def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, shared: bool = False) -> None:
-    """Raise ScheduleError for lanes inside of lanes, and for threads inside of threads, lanes or branches."""
+    """Raise ScheduleError for lanes inside of lanes, and for threads inside of threads, lanes or any other block."""
     for s in body:
         within = (lanes, shared)
         if isinstance(s, For):
@@ -495,7 +494,7 @@ def _check_nesting(body: Block, names: dict[Value, str], lanes: bool = False, sh
             if kind == "vector" and lanes:
                 raise ScheduleError(f"vector {names.get(s.index, '')}: it is inside of another vector loop")
             within = lanes or kind == "vector", shared or kind == "parallel"
-        elif isinstance(s, (If, While)):
+        elif blocks(s):
             within = lanes, True
         for block in blocks(s):
             _check_nesting(block, names, *within)

@@ -75,6 +75,9 @@ class Location:
     def __str__(self) -> str:
         return self.short()
 
+    def __repr__(self) -> str:
+        return f"Location({self.short()} in {self.code.co_name})"
+
 
 @cache
 def _libraries() -> tuple[str, ...]:

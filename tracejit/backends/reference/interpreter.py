@@ -20,10 +20,10 @@ from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim, evaluate
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import DTYPES, OPS
-from tracejit.ir.text.kernel import extent_of, show_statement
+from tracejit.ir.text.kernel import show_statement
 from tracejit.support.errors import InternalError, UserError
 
-__all__ = ["run_kernel"]
+__all__ = ["RUNNERS", "run_kernel"]
 
 _LANES = 1 << 15  # lanes in step at most: values stay in cache, and an operation is long against a NumPy call
 _BLOCK = 256  # lanes of a block whose extent is known only inside
@@ -60,11 +60,6 @@ class _Machine:
         self.scans: list[tuple[k.For, bool]] = []
         self.memory: dict[int, Storage] = {id(b): Storage(b, self._argument(b, arrays)) for b in kernel.buffers}
         self.places = self._places()
-        self.run_of: dict[type, Callable[[Any], None]] = {
-            k.Op: self._op, k.Load: self._load, k.Store: self._store, k.Alloc: self._alloc, k.For: self._for,
-            k.While: self._while, k.If: self._if, k.Atomic: self._atomic, k.Barrier: self._barrier,
-            k.Prefix: self._prefix,
-        }  # fmt: skip
 
     def _argument(self, buffer: Buffer, arrays: Arrays) -> Array:
         if buffer.name not in arrays:
@@ -87,7 +82,7 @@ class _Machine:
         return array
 
     def _shape(self, buffer: Buffer) -> tuple[int, ...]:
-        return tuple(evaluate(extent_of(n), self.dims) for n in buffer.shape)
+        return tuple(evaluate(n, self.dims) for n in buffer.shape)
 
     def _places(self) -> dict[int, tuple[int, bool]]:
         """Buffers that share memory get one number."""
@@ -111,10 +106,12 @@ class _Machine:
         self._block(self.kernel.body)
 
     def _block(self, block: Block) -> None:
-        run_of = self.run_of
         for statement in block:
             self.current = statement
-            run_of[type(statement)](statement)
+            run = RUNNERS.get(type(statement))
+            if run is None:
+                self.fail(f"the reference backend has no {type(statement).__name__}")
+            run(self, statement)
 
     def _forget(self, block: Block) -> None:
         for statement in block:
@@ -134,7 +131,7 @@ class _Machine:
     def _values(self, operands: Sequence[Operand]) -> list[Any]:
         return [self._value(o) for o in operands]
 
-    def _op(self, s: k.Op) -> None:
+    def op(self, s: k.Op) -> None:
         args = self._values(s.args)
         dtype = DTYPES[s.out.dtype]
         own = self.own.get(f"{s.op}.{s.args[-1].dtype}") if self.own else None
@@ -155,24 +152,24 @@ class _Machine:
         with np.errstate(all="ignore"):
             return np.asarray(own(*args)).astype(dtype)
 
-    def _load(self, s: k.Load) -> None:
+    def load(self, s: k.Load) -> None:
         self.env[s.out] = self.memory[id(s.buffer)].load(self._values(s.index), self.lanes, self.mask, self.fail)
 
-    def _store(self, s: k.Store) -> None:
+    def store(self, s: k.Store) -> None:
         self.memory[id(s.buffer)].store(self._values(s.index), self._value(s.value), self.lanes, self.mask, self.fail)
 
-    def _atomic(self, s: k.Atomic) -> None:
+    def atomic(self, s: k.Atomic) -> None:
         self.memory[id(s.buffer)].atomic(
             s.op, self._values(s.index), self._value(s.value), self.lanes, self.mask, self.fail
         )
 
-    def _alloc(self, s: k.Alloc) -> None:
+    def alloc(self, s: k.Alloc) -> None:
         lanes = self.lanes
         owners = [a for a in range(len(lanes.sizes)) if not (s.buffer.space == "shared" and lanes.cooperative[a])]
         shape = (*(lanes.sizes[a] for a in owners), *self._shape(s.buffer))
         self.memory[id(s.buffer)] = Storage(s.buffer, poison(shape, DTYPES[s.buffer.dtype]), owners)
 
-    def _barrier(self, s: k.Barrier) -> None:
+    def barrier(self, s: k.Barrier) -> None:
         """Lanes run in step: each statement is a barrier already."""
 
     def _apply(self, function: Lambda, args: Sequence[Lanewise]) -> list[Lanewise]:
@@ -194,7 +191,7 @@ class _Machine:
             return None, True
         return mask, bool(np.any(mask))
 
-    def _if(self, s: k.If) -> None:
+    def branch(self, s: k.If) -> None:
         condition = self._value(s.condition)
         if np.ndim(condition) == 0:
             taken, yields = (s.then, s.then_yields) if condition else (s.orelse, s.else_yields)
@@ -230,7 +227,7 @@ class _Machine:
         self.mask = outer
         return found
 
-    def _while(self, s: k.While) -> None:
+    def while_loop(self, s: k.While) -> None:
         outer = self.mask
         carried = self._values(s.inits)
         while True:
@@ -248,7 +245,7 @@ class _Machine:
 
     # -- counted loops
 
-    def _for(self, s: k.For) -> None:
+    def loop(self, s: k.For) -> None:
         lower, upper = self._value(s.lower), self._value(s.upper)
         counts = np.maximum(0, -((lower - upper) // s.step))
         uniform = np.ndim(counts) == 0
@@ -377,7 +374,7 @@ class _Machine:
         """What a scan carries on: the fold up to the last lane (lanes that are off have added nothing)."""
         return [v[-1] for v in self._spread(self._values(s.yields))]
 
-    def _prefix(self, s: k.Prefix) -> None:
+    def prefix(self, s: k.Prefix) -> None:
         loop, in_step = self.scans[-1]
         assert loop.combine is not None
         carried, parts = self._values(s.params), self._values(s.elements)
@@ -399,9 +396,17 @@ class _Machine:
         return parts
 
 
+RUNNERS: dict[type, Callable[[_Machine, Any], None]] = {
+    k.Op: _Machine.op, k.Load: _Machine.load, k.Store: _Machine.store, k.Alloc: _Machine.alloc,
+    k.For: _Machine.loop, k.While: _Machine.while_loop, k.If: _Machine.branch, k.Atomic: _Machine.atomic,
+    k.Barrier: _Machine.barrier, k.Prefix: _Machine.prefix,
+}  # fmt: skip
+"""What runs a statement of a kernel."""
+
+
 def _meets(s: k.For) -> bool:
     """Whether the iterations of a loop wait for each other, so that all of them must run in step."""
-    return s.axis.kind in ("block", "lane", "vector") and any(isinstance(inner, k.Barrier) for inner in k.walk(s.body))
+    return s.axis.kind in ("block", "vector") and any(isinstance(inner, k.Barrier) for inner in k.walk(s.body))
 
 
 def _merged(mask: Mask | None, on: Sequence[Lanewise], off: Sequence[Lanewise]) -> list[Lanewise]:

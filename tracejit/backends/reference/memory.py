@@ -62,7 +62,7 @@ class Lanes:
         return self.sizes[::-1]
 
     def opened(self, size: int, kind: str) -> Lanes:
-        ordered, cooperative = kind in ("serial", "unroll"), kind in ("block", "lane", "vector")
+        ordered, cooperative = kind in ("serial", "unroll"), kind in ("block", "vector")
         return Lanes((*self.sizes, size), (*self.ordered, ordered), (*self.cooperative, cooperative))
 
     def coordinate(self, axis: int) -> Array:

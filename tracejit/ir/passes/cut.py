@@ -62,9 +62,8 @@ def cut(loop: For, names: dict[Value, str]) -> list[Statement]:
         if same_extent(upper.value, lower.value + 1):
             copier.values[loop.index] = lower
             pieces += copier.block(loop.body)
-            continue
-        index = copier.bound(loop.index, lower, upper)
-        pieces.append(evolve(loop, index=index, lower=lower, upper=upper, body=copier.block(loop.body)))
+        else:
+            pieces.append(copier.loop(evolve(loop, lower=lower, upper=upper)))
     return pieces
 
 
@@ -113,73 +112,42 @@ class _Copier:
         self.values: dict[Value, Operand] = {}
         self.ranges = IndexRanges()
 
-    def bound(self, index: Value, lower: Operand, upper: Operand) -> Value:
-        fresh = self.fresh(index)
-        self.ranges.bind(fresh, lower, upper)
-        self.names[fresh] = self.names[index]
-        return fresh
+    def block(self, body: Block) -> Block:
+        return tuple([made for s in body for made in self.statement(s)])
 
-    def fresh(self, old: Value) -> Value:
-        new = self.values[old] = Value(old.dtype)
-        return new
-
-    def of(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple([replace(a, self.values) for a in operands])
-
-    def block(self, body: Sequence[Statement]) -> Block:
-        out: list[Statement] = []
-        for s in body:
-            out += self.statement(s)
-        return tuple(out)
-
-    def statement(self, s: Statement) -> Sequence[Statement]:
+    def statement(self, s: Statement) -> Block:
         match s:
             case Op():
-                args = self.of(s.args)
-                folded = (
-                    fold_index(s.op, args) or self.ranges.fold(s.op, args) or fold_constants(s.op, args, s.out.dtype)
-                )
-                out = self.fresh(s.out)
-                folded = folded or self.ranges.computed(out, s.op, args)
-                if folded is not None:
-                    self.values[s.out] = folded
-                    return ()
-                return (evolve(s, out=out, args=args),)
-            case If():
-                return self.branch(s)
+                return self.op(s)
             case For():
-                (lower, upper), inits = self.of((s.lower, s.upper)), self.of(s.inits)
-                index = self.bound(s.index, lower, upper)
-                params = tuple(map(self.fresh, s.params))
-                body = self.block(s.body)
-                yields = self.of(s.yields)
-                results = tuple(map(self.fresh, s.results))
-                return (
-                    evolve(
-                        s,
-                        index=index,
-                        lower=lower,
-                        upper=upper,
-                        body=body,
-                        params=params,
-                        inits=inits,
-                        yields=yields,
-                        results=results,
-                    ),
-                )
+                return (self.loop(s),)
+            case If() if isinstance(condition := replace(s.condition, self.values), Const):
+                taken, yields = (s.then, s.then_yields) if condition.value else (s.orelse, s.else_yields)
+                body = self.block(taken)
+                self.values.update(zip(s.results, [replace(y, self.values) for y in yields], strict=True))
+                return body
             case _:
                 return (fresh_statement(s, self.values, self.block),)
 
-    def branch(self, s: If) -> Sequence[Statement]:
-        (condition,) = self.of((s.condition,))
-        if isinstance(condition, Const):
-            taken, yields = (s.then, s.then_yields) if condition.value else (s.orelse, s.else_yields)
-            body = self.block(taken)
-            self.values.update(zip(s.results, self.of(yields), strict=True))
-            return body
-        then = self.block(s.then)
-        then_yields = self.of(s.then_yields)
-        orelse = self.block(s.orelse)
-        else_yields = self.of(s.else_yields)
-        sides = {"then": then, "then_yields": then_yields, "orelse": orelse, "else_yields": else_yields}
-        return (evolve(s, condition=condition, **sides, results=tuple(map(self.fresh, s.results))),)
+    def op(self, s: Op) -> Block:
+        made = fresh_statement(s, self.values)
+        folded = (
+            fold_index(s.op, made.args)
+            or self.ranges.fold(s.op, made.args)
+            or fold_constants(s.op, made.args, s.out.dtype)
+            or self.ranges.computed(made.out, s.op, made.args)
+        )
+        if folded is None:
+            return (made,)
+        self.values[s.out] = folded
+        return ()
+
+    def loop(self, s: For) -> For:
+        def body(block: Block) -> Block:
+            index = self.values[s.index]
+            assert isinstance(index, Value)
+            self.ranges.bind(index, replace(s.lower, self.values), replace(s.upper, self.values))
+            self.names[index] = self.names[s.index]
+            return self.block(block)
+
+        return fresh_statement(s, self.values, body)

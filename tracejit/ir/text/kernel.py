@@ -13,7 +13,7 @@
               | [values "="] "while" [carry] ["unroll(" n ")"] "{" statement* "test" operand "}" "do" block
               | [values "="] "if" operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
-              | "barrier" scope
+              | "barrier"
               | values "=" "prefix" "(" operand* ")" operand*        (carried values of the scan loop, elements)
               | value "=" "read" number "[" operand, ... "]"         (in forms only)
     axis      = kind | kind "(" width "," factor ")"                 (nothing: serial)
@@ -27,24 +27,24 @@ Numbers and extents are i64 where no dtype follows.
 Values live to the end of their block; those of a while's condition are seen in its body too.
 A dtype follows from the operation, the buffer or the initial value; `convert`, `bitcast` and `read` state it.
 
-Statements whose classes have a `syntax` are printed and parsed by it; operations, loops and branches are written out
-here.
+All statements but operations are printed and parsed by the `syntax` of their classes (see `ir.syntax`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import chain, cycle, repeat
+from typing import Any, cast
 
 from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, MatrixProduct, Operand, Statement, Value
 from tracejit.ir.scalar import OPS
+from tracejit.ir.syntax import Hole, Maybe, Part
 from tracejit.ir.text.jaxpr import mark_line
-from tracejit.ir.text.syntax import syntax_of
 from tracejit.ir.text.tokens import print_float
 
-__all__ = ["KernelPrinter", "extent_of", "inferred_dtype", "print_kernel", "quoted", "show_statement"]
+__all__ = ["KernelPrinter", "inferred_dtype", "print_kernel", "quoted", "show_statement"]
 
 _INLINE = 4  # a combiner of at most so many simple statements prints on one line
 
@@ -55,11 +55,6 @@ def inferred_dtype(op: str, args: Sequence[Operand]) -> str | None:
     if spec is None or spec.result == "out" or not args:
         return None
     return "bool" if spec.result == "bool" else args[-1].dtype
-
-
-def extent_of(extent: Any) -> Any:
-    """The integer or polynomial that an extent of a buffer is; one stated as a constant is its value."""
-    return extent.value if isinstance(extent, Const) else extent
 
 
 class KernelPrinter:
@@ -73,12 +68,6 @@ class KernelPrinter:
         self.taken: set[str] = set()
         self.row_of: dict[int, int] = {}
         self.indent = "  "
-        self.print_of: dict[type, Callable[[Any], None]] = {
-            k.Op: self._op,
-            k.For: self._for,
-            k.While: self._while,
-            k.If: self._if,
-        }
 
     def define(self, value: Value, implied: str | None, letter: str = "") -> str:
         number = self.counts.get(letter, 0)
@@ -109,7 +98,7 @@ class KernelPrinter:
             name, number = f"{buffer.name}_{number}", number + 1
         self.taken.add(name)
         self.buffers[id(buffer)] = name
-        shape = ", ".join([str(extent_of(n)) for n in buffer.shape])
+        shape = ", ".join(map(str, buffer.shape))
         space = f" {buffer.space}" if buffer.space != "global" else ""
         return f"{name}: {buffer.dtype}[{shape}] {buffer.layout}{space}" + (
             f" align {buffer.alignment}" if buffer.alignment else ""
@@ -125,10 +114,29 @@ class KernelPrinter:
         outer, self.indent = self.indent, self.indent + "  "
         for statement in block:
             self.row_of[id(statement)] = len(self.lines)
-            self.print_of.get(type(statement), self._by_syntax)(statement)
+            self.statement(statement)
         if last:
             self.write(" ".join([word, *map(self.use, last)]))
         self.indent = outer
+
+    def statement(self, s: Statement) -> None:
+        if isinstance(s, k.Op):
+            right = " ".join([s.op, *map(self.use, s.args)])
+            self.write(f"{self.define(s.out, inferred_dtype(s.op, s.args))} = {right}")
+            return
+        syntax = k.syntax_of(type(s))
+        dtypes: list[str] = []
+        if syntax.like:
+            like: Any = getattr(s, syntax.like)
+            dtypes = [x.dtype for x in (like if isinstance(like, tuple) else (like,))]
+        # Operands of its own are outside of its blocks: named before the values that these see are.
+        used = {hole.name: self._operands(hole.what, getattr(s, hole.name)) for hole in syntax.outside}
+        row = len(self.lines)
+        self.write(self._parts(s, syntax.parts, syntax.word, used, dtypes))
+        # Results come into being after the blocks, so they take their numbers after the values of these.
+        names = [self.define(v, d) for v, d in zip(k.results_of(s), chain(dtypes, repeat(None)), strict=False)]
+        if names:
+            self.lines[row] = f"{self.indent}{', '.join(names)} = {self.lines[row][len(self.indent) :]}"
 
     def kernel(self, kernel: Kernel) -> None:
         parameters = [self.declare(b) + (" out" if b.name in kernel.outputs else "") for b in kernel.buffers]
@@ -139,112 +147,74 @@ class KernelPrinter:
         self.block(kernel.body)
         self.write("}")
 
-    def function(self, function: Lambda, implied: Sequence[str | None], head: str) -> str:
-        """`head (params) { ... }`: all of it where it is short, else written up to the closing brace,
-        which is returned.
+    def function(self, function: Lambda, implied: Sequence[str], head: str) -> str:
+        """`head (params) { ... }`: all of it where it is short, else written up to the closing brace, which is
+        returned.  implied: dtypes of the parameters, in turn.
         """
-        params = [
-            self.define(p, d) for p, d in zip(function.params, [*implied, *[None] * len(function.params)], strict=False)
-        ]
+        params = [self.define(p, d) for p, d in zip(function.params, cycle(implied or (None,)), strict=False)]
         head = f"{head}({', '.join(params)}) {{"
         if len(function.body) <= _INLINE and all(isinstance(s, k.Op) for s in function.body):
             outer, self.lines, self.indent, kept = self.lines, [], "", self.indent
             for statement in function.body:
                 self.row_of[id(statement)] = len(outer)
-                self.print_of[k.Op](statement)
+                self.statement(statement)
             parts, self.lines, self.indent = self.lines, outer, kept
             return f"{head} " + "; ".join([*parts, " ".join(["yield", *map(self.use, function.results)])]) + " }"
         self.write(head)
         self.block(function.body, function.results)
         return "}"
 
-    def _defined(self, values: Sequence[Value], implied: Sequence[str | None]) -> str:
-        names = [self.define(v, d) for v, d in zip(values, [*implied, *[None] * len(values)], strict=False)]
-        return ", ".join(names) + " = " if names else ""
+    def _parts(
+        self, s: Statement, parts: Sequence[Part], text: str, used: Mapping[str, str], dtypes: Sequence[str]
+    ) -> str:
+        """`text` and the parts of a line behind it: its last line, where blocks and functions make several."""
+        for part in parts:
+            if type(part) is str:
+                text += part
+                continue
+            if type(part) is Maybe:
+                if any([getattr(s, name) != value for name, value in part.usual.items()]):
+                    text = self._parts(s, part.parts, text, used, dtypes)
+                continue
+            assert type(part) is Hole
+            x: Any = getattr(s, part.name)
+            match part.what:
+                case "operand" | "operands" | "index":
+                    text += used[part.name] if used else self._operands(part.what, x)
+                case "buffer":
+                    text += self.buffer(x)
+                case "block":
+                    field = k.block_field(type(s), part.name)
+                    self.write(text + "{")
+                    self.block(x, k.last_of(s, field), field.word)
+                    text = "}"
+                case "bound" if isinstance(x, tuple):
+                    text += ", ".join([self.define(v, None, "c") for v in cast("tuple[Value, ...]", x)])
+                case "bound":
+                    text += self.define(x, "i64", "i")
+                case "carried":
+                    text += self._carried(x, getattr(s, part.inits))
+                case "axis":
+                    text += _print_axis(x)
+                case "function":
+                    text = self.function(x, dtypes, text)
+                case "declared":
+                    text += self.declare(x)
+                case _:
+                    text += str(x)
+        return text
 
-    def _op(self, s: k.Op) -> None:
-        right = " ".join([s.op, *map(self.use, s.args)])
-        self.write(f"{self.define(s.out, inferred_dtype(s.op, s.args))} = {right}")
+    def _operands(self, what: str, x: Any) -> str:
+        return self.use(x) if what == "operand" else (", " if what == "index" else " ").join([self.use(o) for o in x])
 
-    def _by_syntax(self, s: Statement) -> None:
-        text = "".join(
-            [
-                part if isinstance(part, str) else self._filled(part.what, getattr(s, part.name))
-                for part in syntax_of(type(s))
-            ]
-        )
-        like: str | None = getattr(s, "like", None)
-        implied = [] if like is None else [x.dtype for x in _several(getattr(s, like))]
-        self.write(self._defined(k.results_of(s), implied) + text)
-
-    def _filled(self, what: str, x: Any) -> str:
-        match what:
-            case "operand":
-                return self.use(x)
-            case "operands" | "index":
-                return (", " if what == "index" else " ").join([self.use(o) for o in x])
-            case "buffer":
-                return self.buffer(x)
-            case "declared":
-                return self.declare(x)
-            case _:
-                return str(x)
-
-    def _carry(self, params: Sequence[Value], inits: Sequence[Operand]) -> str:
-        if not params and not inits:
-            return ""
+    def _carried(self, params: Sequence[Value], inits: Sequence[Operand]) -> str:
         # Initial values are outside the loop: named before the parameters are.
         texts = [self.use(i) for i in inits] + ["?"] * (len(params) - len(inits))
         dtypes = [i.dtype for i in inits] + [None] * (len(params) - len(inits))
         names = [self.define(p, d, "c") for p, d in zip(params, dtypes, strict=False)] + ["%?"] * (
             len(inits) - len(params)
         )
-        return " carry(" + ", ".join([f"{n} = {t}" for n, t in zip(names, texts, strict=True)]) + ")"
-
-    def _for(self, s: k.For) -> None:
-        bounds = f"{self.use(s.lower)}..{self.use(s.upper)}"
-        head = f"for {self.define(s.index, 'i64', 'i')} in {bounds}"
-        if s.step != 1:
-            head += f" step {s.step}"
-        head += _print_axis(s.axis) + self._carry(s.params, s.inits)
-        dtypes = [i.dtype for i in s.inits]
-        start = len(self.lines)
-        if s.combine is not None:
-            head = self.function(s.combine, dtypes + dtypes, f"{head} combine")
-        # Results come into being after the loop, so they take their numbers after its values.
-        row = len(self.lines)
-        self.write("")
-        self.block(s.body, s.yields)
-        self.write("}")
-        self.lines[row] = f"{self.indent}{head} {{"
-        self._put_results(start, s.results, dtypes)
-
-    def _put_results(self, row: int, results: Sequence[Value], implied: Sequence[str | None]) -> None:
-        self.lines[row] = self.indent + self._defined(results, implied) + self.lines[row][len(self.indent) :]
-
-    def _while(self, s: k.While) -> None:
-        start = len(self.lines)
-        head = "while" + self._carry(s.params, s.inits) + (f" unroll({s.unroll})" if s.unroll != 1 else "")
-        self.write(f"{head} {{")
-        self.block(s.condition, (s.test,), "test")
-        self.write("} do {")
-        self.block(s.body, s.yields)
-        self.write("}")
-        self._put_results(start, s.results, [i.dtype for i in s.inits])
-
-    def _if(self, s: k.If) -> None:
-        start = len(self.lines)
-        self.write(f"if {self.use(s.condition)} {{")
-        self.block(s.then, s.then_yields)
-        if s.orelse or s.else_yields:
-            self.write("} else {")
-            self.block(s.orelse, s.else_yields)
-        self.write("}")
-        self._put_results(start, s.results, [y.dtype for y in s.then_yields])
-
-
-def _several(x: Any) -> tuple[Any, ...]:
-    return x if isinstance(x, tuple) else (x,)
+        return ", ".join([f"{n} = {t}" for n, t in zip(names, texts, strict=True)])
 
 
 _RESERVED = frozenset({"True", "False", "inf", "nan"})
@@ -273,7 +243,7 @@ def print_kernel(kernel: Kernel) -> str:
     return "\n".join(printer.lines)
 
 
-def show_statement(kernel: Kernel, statement: Any, context: int = 3) -> str:
+def show_statement(kernel: Kernel, statement: Statement | None, context: int = 3) -> str:
     """The kernel's lines around `statement`, which is underlined;
     the head of the kernel where the statement is not in it.
     """

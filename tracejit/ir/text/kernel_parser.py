@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, cycle, repeat
+from typing import Any, TypeAlias, TypeVar
 
 from tracejit.ir import kernel as k
 from tracejit.ir.extents import Extent
-from tracejit.ir.kernel import Axis, Block, Buffer, Const, Factor, Kernel, Lambda, MatrixProduct, Operand, Value
+from tracejit.ir.kernel import (
+    Axis,
+    Block,
+    BlockField,
+    Buffer,
+    Const,
+    Factor,
+    Kernel,
+    Lambda,
+    MatrixProduct,
+    Operand,
+    Statement,
+    Value,
+)
 from tracejit.ir.scalar import OPS
+from tracejit.ir.syntax import Hole, Maybe, Part, tokens_of
 from tracejit.ir.text.kernel import inferred_dtype
-from tracejit.ir.text.syntax import statement_of_word, syntax_of, tokens_of
 from tracejit.ir.text.tokens import Tokens, parse_extent
-from tracejit.support.nodes import evolve
+from tracejit.support.nodes import define, field
 
 __all__ = ["parse_kernel"]
+
+T = TypeVar("T")
+Name: TypeAlias = tuple[str, str | None]
+"""A value that is named in front of what gives it its dtype, and the dtype where it is stated."""
+
+
+@define(eq=False)
+class _Unmade:
+    """A statement of which a part is read.  bound: the names of values that its blocks see, by field."""
+
+    kind: type
+    fields: dict[str, Any] = field(factory=dict)
+    bound: dict[str, list[Name]] = field(factory=dict)
+
+    def dtypes(self) -> list[str]:
+        """Those of the field that results and the parameters of functions are like."""
+        like = k.syntax_of(self.kind).like
+        found = self.fields.get(like, ()) if like else ()
+        return [x.dtype for x in (found if isinstance(found, tuple) else (found,))]
 
 
 class _Parser:
@@ -111,7 +144,7 @@ class _Parser:
     def stated(self) -> str | None:
         return self.tokens.dtype() if self.tokens.accept(":") else None
 
-    def declared(self) -> tuple[str, str | None]:
+    def declared(self) -> Name:
         return self.value_name(), self.stated()
 
     def define(self, name: str, dtype: str | None) -> Value:
@@ -153,8 +186,9 @@ class _Parser:
             )
 
     def operands(self, *ends: str) -> tuple[Operand, ...]:
+        """Operands up to one of `ends` or the end of the statement."""
         out: list[Operand] = []
-        while self.tokens.peek not in ends:
+        while self.tokens.peek not in ("\n", ";", "}", "", *ends):
             out.append(self.operand())
         return tuple(out)
 
@@ -166,59 +200,51 @@ class _Parser:
                 break
         return tuple(out)
 
-    def block(self, *, keep: bool = False) -> tuple[Block, tuple[Operand, ...], str]:
-        """Statements, the operands of the closing `yield` or `test`, and that word;
+    def block(self, word: str = "yield", *, keep: bool = False) -> tuple[Block, tuple[Operand, ...], str]:
+        """Statements, the operands behind the closing `word`, and that word, or "yield" if it stands there instead;
         buffers and, unless `keep`, values stay inside.
         """
         self.tokens.expect("{")
         values, buffers = self.values, self.buffers
         self.values, self.buffers = dict(values), dict(buffers)
-        found = self.statements()
+        found = self.statements(word)
         self.buffers = buffers
         if not keep:
             self.values = values
         return found
 
-    def statements(self) -> tuple[Block, tuple[Operand, ...], str]:
-        tokens, out = self.tokens, list[Any]()
+    def statements(self, word: str) -> tuple[Block, tuple[Operand, ...], str]:
+        tokens, out = self.tokens, list[Statement]()
         last: tuple[Operand, ...] = ()
-        word = ""
+        found = ""
         while True:
             while tokens.peek in ("\n", ";"):
                 tokens.at += 1
             if tokens.accept("}"):
-                return tuple(out), last, word
-            if word:
-                tokens.fail(f"expected '}}' after {word}")
-            if tokens.peek in ("yield", "test"):
-                word = tokens.next()
-                last = self.operands("\n", ";", "}", "")
+                return tuple(out), last, found
+            if found:
+                tokens.fail(f"expected '}}' after {found}")
+            if tokens.peek in (word, "yield"):
+                found = tokens.next()
+                last = self.operands()
                 continue
             out.append(self.statement())
             if tokens.peek not in ("\n", ";", "}"):
                 tokens.fail(f"expected the end of the statement, found {tokens.peek!r}")
 
-    def statement(self) -> Any:
+    def statement(self) -> Statement:
         tokens = self.tokens
-        names: list[tuple[str, str | None]] = []
+        names: list[Name] = []
         if tokens.peek[:1] == "%":
             names.append(self.declared())
             while tokens.accept(","):
                 names.append(self.declared())
             tokens.expect("=")
         word = tokens.name("a statement")
-        match word:
-            case "for":
-                return self.for_(names)
-            case "while":
-                return self.while_(names)
-            case "if":
-                return self.if_(names)
-            case _:
-                kind = statement_of_word(word)
-                return self.operation(word, names) if kind is None else self.by_syntax(kind, names)
+        kind = k.statement_of(word)
+        return self.operation(word, names) if kind is None else self.by_syntax(kind, names)
 
-    def operation(self, word: str, names: list[tuple[str, str | None]]) -> k.Op:
+    def operation(self, word: str, names: list[Name]) -> k.Op:
         tokens = self.tokens
         if not names:
             tokens.fail(f"there is no statement {word!r}", back=1)
@@ -226,36 +252,49 @@ class _Parser:
             tokens.fail(f"there is no scalar operation {word!r}", back=1)
         if len(names) != 1:
             tokens.fail(f"{word!r} has not {len(names)} results", back=1)
-        args = self.operands("\n", ";", "}", "")
+        args = self.operands()
         if len(args) != OPS[word].arity:
             tokens.fail(f"{word} takes {OPS[word].arity} operands, not {len(args)}")
         return k.Op(self.define(names[0][0], names[0][1] or inferred_dtype(word, args)), word, args)
 
-    def by_syntax(self, kind: type, names: list[tuple[str, str | None]]) -> Any:
+    def by_syntax(self, kind: type, names: list[Name]) -> Any:
         """A statement as its class says that it is written; what it defines is named already."""
-        word, *parts = syntax_of(kind)
-        defined = [(name, many) for name, (role, many) in k.roles_of(kind).items() if role == "defined"]
-        if (not defined and names) or (defined and not defined[0][1] and len(names) != 1):
-            self.tokens.fail(f"{word!r} has not {len(names)} results", back=1)
-        fields: dict[str, Any] = {}
+        syntax, unmade, outside = k.syntax_of(kind), _Unmade(kind), self.values
+        defined = k.fields_by_role(kind, "defined")
+        given = _given_out(names, defined)
+        if given is None:
+            self.tokens.fail(f"{syntax.word!r} has not {len(names)} results", back=1)
+        self.parts(syntax.parts, unmade)
+        self.values = outside
+        dtypes = chain(unmade.dtypes(), repeat(None))
+        for name, several in defined:
+            made = self.results(given[name], dtypes)
+            unmade.fields[name] = made if several else made[0]
+        return kind(**unmade.fields)
+
+    def parts(self, parts: Sequence[Part], unmade: _Unmade) -> None:
+        tokens = self.tokens
         for part in parts:
             if isinstance(part, str):
-                self.tokens.expect(*tokens_of(part))
+                tokens.expect(*tokens_of(part))
+            elif isinstance(part, Maybe):
+                if tokens.peek == tokens_of(str(part.parts[0]))[0]:
+                    self.parts(part.parts, unmade)
+                else:
+                    unmade.fields.update(part.usual)
+            elif part.what in ("bound", "carried"):
+                self.name_bound(part, unmade)
+            elif part.what == "block":
+                self.nested(k.block_field(unmade.kind, part.name), unmade)
             else:
-                fields[part.name] = self.filled(part.what)
-        like: str | None = getattr(kind, "like", None)
-        for name, many in defined:
-            known = () if like is None else fields[like] if isinstance(fields[like], tuple) else (fields[like],)
-            made = self.results(names, [x.dtype for x in known])
-            fields[name] = made if many else made[0]
-        return kind(**fields)
+                unmade.fields[part.name] = self.filled(part, unmade)
 
-    def filled(self, what: str) -> Any:
-        match what:
+    def filled(self, hole: Hole, unmade: _Unmade) -> Any:
+        match hole.what:
             case "operand":
                 return self.operand()
             case "operands":
-                return self.operands(")", "\n", ";", "}", "")
+                return self.operands(*hole.stops)
             case "index":
                 return self.index()
             case "buffer":
@@ -264,33 +303,50 @@ class _Parser:
                 return self.buffer()
             case "integer":
                 return self.tokens.integer()
+            case "axis":
+                return self.axis(hole.stops)
+            case "function":
+                return self.function(unmade.dtypes())
             case _:
                 return self.tokens.name()
 
-    def results(self, names: list[tuple[str, str | None]], implied: Sequence[str]) -> tuple[Value, ...]:
-        return tuple(
-            self.define(name, dtype or (implied[n] if n < len(implied) else None))
-            for n, (name, dtype) in enumerate(names)
-        )
-
-    def carry(self) -> tuple[list[tuple[str, str | None]], tuple[Operand, ...]]:
-        tokens = self.tokens
-        names: list[tuple[str, str | None]] = []
-        inits: list[Operand] = []
-        if tokens.accept("carry"):
-            tokens.expect("(")
-            while not tokens.accept(")"):
-                names.append(self.declared())
-                tokens.expect("=")
+    def name_bound(self, hole: Hole, unmade: _Unmade) -> None:
+        """The names of bound values, and the initial values of those that are carried; the blocks define them."""
+        several = k.roles_of(unmade.kind)[hole.name][1]
+        names, inits = unmade.bound.setdefault(hole.name, []), list[Operand]()
+        while not several or self.tokens.peek[:1] == "%":
+            names.append(self.declared())
+            if hole.what == "carried":
+                self.tokens.expect("=")
                 inits.append(self.operand())
-                if not tokens.accept(","):
-                    tokens.expect(")")
-                    break
-        return names, tuple(inits)
+            if not (several and self.tokens.accept(",")):
+                break
+        if hole.what == "carried":
+            unmade.fields[hole.inits] = tuple(inits)
+            unmade.bound[hole.name] = [(name, dtype or i.dtype) for (name, dtype), i in zip(names, inits, strict=True)]
 
-    def axis(self) -> Axis:
+    def nested(self, block: BlockField, unmade: _Unmade) -> None:
+        """A block, after the values that it sees are defined, and the operands read at its end."""
+        self.values = dict(self.values)
+        for name, names in unmade.bound.items():
+            several = k.roles_of(unmade.kind)[name][1]
+            made = self.results(names, repeat(None if several else "i64"))
+            unmade.fields[name] = made if several else made[0]
+        unmade.bound.clear()
+        body, last, word = self.block(block.word, keep=block.seen)
+        given = _given_out(last, block.last)
+        if given is None or (last and word != block.word):
+            count = f"`{block.word}` and {_counted(block.last)}" if block.last else "no operands"
+            self.tokens.fail(f"{block.name} in `{k.syntax_of(unmade.kind).word}` ends with {count}", back=1)
+        unmade.fields[block.name] = body
+        unmade.fields |= {name: tuple(given[name]) if several else given[name][0] for name, several in block.last}
+
+    def results(self, names: Sequence[Name], implied: Iterable[str | None]) -> tuple[Value, ...]:
+        return tuple([self.define(name, dtype or other) for (name, dtype), other in zip(names, implied, strict=False)])
+
+    def axis(self, stops: Sequence[str]) -> Axis:
         tokens = self.tokens
-        if not tokens.peek.isidentifier() or tokens.peek in ("carry", "combine"):
+        if not tokens.peek.isidentifier() or tokens.peek in stops:
             return Axis()
         kind, width, factor = tokens.name(), 1, 1
         if tokens.accept("("):
@@ -300,81 +356,44 @@ class _Parser:
             tokens.expect(")")
         return Axis(kind, width, factor)
 
-    def scoped(self, define: Callable[[], Any]) -> Any:
-        """`define()` in a scope of its own."""
-        values = self.values
-        self.values = dict(values)
-        try:
-            return define()
-        finally:
-            self.values = values
-
     def function(self, implied: Sequence[str]) -> Lambda:
-        def run() -> Lambda:
-            tokens = self.tokens
-            names: list[tuple[str, str | None]] = []
-            tokens.expect("(")
-            while not tokens.accept(")"):
-                names.append(self.declared())
-                if not tokens.accept(","):
-                    tokens.expect(")")
-                    break
-            params = self.results(names, implied)
-            body, results, _ = self.block()
-            return Lambda(params, body, results)
+        """A function; `implied` are the dtypes of its parameters, in turn."""
+        tokens, outside = self.tokens, self.values
+        self.values = dict(outside)
+        names: list[Name] = []
+        tokens.expect("(")
+        while not tokens.accept(")"):
+            names.append(self.declared())
+            if not tokens.accept(","):
+                tokens.expect(")")
+                break
+        params = self.results(names, cycle(implied or (None,)))
+        body, results, _ = self.block()
+        self.values = outside
+        return Lambda(params, body, results)
 
-        return self.scoped(run)
 
-    def for_(self, names: list[tuple[str, str | None]]) -> k.For:
-        tokens = self.tokens
-        index_name, index_dtype = self.declared()
-        tokens.expect("in")
-        lower = self.operand()
-        tokens.expect("..")
-        upper = self.operand()
-        step = tokens.integer() if tokens.accept("step") else 1
-        axis = self.axis()
-        carried, inits = self.carry()
-        dtypes = [i.dtype for i in inits]
-        combine = self.function(dtypes + dtypes) if tokens.accept("combine") else None
+def _given_out(found: Sequence[T], fields: Sequence[tuple[str, bool]]) -> dict[str, Sequence[T]] | None:
+    """What was read by the fields that hold it, of which one may hold several; None where there are too many or too
+    few.
+    """
+    spare = len(found) - sum(not several for _, several in fields)
+    if spare < 0 or (spare and not any(several for _, several in fields)):
+        return None
+    out: dict[str, Sequence[T]] = {}
+    at = 0
+    for name, several in fields:
+        count = spare if several else 1
+        out[name] = found[at : at + count]
+        at += count
+    return out
 
-        def run() -> k.For:
-            index = self.define(index_name, index_dtype or "i64")
-            params = self.results(carried, dtypes)
-            body, yields, _ = self.block()
-            return k.For(index, lower, upper, body, axis, params, inits, yields, (), combine, step)
 
-        made = self.scoped(run)
-        return evolve(made, results=self.results(names, dtypes))
-
-    def while_(self, names: list[tuple[str, str | None]]) -> k.While:
-        tokens = self.tokens
-        carried, inits = self.carry()
-        unroll = self.listed("unroll", tokens.integer) or [1]
-        dtypes = [i.dtype for i in inits]
-
-        def run() -> k.While:
-            params = self.results(carried, dtypes)
-            condition, test, word = self.block(keep=True)
-            if word != "test" or len(test) != 1:
-                tokens.fail("the condition of a while ends with `test` and one operand", back=1)
-            tokens.expect("do")
-            body, yields, _ = self.block()
-            return k.While(params, inits, condition, test[0], body, yields, (), unroll[0])
-
-        made = self.scoped(run)
-        return evolve(made, results=self.results(names, dtypes))
-
-    def if_(self, names: list[tuple[str, str | None]]) -> k.If:
-        condition = self.operand()
-        then, then_yields, _ = self.block()
-        orelse: Block = ()
-        else_yields: tuple[Operand, ...] = ()
-        if self.tokens.accept("else"):
-            orelse, else_yields, _ = self.block()
-        return k.If(
-            condition, then, orelse, then_yields, else_yields, self.results(names, [y.dtype for y in then_yields])
-        )
+def _counted(fields: Sequence[tuple[str, bool]]) -> str:
+    """How many operands fields hold."""
+    if any(several for _, several in fields):
+        return "its operands"
+    return "one operand" if len(fields) == 1 else f"{len(fields)} operands"
 
 
 def parse_kernel(text: str) -> Kernel:

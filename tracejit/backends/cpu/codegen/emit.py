@@ -21,13 +21,15 @@ from typing import Any
 from tracejit.backends.cpu.codegen.polls import Lengths
 from tracejit.backends.cpu.codegen.words import Key, Lines, Region, Word
 from tracejit.backends.cpu.runtime.processor import attributes
-from tracejit.backends.llvm_like import Emit, constant, llvm_type
-from tracejit.ir.extents import Dim, operations
+from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
+from tracejit.ir.builder import extent_function
+from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import (
     Block,
     Buffer,
     Const,
     For,
+    Op,
     Operand,
     Value,
 )
@@ -238,26 +240,25 @@ class FunctionEmitter(Emit):
         """An extent polynomial, computed at the head of the function."""
         found = self.polynomials.get(d)
         if found is None:
-            leaf = lambda a: self.dim(a) if isinstance(a, str) else str(a)  # noqa: E731
-            found = self.polynomials[d] = operations(d, leaf, self._on_extents)
+            symbols, function = extent_function(d)
+            registers: dict[Operand, str] = dict(zip(function.params, map(self.dim, symbols), strict=True))
+
+            def of(x: Operand) -> str:
+                return constant(x.value, x.dtype) if isinstance(x, Const) else registers[x]
+
+            def write() -> str:
+                for s in function.body:
+                    assert isinstance(s, Op)
+                    args = [of(a) for a in s.args]
+                    if s.op in ("idiv", "irem"):  # by an extent, which is positive
+                        registers[s.out] = self.line(f"s{s.op[1:]} i64 {', '.join(args)}")
+                        continue
+                    known = [a.value if isinstance(a, Const) else None for a in s.args]
+                    registers[s.out] = scalar_op(self, s.op, s.out.dtype, args, [a.dtype for a in s.args], 1, known)
+                return of(function.results[0])
+
+            found = self.polynomials[d] = self.at(self.entry, write)
         return found
-
-    def _on_extents(self, name: str, p: str, q: str) -> str:
-        def line(text: str) -> str:
-            self.count += 1
-            self.entry.append(f"  %r{self.count} = {text}")
-            return f"%r{self.count}"
-
-        if name in ("add", "mul"):
-            return line(f"{name} i64 {p}, {q}")
-        if name == "max":
-            return line(f"select i1 {line(f'icmp sgt i64 {p}, {q}')}, i64 {p}, i64 {q}")
-        # Rounded to minus infinity: the divisor, an extent, is positive; the dividend need not be.
-        rest = line(f"srem i64 {p}, {q}")
-        less = line(f"icmp slt i64 {rest}, 0")
-        if name == "mod":
-            return line(f"add i64 {rest}, {line(f'select i1 {less}, i64 {q}, i64 0')}")
-        return line(f"add i64 {line(f'sdiv i64 {p}, {q}')}, {line(f'sext i1 {less} to i64')}")
 
     def vector(self, w: Word, key: Key, lanes: int | None = None) -> str:
         """The register of one copy as a vector over the lanes."""

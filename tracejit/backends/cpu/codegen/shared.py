@@ -7,8 +7,7 @@ of a first call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Block, Const, Kernel, Op, Operand, Statement, accesses_of, walk
@@ -41,15 +40,15 @@ def shared_kernels(program: Program) -> dict[int, Shared]:
     return found
 
 
-def _grouped(kernels: Any, key: Callable[[Kernel], Any]) -> Iterator[list[Kernel]]:
+def _grouped(kernels: Iterable[Kernel], key: Callable[[Kernel], Hashable]) -> Iterator[list[Kernel]]:
     """Those of several kernels that have a key in common."""
-    groups: dict[Any, list[Kernel]] = {}
+    groups: dict[Hashable, list[Kernel]] = {}
     for k in kernels:
         groups.setdefault(key(k), []).append(k)
     return (group for group in groups.values() if len(group) > 1)
 
 
-def _outline(kernel: Kernel) -> Any:
+def _outline(kernel: Kernel) -> Hashable:
     """What is equal of equal kernels, and quickly found."""
     return tuple([(b.dtype, b.shape, b.layout) for b in kernel.buffers]), tuple([type(s) for s in walk(kernel.body)])
 
