@@ -41,10 +41,11 @@ import numpy as np
 
 from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
+from tracejit.backends.cpu.runtime.os_functions import native_symbols, native_text
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.support.config import variable
 from tracejit.support.errors import OutOfMemory
-from tracejit.support.platform import native_symbols, native_text, physical_memory
+from tracejit.support.platform import physical_memory
 
 __all__ = ["alloc", "ensure_loaded", "free", "held_bytes", "limit_bytes", "new_array", "set_limit", "trim"]
 

@@ -58,8 +58,9 @@ from typing import Any
 
 from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
+from tracejit.backends.cpu.runtime.os_functions import native_symbols, native_text
 from tracejit.backends.cpu.runtime.templates import Template
-from tracejit.support.platform import native_symbols, native_text, thread_count
+from tracejit.support.platform import thread_count
 
 __all__ = ["ensure_loaded", "ensure_started", "parallel_for", "pool_size", "set_threads"]
 
