@@ -354,7 +354,7 @@ def _spread_taps(x: ArrayLike, taps: ArrayLike) -> Result:
 
     Nothing lies beyond the ends of x, not even a zero that an infinite tap would make NaN.
     """
-    from tracejit.api.control import fori_loop  # loads what only loops need
+    from tracejit.api.control import fori_loop  # for speed of import: what only loops need
 
     n, m = aval(x).shape[0], aval(taps).shape[0]
     dtype = aval(x).dtype

@@ -18,7 +18,7 @@ from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.support.typing import ArrayLike, DTypeLike, Result, has_aval
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import number_error
 from tracejit.tracer.operators import OPERATORS
@@ -39,7 +39,7 @@ __all__ = [
 
 def as_array(x: ArrayLike) -> Result:
     """A tracer or array as it is; lists and tuples (which may hold tracers) stacked; numbers untouched."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval"):
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or has_aval(x):
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):

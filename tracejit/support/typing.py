@@ -4,9 +4,24 @@ so they say what is meant.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
-__all__ = ["ArrayLike", "AxisLike", "DTypeLike", "IndexLike", "Result", "ShapeLike"]
+__all__ = ["ArrayLike", "AxisLike", "DTypeLike", "HasAval", "IndexLike", "Result", "ShapeLike", "has_aval"]
+
+
+class HasAval(Protocol):
+    """What stands for an array or is one of ours: a traced array, `tj.Array`, a value that is only described."""
+
+    @property
+    def aval(self) -> Any:
+        """Its abstract value, an `ir.types.ShapedArray`."""
+        ...
+
+
+def has_aval(x: object) -> TypeGuard[HasAval]:
+    """Whether x says itself what array it stands for, so that NumPy need not be asked."""
+    return hasattr(x, "aval")
+
 
 ArrayLike: TypeAlias = Any
 """What NumPy takes for an array: one, traced or NumPy's, a number, a list or tuple of such."""

@@ -147,9 +147,8 @@ class _Native:
     """The support library's functions, as Python calls them: with the GIL."""
 
     def __init__(self) -> None:
-        # Imported at first use: LLVM costs tens of milliseconds.
-        from tracejit.backends.cpu.runtime import llvm
-        from tracejit.backends.cpu.runtime.object_cache import load_cached
+        from tracejit.backends.cpu.runtime import llvm  # for speed of import: LLVM costs tens of milliseconds
+        from tracejit.backends.cpu.runtime.object_cache import load_cached  # for speed of import, too
 
         for symbol, address in c_functions().items():
             llvm.define_symbol(symbol, address)

@@ -307,7 +307,7 @@ def _operation(operation: str, left: int, right: int) -> int:
 
 
 def _run(entry: _Entry, match: _Match, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from tracejit.backends.cpu.runtime.memory import new_array  # imports LLVM, which is there when there is a program
+    from tracejit.backends.cpu.runtime.memory import new_array  # for speed of import: a program has loaded LLVM
 
     outputs = [new_array(output.dtype, shape) for shape, output in zip(match.shapes, entry.spec.outputs, strict=True)]
     numpy_scalars = (place for place, leaf in enumerate(entry.leaves) if isinstance(leaf, e.NumpyScalarGuard))

@@ -62,7 +62,7 @@ def _entry_text(spec: EntrySpec) -> str:
     """The LLVM text of an entry, whose symbols are known from now on; none where dispatch is Python's."""
     if not native_dispatch_supported()[0]:
         return ""
-    from tracejit.backends.cpu.calls.entry_emit import emit_entry  # not at the first call
+    from tracejit.backends.cpu.calls.entry_emit import emit_entry  # for speed of import: not at the first call
 
     memory.ensure_loaded()
     pool.ensure_loaded()
