@@ -60,8 +60,9 @@ def operands(name: str, *xs: ArrayLike) -> list[Result]:
 
 
 def spread(xs: list[ArrayLike]) -> list[Result]:
-    """Operands of one rank in one shape: axes of extent 1 are repeated.   Source:
-    JAX's lax, which broadcasts these and no others.
+    """Operands of one rank in one shape: axes of extent 1 are repeated.
+
+    Source: JAX's lax, which broadcasts these and no others.
     """
     shapes = [aval(x).shape for x in xs]
     if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):

@@ -175,8 +175,9 @@ def _from_left(xs: Sequence[ArrayLike]) -> Result:
 
 
 def _chain(xs: Sequence[ArrayLike], sizes: Sequence[ShapeLike]) -> Result:
-    """The product with the fewest multiplications.   Source: the dynamic program over split points;
-    of equal ones NumPy's choice.
+    """The product with the fewest multiplications.
+
+    Source: the dynamic program over split points; of equal ones NumPy's choice.
     """
     n = len(xs)
     if n == 3:

@@ -248,6 +248,7 @@ def promote(
 
 
 def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:
+    """Operands of these shapes, broadcast to the one they have together; numbers too, unless `keep_scalars`."""
     first = shapes[0]
     if all(s is first or same_shape(s, first) for s in shapes[1:]):
         return list(xs)

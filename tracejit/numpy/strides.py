@@ -182,6 +182,7 @@ def _size(stride: Extent) -> Extent:
 
 
 def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
+    """The layout of an array without gaps whose axes lie in this order, the outermost first; None for C order."""
     wide = [axis for axis in order if not _is_unit(shape[axis])]
     if wide != sorted(wide):
         wide = [axis for axis in wide if not is_one(shape[axis])]

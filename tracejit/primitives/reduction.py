@@ -103,8 +103,9 @@ class _Reduction(Primitive):
 
 @frozen(eq=False)
 class ReduceSum(_Reduction):
-    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x:
-    number[*s] -> number[s without axes]
+    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.
+
+    x: number[*s] -> number[s without axes]
     """
 
     name = "reduce_sum"
