@@ -229,7 +229,7 @@ def broadcast_to(x: ArrayLike, shape: Shape) -> Result:
 
 def promote(
     *operands: ArrayLike,
-    to: DTypeLike = None,
+    to: DTypeLike | Callable[[np.dtype[Any]], DTypeLike] = None,
     keep_scalars: bool = True,
     convert_with: Callable[[Any, Any], Any] = to_dtype,
 ) -> list[Result]:

@@ -4,7 +4,10 @@ so they say what is meant.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeGuard
+
+import numpy as np
 
 __all__ = ["ArrayLike", "AxisLike", "DTypeLike", "HasAval", "IndexLike", "Result", "ShapeLike", "has_aval"]
 
@@ -27,11 +30,11 @@ ArrayLike: TypeAlias = Any
 """What NumPy takes for an array: one, traced or NumPy's, a number, a list or tuple of such."""
 Result: TypeAlias = Any
 """An array or number: traced if one went in, else NumPy's."""
-AxisLike: TypeAlias = Any
+AxisLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 """An integer, negative ones from the end; where several axes make sense a tuple, or None for all."""
-DTypeLike: TypeAlias = Any
+DTypeLike: TypeAlias = np.dtype[Any] | type | str | None
 """What np.dtype takes; None for what follows from the operands."""
-ShapeLike: TypeAlias = Any
+ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """An extent, or a tuple or list of extents; they may be symbolic."""
 IndexLike: TypeAlias = Any
 """What stands in brackets: integers, slices, None, Ellipsis, arrays of integers or booleans, a tuple of these."""
