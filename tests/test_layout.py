@@ -192,7 +192,7 @@ def probes(tree: ast.AST, names: set[str]) -> Iterator[int]:
 
 
 def test_whether_an_object_is_traced_is_asked_in_one_way():
-    """`has_aval` and `Traced` say what is meant; `has_aval` itself is the one probe."""
+    """`has_aval` and `Owned` say what is meant; `has_aval` itself is the one probe."""
     found = {path: [*probes(ast.parse(path.read_text()), {"aval", "interpreter", "_value", "_data"})] for path in FILES}
     assert [path.relative_to(PACKAGE).as_posix() for path, lines in found.items() if lines] == ["support/typing.py"]
 

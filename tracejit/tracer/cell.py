@@ -17,7 +17,7 @@ from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import has_aval
-from tracejit.tracer.interpreter import Interpreter, Traced, current_interpreter, use_interpreter
+from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 
@@ -26,7 +26,7 @@ __all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
-class Cell(Traced):
+class Cell(Owned):
     """What stands for an array while a function is traced.  Shape and dtype are known, values are not."""
 
     __slots__ = (

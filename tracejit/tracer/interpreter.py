@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EagerArray", "EvalInterpreter", "Interpreter", "Traced", "before_tracing", "bind", "current_interpreter", "eager",
+    "EagerArray", "EvalInterpreter", "Interpreter", "Owned", "before_tracing", "bind", "current_interpreter", "eager",
     "enter", "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
@@ -44,8 +44,8 @@ class EagerArray:
         raise NotImplementedError
 
 
-class Traced:
-    """What an interpreter made, and only it can compute with: the base of cells."""
+class Owned:
+    """What belongs to one interpreter, which alone can compute with it: the base of cells."""
 
     __slots__ = ("interpreter",)
     interpreter: Interpreter
@@ -150,10 +150,10 @@ class EvalInterpreter(Interpreter):
                 continue
             if isinstance(a, EagerArray):
                 return a.__evaluate__(primitive, args)
-            if isinstance(a, Traced):
+            if isinstance(a, Owned):
                 if a.interpreter is self:  # the cell of its failures
                     return self.process(
-                        primitive, [x.value if isinstance(x, Traced) and x.interpreter is self else x for x in args]
+                        primitive, [x.value if isinstance(x, Owned) and x.interpreter is self else x for x in args]
                     )
                 raise _leaked(a)
         # What a trace refuses is refused here too; NumPy would broadcast, promote or cut off in silence.

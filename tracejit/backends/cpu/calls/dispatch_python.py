@@ -2,7 +2,7 @@
 its program called through ctypes.
 
 Serves where native dispatch is not supported and under TRACEJIT_DISPATCH=python. It answers every call as
-`dispatch.Dispatcher` does, so it also says in Python what a guard means; the tests run both ways.
+`dispatch.NativeDispatcher` does, so it also says in Python what a guard means; the tests run both ways.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Entry:
 
 
 class PythonDispatcher:
-    """`Dispatcher` in Python: entries tried in turn, most recently used first;
+    """`NativeDispatcher` in Python: entries tried in turn, most recently used first;
     a call that none matches goes to `miss(*args, **kwargs)`.
 
     callable: the function to call.
@@ -92,7 +92,7 @@ class PythonDispatcher:
         """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry
         goes.
 
-        address: of `spec.program` itself. The rest as for `Dispatcher.add`.
+        address: of `spec.program` itself. The rest as for `NativeDispatcher.add`.
         """
         held, released = (
             ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p),

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.backends.base import Entered
 from tracejit.backends.callable import CompiledFunction
-from tracejit.backends.cpu.calls.dispatch import Dispatcher, attach, ensure_loaded, make_dispatcher
+from tracejit.backends.cpu.calls.dispatch import NativeDispatcher, attach, ensure_loaded, make_dispatcher
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 from tracejit.backends.cpu.calls.watch import make_watch, words_hold
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, slots_of
@@ -35,7 +35,7 @@ class CPUCalls:
 
     def dispatcher(
         self, function: CompiledFunction, miss: Callable[..., Any], name: str
-    ) -> Dispatcher | PythonDispatcher:
+    ) -> NativeDispatcher | PythonDispatcher:
         made = make_dispatcher(miss, name)
         attach(function, made)
         return made
