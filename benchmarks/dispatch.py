@@ -120,7 +120,7 @@ class Function(CompiledFunction):
 
 def build(case: Case, native: bool) -> Callable[..., Any]:
     """The case's function."""
-    dispatcher: Any = dispatch.Dispatcher(fail) if native else PythonDispatcher(fail)
+    dispatcher: Any = dispatch.NativeDispatcher(fail) if native else PythonDispatcher(fail)
     longer = (spec(e.Signature([e.ArrayGuard("f4", (N + k,))]), "plus_one") for k in range(1, case.sizes))
     for entry in (case.entry, *longer):
         library = llvm.load(join(case.program, emit_entry(entry, "entry")) if native else case.program)

@@ -1,9 +1,11 @@
 """Examples in docstrings are true, and every public function and class has one."""
 
+import ast
 import doctest
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ MODULES = [
     "tracejit",
     *(m.name for m in pkgutil.walk_packages(tj.__path__, "tracejit.") if not m.name.endswith("__main__")),
 ]
+PACKAGE = Path(tj.__file__).parent
 USERS = {"tracejit": tj, "tracejit.tree_util": tj.tree_util}
 CONTROL_FLOW = ("cond", "fori_loop", "map", "scan", "switch", "while_loop")
 
@@ -26,6 +29,28 @@ def callables(module: Any) -> list[str]:
         if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name))
     )
     return sorted(found)
+
+
+def undocumented(tree: ast.Module) -> list[str]:
+    """Public functions and classes of a module without a docstring, whether or not they are in `__all__`."""
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and not node.name.startswith("_")
+        and not any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list)
+        and not ast.get_docstring(node)
+    ]
+
+
+def test_public_functions_and_classes_of_all_modules_are_documented():
+    found = {path: undocumented(ast.parse(path.read_text())) for path in PACKAGE.rglob("*.py")}
+    assert not [f"{path}: {name}" for path, names in found.items() for name in names]
+
+
+def test_the_search_for_missing_docstrings_sees_them():
+    source = 'def f(): 1\n@overload\ndef g(): ...\ndef g():\n    "g"\ndef _h(): 1\nclass C: pass\nclass D:\n    "d"'
+    assert undocumented(ast.parse(source)) == ["f", "C"]
 
 
 def examples_of(thing: Any) -> list[doctest.Example]:

@@ -113,15 +113,26 @@ class _WithoutTypes(ast.NodeTransformer):
         return None if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else self.generic_visit(node)
 
 
+FOR_SPEED = "  # for speed of import"
+"""How the comment begins that excuses an import inside a function, and gives the only reason there is for one."""
+
+
+def imports_of(path: Path, text: str) -> set[str]:
+    """Imports of a module and of the functions in it; of the latter not those that are there for speed."""
+    tree, lines = _WithoutTypes().visit(ast.parse(text)), text.splitlines()
+    top = {node.lineno for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
+    return {name for name, line in inner_imports(path, tree) if line in top or FOR_SPEED not in lines[line - 1]}
+
+
+PRINTERS = "tracejit.ir.text"
+PRINTED = {"tracejit.ir.primitive", "tracejit.ir.jaxpr", "tracejit.ir.kernel"}
+"""Modules whose nodes print themselves with what prints all nodes: the one circle there is."""
+
+
 def import_graph() -> dict[str, set[str]]:
-    """Imports of modules and of the functions in them; of the latter not those whose line says why they are there."""
-    graph: dict[str, set[str]] = {}
-    for path in FILES:
-        text = path.read_text()
-        tree, lines = _WithoutTypes().visit(ast.parse(text)), text.splitlines()
-        top = {node.lineno for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
-        targets = {name for name, line in inner_imports(path, tree) if line in top or "  # " not in lines[line - 1]}
-        graph[module_name(path)] = (targets & MODULES) - {module_name(path)}
+    graph = {module_name(path): (imports_of(path, path.read_text()) & MODULES) - {module_name(path)} for path in FILES}
+    for module in PRINTED:
+        graph[module].remove(PRINTERS)
     return graph
 
 
@@ -149,9 +160,46 @@ def test_modules_do_not_import_each_other_in_a_circle():
     assert not first_cycle(import_graph())
 
 
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("from tracejit.ir import kernel", True),
+        ("def f():\n    from tracejit.ir import kernel", True),
+        ("def f():\n    from tracejit.ir import kernel  # noqa", True),
+        ("def f():\n    from tracejit.ir import kernel  # which imports this module", True),
+        ("def f():\n    from tracejit.ir import kernel  # for speed of import: rarely needed", False),
+        ("from tracejit.ir import kernel  # for speed of import", True),
+        ("if TYPE_CHECKING:\n    from tracejit.ir import kernel", False),
+    ],
+)
+def test_only_speed_excuses_an_import_inside_a_function(line: str, counts: bool):
+    assert imports_of(PACKAGE / "ir" / "jaxpr.py", line) == ({"tracejit.ir.kernel"} if counts else set())
+
+
 def test_the_cycle_check_sees_a_cycle():
     assert first_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert not first_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def probes(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Lines that ask an object for one of these attributes by its name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[_, ast.Constant(value=name), *_]) if (
+                name in names
+            ):
+                yield node.lineno
+
+
+def test_whether_an_object_is_traced_is_asked_in_one_way():
+    """`has_aval` and `Owned` say what is meant; `has_aval` itself is the one probe."""
+    found = {path: [*probes(ast.parse(path.read_text()), {"aval", "interpreter", "_value", "_data"})] for path in FILES}
+    assert [path.relative_to(PACKAGE).as_posix() for path, lines in found.items() if lines] == ["support/typing.py"]
+
+
+def test_the_search_for_probes_sees_them():
+    tree = ast.parse('hasattr(x, "aval")\ngetattr(x, "aval", None)\ngetattr(x, "shape")\nx.aval')
+    assert [*probes(tree, {"aval"})] == [1, 2]
 
 
 @pytest.mark.parametrize("folder", FIXED_FOLDERS)

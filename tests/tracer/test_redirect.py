@@ -28,11 +28,11 @@ from numpy import float32, ones, pi, zeros, zeros as fresh
 
 import tracejit as tj
 from tracejit.support.errors import ConcretizationError, UnsupportedError
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.namespace import ModuleView, Namespace
 from tracejit.tracer.ownership import is_users_function, is_users_module, is_users_type
 from tracejit.tracer.redirect import prepared, tracing
 from tracejit.tracer.substitution import substitution
-from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 X = np.arange(4.0)

@@ -24,7 +24,7 @@ from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
 from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES, UFUNCS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Array", "as_numpy", "own"]
+__all__ = ["Array", "as_numpy", "data_of", "own"]
 
 
 class Array(EagerArray):
@@ -246,11 +246,16 @@ def adopt(data: Any) -> Array:
     return made
 
 
+def data_of(x: Array) -> Any:
+    """The NumPy array within, a NumPy scalar if it has rank 0: the memory itself, which must not be written."""
+    return x._data  # pyright: ignore[reportPrivateUsage]
+
+
 def as_numpy(x: Any) -> Any:
     """x with NumPy arrays in place of tj.Arrays, in tuples, lists and dicts too."""
     kind = type(x)
     if kind is Array:
-        return x.__array__() if x.shape else x._data  # pyright: ignore[reportPrivateUsage]
+        return x.__array__() if x.shape else data_of(x)
     if kind is tuple or kind is list:
         return kind([as_numpy(item) for item in x])
     return {k: as_numpy(v) for k, v in x.items()} if kind is dict else x

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.array import Array
+from tracejit.api.array import Array, data_of
 from tracejit.ir.extents import Dim, solved
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import ShapedArray
@@ -133,7 +133,7 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
             x = x.astype(x.dtype.newbyteorder("="), copy=True)
         return ArrayLeaf(_dtype(x, path), x.shape, layout), x
     if kind is Array:
-        data = x._data  # pyright: ignore[reportPrivateUsage]
+        data = data_of(x)
         return ArrayLeaf(
             data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True
         ), data

@@ -16,6 +16,7 @@ from tracejit.support.errors import DtypeError, TracerError, UserError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
+from tracejit.support.typing import has_aval
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.redirect import prepared
@@ -44,7 +45,7 @@ def name_of(function: Any) -> str:
 
 def is_array(x: Any) -> bool:
     """Whether a leaf is something that can be traced: a traced or NumPy array, a NumPy or Python number."""
-    return isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval")
+    return isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or has_aval(x)
 
 
 def array_leaf(x: Any, transformation: str, path: str) -> Any:

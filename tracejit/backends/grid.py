@@ -2,9 +2,10 @@
 
 `bind_grid` cuts the top level of a kernel into device kernels that run in order:
 
-    a nest of independent loops      one work-item an iteration, or one group a row when rows are reduced along
-    contiguous memory a reduction                      groups fold fixed shares into partial results, one last group
-    folds those anything else                    one work-item
+    a nest of independent loops  one work-item an iteration, or one group a row when rows are reduced along contiguous
+                                 memory
+    a reduction                  groups fold fixed shares into partial results, one last group folds those
+    anything else                one work-item
 
 Scalars that cross a cut travel through one-element buffers; arrays of the top level become global temporaries.  How
 work is shared out, and so every result, depends on the extents and the schedule only.

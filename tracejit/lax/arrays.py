@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _shape(sizes: ShapeLike) -> Shape:
-    given: Sequence[Any] = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
+    given = sizes if isinstance(sizes, Sequence) else (sizes,)
     out = tuple([n if isinstance(n, Dim) else int(n) for n in given])
     if any(isinstance(n, int) and n < 0 for n in out):
         raise reject(f"shape {out} has a negative extent")
@@ -46,7 +46,7 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Re
     return creation.full(_shape(shape), value)
 
 
-def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike = None) -> Result:
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None) -> Result:
     """An array filled with a scalar, with x's shape and dtype unless given."""
     have = aval(array(x))
     return full(have.shape if shape is None else shape, fill_value, have.dtype if dtype is None else dtype)
@@ -173,7 +173,7 @@ def pad(
 def slice(
     operand: ArrayLike,
     start_indices: Sequence[ArrayLike],
-    limit_indices: Sequence[ShapeLike],
+    limit_indices: Sequence[Extent],
     strides: Sequence[int] | None = None,
 ) -> Result:
     """Elements from start up to limit with a stride along each axis, all known while tracing."""

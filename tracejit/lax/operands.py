@@ -14,7 +14,7 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike, Result
+from tracejit.support.typing import ArrayLike, Result, has_aval
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
@@ -31,7 +31,7 @@ def array(x: ArrayLike) -> Result:
     """An operand: an array as it is, a number as one of rank 0, a list as an array."""
     if isinstance(x, Dim):
         return extent_value(x, np.int64)
-    if isinstance(x, (Tracer, np.ndarray, np.generic)) or hasattr(x, "aval"):
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) or has_aval(x):
         return x
     return np.asarray(x)
 
@@ -60,8 +60,9 @@ def operands(name: str, *xs: ArrayLike) -> list[Result]:
 
 
 def spread(xs: list[ArrayLike]) -> list[Result]:
-    """Operands of one rank in one shape: axes of extent 1 are repeated.   Source:
-    JAX's lax, which broadcasts these and no others.
+    """Operands of one rank in one shape: axes of extent 1 are repeated.
+
+    Source: JAX's lax, which broadcasts these and no others.
     """
     shapes = [aval(x).shape for x in xs]
     if len({len(s) for s in shapes if s}) != 1 or all(same_shape(s, shapes[0]) for s in shapes):

@@ -45,10 +45,12 @@ from tracejit.numpy import (
 from tracejit.numpy.comparing import *  # noqa: F403
 from tracejit.numpy.complex_parts import *  # noqa: F403
 from tracejit.numpy.conversions import *  # noqa: F403
+from tracejit.numpy.convolution import *  # noqa: F403
 from tracejit.numpy.creation import *  # noqa: F403
 from tracejit.numpy.differences import *  # noqa: F403
 from tracejit.numpy.einstein import *  # noqa: F403
 from tracejit.numpy.filling import *  # noqa: F403
+from tracejit.numpy.inserting import *  # noqa: F403
 from tracejit.numpy.joining import *  # noqa: F403
 from tracejit.numpy.linear import *  # noqa: F403
 from tracejit.numpy.nan_reductions import *  # noqa: F403

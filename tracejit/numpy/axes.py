@@ -9,17 +9,28 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, same_extent, same_shape, surely_at_most
+from tracejit.ir.extents import (
+    Dim,
+    DimDependent,
+    Extent,
+    Shape,
+    fits_in_64_bits,
+    same_extent,
+    same_shape,
+    surely_at_most,
+)
 from tracejit.support.axes import axis_index
 from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import sizes_of_inputs
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero",
-    "items_of", "known", "normalize_axes", "reject", "same_extent", "same_shape", "static_array", "static_int",
-    "unsupported",
+    "items_of", "known", "normalize_axes", "number_of_extents", "reject", "same_extent",
+    "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
 
 
@@ -89,6 +100,17 @@ def as_extent(n: ArrayLike) -> Extent:
         raise TracerError(
             f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()
         ) from error
+
+
+def number_of_extents(n: Dim) -> Result:
+    """What the user's function computes from extents, as the Python integer that it is;
+    one too large for 64 bits becomes a constant.
+    """
+    if not fits_in_64_bits(n, sizes_of_inputs()):
+        raise DimDependent(n.symbols())
+    number = OPERATORS.extent(n)
+    number.weaken()
+    return number
 
 
 def as_shape(shape: ShapeLike) -> Shape:

@@ -106,7 +106,7 @@ def _constant(name: str, value: int) -> tuple[Callable[..., Any], Callable[..., 
         dtype: DTypeLike = None,
         order: Any = "K",
         subok: bool = True,
-        shape: ShapeLike = None,
+        shape: ShapeLike | None = None,
         *,
         device: Any = None,
     ) -> Result:
@@ -126,7 +126,7 @@ def full_like(
     dtype: DTypeLike = None,
     order: Any = "K",
     subok: bool = True,
-    shape: ShapeLike = None,
+    shape: ShapeLike | None = None,
     *,
     device: Any = None,
 ) -> Result:

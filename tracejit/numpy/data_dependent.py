@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.support.errors import ConcretizationError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike, Result
+from tracejit.support.typing import ArrayLike, Result, has_aval
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
 
@@ -24,9 +24,7 @@ def data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Call
 
     def run(*args: ArrayLike, **kwargs: Any) -> Result:
         try:
-            return function(
-                *[np.asarray(a) if isinstance(a, Tracer) or hasattr(a, "aval") else a for a in args], **kwargs
-            )
+            return function(*[np.asarray(a) if isinstance(a, Tracer) or has_aval(a) else a for a in args], **kwargs)
         except ConcretizationError as error:
             raise ConcretizationError(
                 f"np.{name} gives a result whose shape depends on values, which are not known while tracing; {advice}",

@@ -1,44 +1,33 @@
-"""Differences, integrals and convolutions along axes."""
+"""Differences along axes, and what is made of them: integrals, angles without jumps."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import LARGE, Dim, Extent, is_empty
+from tracejit.ir.extents import Extent, is_empty
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, known, reject
-from tracejit.numpy.creation import zeros_like
-from tracejit.numpy.joining import concatenate, part
-from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, promote, to_dtype
+from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, reject
+from tracejit.numpy.joining import concatenate, element_at, part
+from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives import shape as p
-from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.layout import HANDED_BACK, LAYOUTS, UNKNOWN, Layout
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "sinc", "trapezoid", "unwrap"]
-
-_UNROLLED_TAPS = 32  # up to here a convolution is written out tap by tap, above it is one contraction
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
 def _floats(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
-
-
-def element_at(x: ArrayLike, n: Extent) -> Result:
-    """x[n]"""
-    return p.reshape(part(x, 0, n, 1), aval(x).shape[1:])
 
 
 def diff(
@@ -257,152 +246,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: AxisLike = -1, *, peri
     return concatenate([first, to_dtype(u.add(part(x, k, 1, n - 1), total), dtype)], k)
 
 
-def sinc(x: ArrayLike) -> Result:
-    """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact
-    where those of the quotient cancel.
-    """
-    (y,) = promote(x, to=_floats)
-    y = u.multiply(np.pi, y)
-    near = u.less(u.absolute(y), 1)
-    square = u.where(near, u.multiply(y, y), 0)
-    series: Any = _SINC[-1]
-    for coefficient in _SINC[-2::-1]:
-        series = u.add(u.multiply(series, square), coefficient)
-    far = u.where(near, 1, y)
-    return u.where(near, series, u.divide(u.sin(far), far))
-
-
-_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
-"""The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
-
-
-def polyval(p: ArrayLike, x: ArrayLike) -> Result:
-    """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
-    coefficients = array_of(p)
-    have = aval(coefficients).shape
-    if not have:
-        raise reject("np.polyval: the coefficients are an array, not a number")
-    at = array_of(x)
-    y = zeros_like(at)
-    for n in range(int(have[0])):
-        y = u.add(u.multiply(y, at), element_at(coefficients, n))
-    return y
-
-
-# -- convolution -------------------------------------------------------------------------------------------------------
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Result:
-    """The discrete convolution of two vectors.
-
-    mode: full (n + m - 1 values), same (max(n, m)), valid (max - min + 1).
-
-    Raises: ShapeError for an empty vector or one of another rank.
-    """
-    x, y = _vectors("convolve", a, v)
-    # All products are summed in mode "full" whichever vector slides: there an undecided order of extents does not
-    # matter.
-    n, m = aval(x).shape[0], aval(y).shape[0]
-    if known(lambda: m > n, isinstance(m, Dim)) if mode == "full" else m > n:
-        x, y = y, x
-    return _slide(x, p.reverse(y, (0,)), mode)
-
-
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Result:
-    """The cross-correlation of two vectors, in the modes of `convolve`."""
-    if not aval(array_of(a)).ndim or not aval(array_of(v)).ndim:
-        raise reject("np.correlate takes vectors, not numbers")
-    x, y = _vectors("correlate", a, v)
-    if aval(y).shape[0] > aval(x).shape[0]:
-        # The roles are exchanged and the result reversed, as in NumPy.
-        return p.reverse(_slide(y, x, mode), (0,))
-    return _slide(x, y, mode)
-
-
-def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Result, Result]:
-    dtype, _ = result_type(*[(aval(z).dtype, False) for z in (array_of(a), array_of(v))])
-    out: list[Any] = []
-    for z in (array_of(a), array_of(v)):
-        z = p.reshape(z, (1,)) if aval(z).ndim == 0 else z
-        if aval(z).ndim != 1:
-            raise reject(f"np.{name} takes vectors; an operand has rank {aval(z).ndim}")
-        if is_empty(aval(z).shape[0]):
-            raise reject(f"np.{name}: a vector is empty")
-        out.append(to_dtype(z, dtype))
-    return out[0], out[1]
-
-
-def _slide(x: ArrayLike, taps: ArrayLike, mode: str) -> Result:
-    """out[i] = sum of x[i + j - offset] * taps[j]: taps are the shorter vector."""
-    n, m = aval(x).shape[0], aval(taps).shape[0]
-    match mode:
-        case "full":
-            low, high = m - 1, m - 1
-        case "same":
-            high = (m - 1) // 2
-            low = m - 1 - high
-        case "valid":
-            low, high = 0, 0
-        case _:
-            raise reject(f"the mode of a convolution is 'full', 'same' or 'valid', not {mode!r}")
-    count = n + low + high - m + 1
-    if isinstance(m, int) and m <= _UNROLLED_TAPS:
-        return _with_edges(x, taps, m, low, high)
-    return part(_spread_taps(x, taps), 0, m - 1 - low, count)
-
-
-def _spread_taps(x: ArrayLike, taps: ArrayLike) -> Result:
-    """The full convolution with the taps reversed: x times each, added where it belongs.
-
-    Nothing lies beyond the ends of x, not even a zero that an infinite tap would make NaN.
-    """
-    from tracejit.api.control import fori_loop  # loads what only loops need
-
-    n, m = aval(x).shape[0], aval(taps).shape[0]
-    dtype = aval(x).dtype
-    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
-    x, taps = to_dtype(x, wide), to_dtype(taps, wide)
-    multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
-    last = OPERATORS.extent(m - 1)
-
-    def step(j: Any, out: ArrayLike) -> Result:
-        place = u.subtract(last, j)
-        term = multiply(x, p.reshape(dynamic_slice(taps, [to_dtype(j, np.int64)], (1,)), ()))
-        return dynamic_update_slice(out, add(dynamic_slice(out, [place], (n,)), term), [place])
-
-    return to_dtype(fori_loop(0, m, step, spread(wide.type(0), (n + m - 1,))), dtype)
-
-
-def _padded(x: ArrayLike, low: Extent, high: Extent) -> Result:
-    return x if is_zero(low) and is_zero(high) else p.pad(x, aval(x).dtype.type(0), (low,), (high,))
-
-
-def _with_edges(x: ArrayLike, taps: ArrayLike, m: int, low: Extent, high: Extent) -> Result:
-    """The middle, where all taps lie on x, and the ends, where some lie beyond it."""
-    n = aval(x).shape[0]
-    value = taps.known() if isinstance(taps, Tracer) else taps
-    if value is not None and np.isfinite(value).all():  # times zero it is zero
-        return _tap_by_tap(_padded(x, low, high), taps, m, n + low + high - m + 1, (0, 0))
-    if (is_zero(low) and is_zero(high)) or not ((isinstance(n, int) or m <= LARGE) and n >= m):
-        return _tap_by_tap(x, taps, m, n + low + high - m + 1, (low, high))
-    first = _tap_by_tap(part(x, 0, 0, m - 1), taps, m, low, (low, 0))
-    middle = _tap_by_tap(x, taps, m, n - m + 1, (0, 0))
-    last = _tap_by_tap(part(x, 0, n - m + 1, m - 1), taps, m, high, (0, high))
-    return concatenate([piece for piece, width in ((first, low), (middle, 1), (last, high)) if not is_zero(width)])
-
-
-def _tap_by_tap(x: ArrayLike, taps: ArrayLike, m: int, count: Extent, widths: tuple[Extent, Extent]) -> Result:
-    """Products are padded, not x: nothing lies beyond its ends, not even a zero that an infinite tap would make NaN."""
-    dtype = aval(x).dtype
-    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
-    x, taps = to_dtype(x, wide), to_dtype(taps, wide)
-    multiply, add = (u.logical_and, u.logical_or) if wide == np.bool_ else (u.multiply, u.add)
-    out: Any = None
-    for j in range(m):
-        term = part(_padded(multiply(x, element_at(taps, j)), *widths), 0, j, count)
-        out = term if out is None else add(out, term)
-    return to_dtype(out, dtype)
-
-
-for _function in (diff, ediff1d, gradient, trapezoid, unwrap, sinc, polyval, convolve, correlate):
+for _function in (diff, ediff1d, gradient, trapezoid, unwrap):
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 LAYOUTS[diff] = _layout_of_differences
 HANDED_BACK.add(diff)

@@ -19,25 +19,23 @@ from tracejit.numpy.axes import (
     reject,
     same_extent,
     static_array,
-    unsupported,
 )
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
-from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, moveaxis, ravel
-from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
+from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, ravel
+from tracejit.numpy.strides import like
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result, ShapeLike
-from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, LAYOUTS, UNKNOWN, Layout, in_c_order
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "hsplit",
-    "hstack", "insert", "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
+    "hstack", "repeat", "resize", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
 
@@ -47,6 +45,11 @@ def part(x: ArrayLike, axis: int, start: Extent, count: Extent, step: int = 1) -
     starts = tuple([start if d == axis else 0 for d in range(len(have))])
     counts = tuple([count if d == axis else n for d, n in enumerate(have)])
     return p.slice_array(x, starts, counts, tuple([step if d == axis else 1 for d in range(len(have))]))
+
+
+def element_at(x: ArrayLike, n: Extent) -> Result:
+    """x[n]"""
+    return p.reshape(part(x, 0, n, 1), aval(x).shape[1:])
 
 
 def view(x: ArrayLike, axis: int, start: Extent, stop: Extent) -> Result:
@@ -80,7 +83,7 @@ def _alike(arrays: Sequence[ArrayLike], dtype: DTypeLike, casting: Any) -> list[
     return [to_dtype(x, target) for x in xs]
 
 
-def _join(xs: Sequence[ArrayLike], axis: int) -> Result:
+def join(xs: Sequence[ArrayLike], axis: int) -> Result:
     """Arrays of one dtype one after the other; the first axis where others differ is named."""
     first = aval(xs[0]).shape
     for n, x in enumerate(xs):
@@ -106,10 +109,10 @@ def concatenate(
     """
     xs = _alike(_sequence(arrays, "concatenate"), dtype, casting)
     if axis is None:
-        return _join([ravel(x) for x in xs], 0)
+        return join([ravel(x) for x in xs], 0)
     if aval(xs[0]).ndim == 0:
         raise reject("arrays of rank 0 cannot be concatenated; use np.stack or np.hstack")
-    return _join(xs, axis_index(axis, aval(xs[0]).ndim))
+    return join(xs, axis_index(axis, aval(xs[0]).ndim))
 
 
 concat = concatenate
@@ -127,7 +130,7 @@ def stack(arrays: ArrayLike, axis: AxisLike = 0, *, dtype: DTypeLike = None, cas
         if len(other) != len(have) or any(not same_extent(a, b) and a != b for a, b in zip(have, other, strict=True)):
             raise reject(f"arrays to stack differ in shape: {have} of array 0 and {other} of array {n}")
     k = axis_index(axis, len(have) + 1, "a result")
-    return _join([p.reshape(x, (*have[:k], 1, *have[k:])) for x in xs], k)
+    return join([p.reshape(x, (*have[:k], 1, *have[k:])) for x in xs], k)
 
 
 def _stacker(name: str, lift: Callable[..., Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
@@ -377,86 +380,6 @@ def unstack(x: ArrayLike, /, *, axis: AxisLike = 0) -> tuple[Result, ...]:
     )
 
 
-# -- static insertion and deletion
-# ------------------------------------------------------------------------------------------------------
-def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
-    """Without the elements at the places `obj`, which are known while tracing."""
-    x, k, where = _place_of_deletion(arr, obj, axis)
-    n = int(aval(x).shape[k])
-    try:
-        kept = np.delete(np.arange(n), where if isinstance(where, slice) or where.size else [])
-    except IndexError as error:
-        raise reject(f"np.delete: {error}") from error
-    made = (
-        (current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()) if kept.size == n else _runs(x, k, kept)
-    )
-    if isinstance(made, Tracer) and made.ndim > 1:
-        made.layout = _layout_of_rest([], made, arr, obj, axis)
-    return made
-
-
-def _place_of_deletion(arr: ArrayLike, obj: ArrayLike, axis: AxisLike) -> tuple[Result, int, Result]:
-    x = array_of(arr)
-    if axis is None:
-        x, axis = ravel(x), 0
-    where = obj if isinstance(obj, slice) else static_array(obj, "np.delete's places")
-    return x, axis_index(axis, aval(x).ndim), where
-
-
-def _layout_of_rest(
-    arrays: Sequence[ArrayLike], made: Tracer, arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None
-) -> Layout:
-    """NumPy fills a new array from slices, of C or Fortran order as the first one, or indexes that with a mask.
-
-    Then the axis that the mask is for comes first in memory, and the others in their order.
-    """
-    x, k, where = _place_of_deletion(arr, obj, axis)
-    if isinstance(where, slice) or (where.size == 1 and where.dtype.kind in "iu"):
-        return like(x, made.shape, made.dtype, "A")
-    strides = strides_of(x)
-    if not isinstance(strides, tuple):
-        return strides
-    return laid_out(made.shape, made.itemsize, [k, *[d for d in outer_first(strides) if d != k]])
-
-
-_MOST_RUNS = 16  # pieces of code
-
-
-def _runs(x: ArrayLike, k: int, places: np.ndarray[Any, Any]) -> Result:
-    """The elements at increasing places, taken run by run, or one by one where these are many."""
-    if not places.size:
-        return part(x, k, 0, 0)
-    breaks = np.flatnonzero(np.diff(places) != 1) + 1
-    if breaks.size >= _MOST_RUNS:
-        return OPERATORS.getitem(x, (slice(None),) * k + (places,))
-    return _join([part(x, k, int(run[0]), len(run)) for run in np.split(places, breaks)], k)
-
-
-def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: AxisLike = None) -> Result:
-    """With `values` before the place `obj`, one integer known while tracing."""
-    x = array_of(arr)
-    if axis is None:
-        x, axis = ravel(x), 0
-    k = axis_index(axis, aval(x).ndim)
-    have = aval(x).shape
-    where = static_array(obj, "np.insert's place") if not isinstance(obj, slice) else np.zeros(2)
-    if where.size != 1 or where.dtype.kind not in "iu":
-        raise unsupported("np.insert takes one integer place in traced code; use np.concatenate for several")
-    n = have[k]
-    place = int(where.reshape(()))
-    at = n + place if place < 0 else place
-    if at < 0 or at > n:
-        raise reject(f"np.insert: place {place} is out of bounds for an axis of extent {n}")
-    new = FUNCTIONS[np.array](values, aval(x).dtype)
-    rank = len(have)
-    got = aval(new).shape
-    new = p.reshape(new, (*(1,) * (rank - len(got)), *got))
-    new = moveaxis(new, 0, k) if where.ndim == 0 else new
-    got = aval(new).shape
-    new = spread(new, tuple([got[d] if d == k else m for d, m in enumerate(have)]))
-    return _join([part(x, k, 0, at), new, part(x, k, at, n - at)], k)
-
-
 def _layout_of_tiled(arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, reps: ArrayLike) -> Layout:
     """Once in every direction is a copy, as np.array makes it; else NumPy repeats, which gives C order."""
     if any(n != 1 for n in items_of(reps)):
@@ -467,12 +390,10 @@ def _layout_of_tiled(arrays: Sequence[ArrayLike], result: Tracer, x: ArrayLike, 
 METHODS["repeat"] = repeat
 for _function in (
     concatenate, stack, vstack, hstack, dstack, column_stack, append, block, tile, repeat, resize, roll, array_split,
-    split, hsplit, vsplit, dsplit, delete, insert,
+    split, hsplit, vsplit, dsplit,
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-LAYOUTS.update(
-    {repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled, delete: _layout_of_rest}
-)
+LAYOUTS.update({repeat: in_c_order, tile: _layout_of_tiled, resize: in_c_order, roll: _layout_of_rolled})
 OUT_CASTING.update(dict.fromkeys((concatenate, stack, vstack, hstack, dstack, column_stack), "same_kind"))
 LAYOUTS[block] = lambda arrays, result, given: UNKNOWN if isinstance(given, list) else None
 AS_IS.update((array_split, split, hsplit, vsplit, dsplit, unstack))

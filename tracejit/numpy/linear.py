@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: AxisLike = -1, **kwargs: An
     x, y = alike(x1, x2)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
         raise reject("np.vecdot takes vectors")
-    axis = -1 if axis is np._NoValue else axis  # pyright: ignore[reportPrivateUsage]
+    axis = -1 if axis is np._NoValue else axis  # pyright: ignore[reportPrivateUsage, reportUnnecessaryComparison]
     if axis != -1:
         x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _paired("vecdot", x, y, aval(x).ndim - 1, aval(y).ndim - 1)
@@ -244,7 +244,7 @@ def diagonal_view(x: ArrayLike, axis1: int, axis2: int) -> Result:
     return view(x, _Written(0, (axis1, axis2)))
 
 
-def diagonal(a: ArrayLike, offset: ArrayLike = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Result:
+def diagonal(a: ArrayLike, offset: ArrayLike = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1) -> Result:
     """The diagonals of the planes of two axes, along a new last axis: a view for reading."""
     x = array_of(a)
     rank = aval(x).ndim
@@ -280,8 +280,8 @@ def _symbolic_diagonal(x: ArrayLike, lead: Shape, n: Extent) -> Result:
 def trace(
     a: ArrayLike,
     offset: ArrayLike = 0,
-    axis1: AxisLike = 0,
-    axis2: AxisLike = 1,
+    axis1: SupportsIndex = 0,
+    axis2: SupportsIndex = 1,
     dtype: DTypeLike = None,
     out: ArrayLike = None,
 ) -> Result:

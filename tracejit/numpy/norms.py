@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Extent
 from tracejit.numpy import linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
 from tracejit.numpy.powers import power
@@ -14,7 +15,7 @@ from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.triangles import eye
 from tracejit.primitives import shape as p
-from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
+from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.layout import AS_IS, HANDED_BACK
 from tracejit.tracer.tables import FUNCTIONS
 
@@ -174,15 +175,16 @@ def _from_left(xs: Sequence[ArrayLike]) -> Result:
     return out
 
 
-def _chain(xs: Sequence[ArrayLike], sizes: Sequence[ShapeLike]) -> Result:
-    """The product with the fewest multiplications.   Source: the dynamic program over split points;
-    of equal ones NumPy's choice.
+def _chain(xs: Sequence[ArrayLike], sizes: Sequence[Extent]) -> Result:
+    """The product with the fewest multiplications.
+
+    Source: the dynamic program over split points; of equal ones NumPy's choice.
     """
     n = len(xs)
     if n == 3:
         left = sizes[0] * sizes[2] * (sizes[1] + sizes[3]) < sizes[1] * sizes[3] * (sizes[0] + sizes[2])
         return _from_left(xs) if left else linear.matmul(xs[0], linear.matmul(xs[1], xs[2]))
-    cost = [[0] * n for _ in range(n)]
+    cost: list[list[Extent]] = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
     for span in range(1, n):
         for i in range(n - span):

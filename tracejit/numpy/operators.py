@@ -4,6 +4,7 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import assign, setitem
+from tracejit.numpy.axes import number_of_extents
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure
 from tracejit.numpy.indexing import getitem, read_view
@@ -12,7 +13,6 @@ from tracejit.numpy.linear import matmul
 from tracejit.numpy.number_checks import check_growth, check_number
 from tracejit.numpy.powers import power_operator
 from tracejit.numpy.promotion import aval, mask_of, to_dtype
-from tracejit.numpy.reductions import number_of_extents
 from tracejit.numpy.rounding import round_decimals
 from tracejit.numpy.strides import layout_of, like
 from tracejit.primitives.creation import extent_value

@@ -18,7 +18,7 @@ from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.support.typing import ArrayLike, DTypeLike, Result, has_aval
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.failures import number_error
 from tracejit.tracer.operators import OPERATORS
@@ -39,7 +39,7 @@ __all__ = [
 
 def as_array(x: ArrayLike) -> Result:
     """A tracer or array as it is; lists and tuples (which may hold tracers) stacked; numbers untouched."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or hasattr(x, "aval"):
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or has_aval(x):
         return x
     if isinstance(x, (list, tuple)):
         if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
@@ -229,7 +229,7 @@ def broadcast_to(x: ArrayLike, shape: Shape) -> Result:
 
 def promote(
     *operands: ArrayLike,
-    to: DTypeLike = None,
+    to: DTypeLike | Callable[[np.dtype[Any]], DTypeLike] = None,
     keep_scalars: bool = True,
     convert_with: Callable[[Any, Any], Any] = to_dtype,
 ) -> list[Result]:
@@ -248,6 +248,7 @@ def promote(
 
 
 def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:
+    """Operands of these shapes, broadcast to the one they have together; numbers too, unless `keep_scalars`."""
     first = shapes[0]
     if all(s is first or same_shape(s, first) for s in shapes[1:]):
         return list(xs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim
 from tracejit.numpy.axes import unsupported
-from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -28,7 +28,7 @@ def result_type_of(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*map(plain, arrays_and_dtypes))
 
 
-def _can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
+def _can_cast(from_: Any, to: np.dtype[Any] | type | str, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs that are made of others or seldom used."""
+"""NumPy's functions of real numbers that are made of others or seldom used."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
+from tracejit.numpy.axes import reject
+from tracejit.numpy.creation import zeros_like
 from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
+from tracejit.numpy.joining import element_at
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
+from tracejit.numpy.shaping import array_of
 from tracejit.primitives.arithmetic import Fmod
 from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
 from tracejit.support.errors import DtypeError
@@ -21,7 +25,7 @@ from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
     "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",
-    "logaddexp2", "signbit",
+    "logaddexp2", "polyval", "signbit", "sinc",
 ]  # fmt: skip
 
 
@@ -117,6 +121,38 @@ def isneginf(x: ArrayLike, /) -> Result:
     return u.equal(x, -np.inf)
 
 
+def sinc(x: ArrayLike) -> Result:
+    """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact
+    where those of the quotient cancel.
+    """
+    (y,) = promote(x, to=lambda dtype: dtype if dtype.kind == "f" else np.dtype(np.float64))
+    y = u.multiply(np.pi, y)
+    near = u.less(u.absolute(y), 1)
+    square = u.where(near, u.multiply(y, y), 0)
+    series: Any = _SINC[-1]
+    for coefficient in _SINC[-2::-1]:
+        series = u.add(u.multiply(series, square), coefficient)
+    far = u.where(near, 1, y)
+    return u.where(near, series, u.divide(u.sin(far), far))
+
+
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
+"""The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
+
+
+def polyval(p: ArrayLike, x: ArrayLike) -> Result:
+    """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
+    coefficients = array_of(p)
+    have = aval(coefficients).shape
+    if not have:
+        raise reject("np.polyval: the coefficients are an array, not a number")
+    at = array_of(x)
+    y = zeros_like(at)
+    for n in range(int(have[0])):
+        y = u.add(u.multiply(y, at), element_at(coefficients, n))
+    return y
+
+
 @composed("conjugate")
 def _conjugate(x: ArrayLike, /) -> Result:
     """x itself; of bool in int8."""
@@ -124,4 +160,4 @@ def _conjugate(x: ArrayLike, /) -> Result:
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 
-FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf})
+FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf, np.sinc: sinc, np.polyval: polyval})

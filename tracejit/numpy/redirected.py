@@ -12,9 +12,11 @@ import numpy as np
 from tracejit.ir.extents import Dim
 from tracejit.numpy import (
     conversions,
+    convolution,
     creation,
     differences,
     einstein,
+    inserting,
     joining,
     linear,
     nan_reductions,
@@ -36,8 +38,8 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
-    conversions, creation, differences, einstein, joining, linear, nan_reductions, padding, real_functions,
-    reductions, selecting, shaping, spacing, taking, triangles,
+    conversions, convolution, creation, differences, einstein, inserting, joining, linear, nan_reductions, padding,
+    real_functions, reductions, selecting, shaping, spacing, taking, triangles,
 )  # fmt: skip
 
 

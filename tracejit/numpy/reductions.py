@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, DimDependent, Extent, Shape, fits_in_64_bits, prod as product_of, same_shape
+from tracejit.ir.extents import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import axis_index, normalize_axes
 from tracejit.numpy.number_checks import check_none
@@ -25,8 +25,6 @@ from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import NO_WEIGHT
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.recorder import sizes_of_inputs
 from tracejit.tracer.tables import (
     FUNCTIONS,
     IN_DTYPE_OF_OUT,
@@ -472,14 +470,3 @@ def _running(name: str) -> Callable[..., Any]:
 
 UFUNCS[np.maximum, "accumulate"] = _running("cummax")
 UFUNCS[np.minimum, "accumulate"] = _running("cummin")
-
-
-def number_of_extents(n: Dim) -> Result:
-    """What the user's function computes from extents, as the Python integer that it is;
-    one too large for 64 bits becomes a constant.
-    """
-    if not fits_in_64_bits(n, sizes_of_inputs()):
-        raise DimDependent(n.symbols())
-    number = OPERATORS.extent(n)
-    number.weaken()
-    return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _wanted(size: Extent, have: Shape, shape: Sequence[ArrayLike]) -> Shape:
     return tuple(want)
 
 
-def reshape(a: ArrayLike, /, shape: ShapeLike = None, order: Any = "C", *, copy: bool | None = None) -> Result:
+def reshape(a: ArrayLike, /, shape: ShapeLike | None = None, order: Any = "C", *, copy: bool | None = None) -> Result:
     """The same elements, in C order, under another shape; one extent may be -1.  copy: whether to copy in any case.
 
     Raises: ShapeError if the number of elements differs; UnsupportedError for copy=False.
@@ -160,7 +160,7 @@ def reshape(a: ArrayLike, /, shape: ShapeLike = None, order: Any = "C", *, copy:
 
 
 def _reshape_method(a: ArrayLike, *shape: ShapeLike, order: Any = "C", copy: bool | None = None) -> Result:
-    return reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+    return reshape(a, shape[0] if len(shape) == 1 else cast("tuple[SupportsIndex, ...]", shape), order, copy=copy)
 
 
 def ravel(a: ArrayLike, order: Any = "C") -> Result:
@@ -306,9 +306,9 @@ def transpose(a: ArrayLike, axes: AxisLike = None) -> Result:
     rank = aval(x).ndim
     if axes is None:
         return transposed(x, tuple(reversed(range(rank))))
-    perm = axis_list(tuple(axes), rank)
+    perm = axis_list(axes, rank)
     if len(perm) != rank:
-        raise reject(f"transpose by {tuple(axes)} of an array of rank {rank}: every axis is named once")
+        raise reject(f"transpose by {tuple(items_of(axes))} of an array of rank {rank}: every axis is named once")
     return transposed(x, perm)
 
 
@@ -318,7 +318,7 @@ permute_dims = transpose
 def _transpose_method(a: ArrayLike, *axes: AxisLike) -> Result:
     if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])):
         return transpose(a, axes[0])
-    return transpose(a, axes or None)
+    return transpose(a, cast("tuple[SupportsIndex, ...]", axes) or None)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Result:
@@ -397,7 +397,7 @@ def fliplr(m: ArrayLike) -> Result:
 def rot90(m: ArrayLike, k: int = 1, axes: AxisLike = (0, 1)) -> Result:
     """The plane of `axes` turned by k quarters, from the first axis to the second."""
     x = array_of(m)
-    plane = axis_list(tuple(axes), aval(x).ndim)
+    plane = axis_list(axes, aval(x).ndim)
     if len(plane) != 2:
         raise reject(f"rot90 turns a plane of 2 axes, not {axes}")
     turns = int(k) % 4

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import DimDependent, Extent, Shape, is_one, same_extent
+from tracejit.numpy.axes import items_of
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.support.dtypes import canonical
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike
@@ -182,6 +183,7 @@ def _size(stride: Extent) -> Extent:
 
 
 def laid_out(shape: Shape, itemsize: int, order: Sequence[int]) -> Layout:
+    """The layout of an array without gaps whose axes lie in this order, the outermost first; None for C order."""
     wide = [axis for axis in order if not _is_unit(shape[axis])]
     if wide != sorted(wide):
         wide = [axis for axis in wide if not is_one(shape[axis])]
@@ -278,9 +280,7 @@ def in_order_of_kept_axes(
     if not isinstance(strides, tuple) or (len(arrays) > 1 and not isinstance(x, (list, tuple))):
         return UNKNOWN if isinstance(strides, tuple) else strides
     rank = len(strides)
-    over = (
-        range(rank) if axis is None else [int(k) % rank for k in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    )
+    over = range(rank) if axis is None else [int(k) % rank for k in items_of(axis)]
     kept = [d for d in range(rank) if d not in over]
     places = {d: d if result.ndim == rank else kept.index(d) for d in kept}
     steps = [0 if _is_unit(n) else s for n, s in zip(aval(as_array(x)).shape, strides, strict=True)]

@@ -8,8 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, is_flattened, reject, unsupported
-from tracejit.numpy.differences import element_at
-from tracejit.numpy.joining import concatenate, part
+from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.linear import alike
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype

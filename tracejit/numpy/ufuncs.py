@@ -350,8 +350,9 @@ def divmod(x: ArrayLike, y: ArrayLike) -> tuple[Result, Result]:
 def where(
     condition: ArrayLike, x: ArrayLike, y: ArrayLike, convert_with: Callable[[Any, Any], Any] = wrapped_to_dtype
 ) -> Result:
-    """x where condition else y, with NumPy's promotion of x and y.  convert_with:
-    what makes a Python integer fit the dtype.
+    """x where condition else y, with NumPy's promotion of x and y.
+
+    convert_with: what makes a Python integer fit the dtype.
     """
     test = _truth(condition)
     if not hasattr(test, "dtype"):

@@ -33,5 +33,6 @@ provide(
         broadcast_in_dim=shape.broadcast_in_dim,
         transpose=shape.transpose,
         update_slice=slicing.update_slice,
+        cumulative=cumulative.cumulative,
     ),
 )

@@ -22,7 +22,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import field, frozen
-from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.support.typing import ArrayLike, DTypeLike, Result, has_aval
 from tracejit.tracer.batch import align_batched
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
@@ -376,7 +376,6 @@ def select(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Result:
 def convert(x: ArrayLike, dtype: DTypeLike) -> Result:
     """x as `dtype`; x itself if it has it already."""
     dtype = np.dtype(dtype)
-    aval = getattr(x, "aval", None)
-    if aval is not None and aval.dtype == dtype and not aval.weak:
+    if has_aval(x) and x.aval.dtype == dtype and not x.aval.weak:
         return x
     return bind(Convert(dtype), x)

@@ -23,6 +23,7 @@ from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.transpose import shape_of
 
 __all__ = ["reduce_max", "reduce_min", "reduce_prod", "reduce_sum"]
@@ -102,8 +103,9 @@ class _Reduction(Primitive):
 
 @frozen(eq=False)
 class ReduceSum(_Reduction):
-    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.   x:
-    number[*s] -> number[s without axes]
+    """The sum over `axes`; wraps around for integers, accumulated in f32 for f16.
+
+    x: number[*s] -> number[s without axes]
     """
 
     name = "reduce_sum"
@@ -157,8 +159,6 @@ class ReduceProd(_Reduction):
         shape, rank = shape_of(x), len(shape_of(x))
         kept = tuple(d for d in range(rank) if d not in self.axes)
         order = (*kept, *sorted(self.axes))
-        from tracejit.primitives.cumulative import cumulative  # which imports this module
-
         outer = tuple(shape[d] for d in kept)
         total: Extent = 1
         for a in self.axes:
@@ -170,8 +170,9 @@ class ReduceProd(_Reduction):
         one = broadcast_in_dim(aval_of_argument(x).dtype.type(1), (*outer, 1), ())
         last = len(outer)
         inner = (*outer, total - 1)
-        before = concatenate([one, slice_array(cumulative("cumprod", y, last), (0,) * (last + 1), inner)], last)
-        back = cumulative("cumprod", y, last, reverse_order=True)
+        front = PRIMITIVES.cumulative("cumprod", y, last)
+        before = concatenate([one, slice_array(front, (0,) * (last + 1), inner)], last)
+        back = PRIMITIVES.cumulative("cumprod", y, last, reverse_order=True)
         after = concatenate([slice_array(back, (*(0,) * last, 1), inner), one], last)
         return out, reduce_sum(mul(s, mul(before, after)), (last,))
 

@@ -366,8 +366,9 @@ class Concatenate(Primitive):
 
 @frozen(eq=False)
 class Pad(Primitive):
-    """x with `low` and `high` elements of `value` (operand 1, rank 0) around each axis.   x:
-    [*s] -> [*s + low + high]
+    """x with `low` and `high` elements of `value` (operand 1, rank 0) around each axis.
+
+    x: [*s] -> [*s + low + high]
     """
 
     name = "pad"

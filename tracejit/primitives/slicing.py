@@ -112,8 +112,9 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], bloc
 
 @frozen(eq=False)
 class DynamicSlice(Primitive):
-    """`shape` elements of x from starts that are computed, clamped so that all lie inside.   x: [*s], starts:
-    int[] each -> [*shape]
+    """`shape` elements of x from starts that are computed, clamped so that all lie inside.
+
+    x: [*s], starts: int[] each -> [*shape]
     """
 
     name = "dynamic_slice"

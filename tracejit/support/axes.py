@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import SupportsIndex, cast
 
 from tracejit.support.errors import ShapeError, TracejitError, TracerError
 from tracejit.support.source import user_location
@@ -14,7 +15,7 @@ __all__ = ["axis_index"]
 def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
     """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
     try:
-        k = operator.index(axis)
+        k = operator.index(cast("SupportsIndex", axis))
     except TypeError as error:
         if isinstance(error, TracejitError):
             raise

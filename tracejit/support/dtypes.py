@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.support.errors import DtypeError, UnsupportedDtype
+from tracejit.support.typing import has_aval
 
 __all__ = ["SUPPORTED", "canonical", "result_type", "short_name", "weak_kind"]
 
@@ -27,7 +28,7 @@ def canonical(dtype: Any) -> np.dtype[Any]:
         known = _KNOWN.get(dtype)  # pyright: ignore[reportUnknownArgumentType]
         if known is not None:
             return known
-    if hasattr(dtype, "aval"):  # NumPy would take the dtype that a traced value has
+    if has_aval(dtype):  # NumPy would take the dtype that a traced value has
         raise DtypeError(f"{dtype!r} stands for a value, and is not a dtype; a shape is one argument, np.zeros((2, n))")
     try:
         found = np.dtype(dtype)

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from tracejit.tracer import namespace
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.methods import HOOKED
 from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_type
 from tracejit.tracer.places import MISSING, ClassPlace, ComputedPlace, KindPlace, NamesPlace, held_by_class
 from tracejit.tracer.substitutes import REDIRECTED, Redirected, is_instance, redirect_members, type_of
 from tracejit.tracer.substitution import substitution
-from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["ATTRIBUTES", "vars_of"]
+__all__ = ["ATTRIBUTES"]
 
 _SET: Any = object.__setattr__
 _DELETE: Any = object.__delattr__
@@ -169,7 +169,7 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type_of(args[0])
 
 
-def vars_of(*owner: Any) -> Any:
+def _vars(*owner: Any) -> Any:
     """vars(owner); of a class of the user's what it holds, not what stands there for the time of the trace."""
     trace = current_trace()
     if trace is None or not owner or not isinstance(owner[0], type) or not is_users_type(owner[0]):
@@ -215,7 +215,7 @@ def _get_of_object(owner: Any, name: str) -> Any:
 
 
 REDIRECTED[id(dir)] = Redirected(dir, _dir)
-REDIRECTED[id(vars)] = Redirected(vars, vars_of)
+REDIRECTED[id(vars)] = Redirected(vars, _vars)
 redirect_members({isinstance: _isinstance, type: _type})
 REDIRECTED[id(getattr)] = Redirected(getattr, _get_attribute)
 REDIRECTED[id(hasattr)] = Redirected(hasattr, _has_attribute)

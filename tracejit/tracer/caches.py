@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.ir.extents import Dim
 from tracejit.support.errors import LeakedTracerError
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.kept import holds_tracer
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.places import MISSING, AttributePlace, CallPlace
-from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
-from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.support.typing import has_aval
+from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 
@@ -25,7 +26,7 @@ __all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
-class Cell:
+class Cell(Owned):
     """What stands for an array while a function is traced.  Shape and dtype are known, values are not."""
 
     __slots__ = (
@@ -33,7 +34,6 @@ class Cell:
         "_value",
         "_version",
         "index",
-        "interpreter",
         "is_array",
         "layout",
         "location",
@@ -62,6 +62,11 @@ class Cell:
     def version(self) -> int:
         """How often the cell was written; a view has its root's."""
         return self._version if self.root is None else self.root.version
+
+    @property
+    def last_value(self) -> Any:
+        """The value as it was when it was last asked for: of a view, what its root held then."""
+        return self._value
 
     @property
     def value(self) -> Any:
@@ -217,4 +222,4 @@ def class_of(x: Cell) -> type:
 
 def aval_of_argument(x: Any) -> ShapedArray:
     """The abstract value of a runtime argument: tracer, array or number."""
-    return x.aval if hasattr(x, "aval") else aval_of(x)
+    return x.aval if has_aval(x) else aval_of(x)

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.places import ItemPlace
-from tracejit.tracer.trace import current_trace
 
 __all__ = ["Environment", "getenv"]
 

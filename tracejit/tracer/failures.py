@@ -99,6 +99,16 @@ class Failures:
         return number
 
 
+class _Raising(Tracer):
+    """The cell of the eager interpreter: what has failed is raised."""
+
+    __slots__ = ()
+
+    def store(self, interpreter: Interpreter, value: Any) -> None:
+        """Raises: the error that `value` stands for, unless it is 0."""
+        note_failure(value)
+
+
 _eager: ContextVar[Failures | None] = ContextVar("tracejit_failures", default=None)
 
 
@@ -124,7 +134,7 @@ def _of(level: Interpreter) -> Failures:
     found = _eager.get() if level is eager else level.failures
     if found is not None:
         return found
-    cell = Tracer(level, np.int64(0), ShapedArray((), np.int64)) if level is eager else level.lift(np.int64(0))
+    cell = _Raising(level, np.int64(0), ShapedArray((), np.int64)) if level is eager else level.lift(np.int64(0))
     cell.is_array = True  # it changes
     if level.is_program or level.parent is None:
         found = Failures(cell)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "EagerArray", "EvalInterpreter", "Interpreter", "before_tracing", "bind", "current_interpreter", "eager", "enter",
-    "prepare", "surely_runs", "use_interpreter",
+    "EagerArray", "EvalInterpreter", "Interpreter", "Owned", "before_tracing", "bind", "current_interpreter", "eager",
+    "enter", "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
 
@@ -41,6 +41,18 @@ class EagerArray:
     @staticmethod
     def __evaluate__(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results of one operation."""
+        raise NotImplementedError
+
+
+class Owned:
+    """What belongs to one interpreter, which alone can compute with it: the base of cells."""
+
+    __slots__ = ("interpreter",)
+    interpreter: Interpreter
+
+    @property
+    def value(self) -> Any:
+        """The current value in the terms of `interpreter`."""
         raise NotImplementedError
 
 
@@ -138,10 +150,10 @@ class EvalInterpreter(Interpreter):
                 continue
             if isinstance(a, EagerArray):
                 return a.__evaluate__(primitive, args)
-            if isinstance(getattr(a, "interpreter", None), Interpreter):
+            if isinstance(a, Owned):
                 if a.interpreter is self:  # the cell of its failures
                     return self.process(
-                        primitive, [x.value if getattr(x, "interpreter", None) is self else x for x in args]
+                        primitive, [x.value if isinstance(x, Owned) and x.interpreter is self else x for x in args]
                     )
                 raise _leaked(a)
         # What a trace refuses is refused here too; NumPy would broadcast, promote or cut off in silence.
@@ -152,12 +164,6 @@ class EvalInterpreter(Interpreter):
     def fresh(self, cell: Cell) -> Tracer:
         """It has no arrays but those of a trace that has ended."""
         raise _leaked(cell)
-
-    def write(self, cell: Any, value: Any) -> None:
-        """The one cell it has is that of its failures: what has failed is raised."""
-        from tracejit.tracer.failures import note_failure  # which imports this module
-
-        note_failure(value)
 
 
 def _leaked(tracer: Any) -> LeakedTracerError:

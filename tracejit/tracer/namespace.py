@@ -217,9 +217,7 @@ class _ClassView:
 
     @property
     def __dict__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        from tracejit.tracer.attributes import vars_of  # which imports this module
-
-        return vars_of(self._kind)
+        return substitute_for(vars)(self._kind)
 
 
 class _ObjectView:

@@ -34,6 +34,7 @@ class Primitives:
     broadcast_in_dim: Callable[[Any, Any, tuple[int, ...]], Any]
     transpose: Callable[[Any, Sequence[int]], Any]
     update_slice: Callable[..., Any]
+    cumulative: Callable[..., Any]
 
 
 @define(eq=False)

@@ -10,6 +10,7 @@ from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import Cell
+from tracejit.tracer.current import wants_booleans
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 
 __all__ = [
@@ -106,8 +107,6 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             OPERATORS.check_growth(name, x, y)
     result = _number(handed_out(function, x, y), other)
     if is_number and name in COMPARISONS and isinstance(result, Cell):
-        from tracejit.tracer.trace import wants_booleans  # which imports this module
-
         if not wants_booleans():
             return result
         known = result.known()  # `(n == 2) is True`

@@ -31,9 +31,9 @@ import numpy as np
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.contents import contents, family, is_keyed, may_be_counted, namespace_of, same
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, default_of, held_by_class
-from tracejit.tracer.trace import current_trace
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["PythonState"]

@@ -18,6 +18,7 @@ from tracejit.support.errors import (
     UnsupportedError,
 )
 from tracejit.support.source import user_location, warn_once
+from tracejit.support.typing import has_aval
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
 from tracejit.tracer.known import MOST_CONTENT, TAKEN_FOR_CONSTANT, KnownRanges, KnownValues, range_of_array
@@ -129,7 +130,7 @@ class StageInterpreter(Interpreter):
 
     def made_by(self, tracer: Cell) -> Equation | None:
         """The equation that computes a tracer, None for an input."""
-        return next((e for e in reversed(self.equations) if tracer._value in e.outputs), None)  # pyright: ignore[reportPrivateUsage]
+        return next((e for e in reversed(self.equations) if tracer.last_value in e.outputs), None)
 
     def value_range(self, tracer: Cell) -> Range:
         """Between which numbers the elements of a tracer of integers lie."""
@@ -239,10 +240,10 @@ class StageInterpreter(Interpreter):
                 return self.cells[id(x)][1]
             self._check_alive(x)
             return self._capture(x, x, x.aval)
-        aval = getattr(x, "aval", None) or aval_of(x)
-        if not aval.shape and not hasattr(x, "aval"):
-            return Literal(x, aval)
-        return self._capture(x, x, aval)
+        if has_aval(x):
+            return self._capture(x, x, x.aval)
+        aval = aval_of(x)
+        return self._capture(x, x, aval) if aval.shape else Literal(x, aval)
 
     def _check_alive(self, x: Tracer) -> None:
         interpreter = self.parent

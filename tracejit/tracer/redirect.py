@@ -25,10 +25,11 @@ from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.attributes import ATTRIBUTES
 from tracejit.tracer.captured import Reads
 from tracejit.tracer.changes import Changes
+from tracejit.tracer.current import current_trace, entered
 from tracejit.tracer.kept import StandIns
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.substitution import substitution
-from tracejit.tracer.trace import Trace, current_trace, entered
+from tracejit.tracer.trace import Trace
 
 __all__ = ["prepared", "tracing"]
 

@@ -18,6 +18,7 @@ from tracejit.support.errors import (
 )
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.support.typing import has_aval
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
@@ -174,7 +175,7 @@ def _results(
 def _as_array(x: Any) -> Any:
     if type(x) is not Tracer and isinstance(x, Tracer):
         x.returned()
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or hasattr(x, "aval"):
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or has_aval(x):
         return x
     raise TracerError(
         f"a traced function returned {type(x).__name__}; results are arrays, numbers, or containers of them",

@@ -7,10 +7,10 @@ from typing import Any
 
 from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.copies import deep_copy, shallow_copy
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_users_module
 from tracejit.tracer.substitutes import REDIRECTED, Redirected
 from tracejit.tracer.substitution import substitution
-from tracejit.tracer.trace import current_trace
 
 __all__: list[str] = []
 

@@ -27,6 +27,7 @@ from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.caches import Cached, CachedProperty
 from tracejit.tracer.contents import family, namespace_of, underlying
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.environment import Environment, getenv
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.methods import holds_attributes
@@ -34,7 +35,7 @@ from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
-from tracejit.tracer.trace import Trace, current_trace
+from tracejit.tracer.trace import Trace
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.wrappers import CACHED, WRAPPERS, is_wrapper, leads_to_users, rewrapped
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from tracejit.support.source import user_location, warn_once
 from tracejit.tracer.bytecode import asks_for_booleans, stored_attributes
 from tracejit.tracer.captured import MOST_ITEMS, Reads
 from tracejit.tracer.changes import Changes
+from tracejit.tracer.current import current_trace, entered
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.own_attributes import OwnAttributes
@@ -32,24 +32,7 @@ _NOT_FOLLOWED = (
 
 _CHANGED_BY_CACHED = "a variable was changed by a function that keeps its results"
 
-__all__ = ["Trace", "current_trace", "entered", "leave", "outside", "wants_booleans"]
-
-_trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
-
-
-def current_trace() -> Trace | None:
-    """The trace this thread is in, None outside."""
-    return _trace.get()
-
-
-@contextmanager
-def entered(trace: Trace | None) -> Generator[None]:
-    """This thread is in the trace in the block, or in none."""
-    token = _trace.set(trace)
-    try:
-        yield
-    finally:
-        _trace.reset(token)
+__all__ = ["Trace", "leave", "outside"]
 
 
 def leave(interpreter: Interpreter) -> None:
@@ -64,12 +47,6 @@ def outside() -> Generator[None]:
     """Nothing is traced in the block: functions that keep what they compute compute it as they do elsewhere."""
     with entered(None), use_interpreter(eager):
         yield
-
-
-def wants_booleans() -> bool:
-    """Whether the function that is traced tells True from other objects."""
-    trace = current_trace()
-    return trace is not None and trace.wants_booleans
 
 
 def _holds_another(cell: CellType, before: Any) -> bool:

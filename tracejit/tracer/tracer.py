@@ -334,7 +334,7 @@ def _truth(x: Cell, location: Location | None) -> tuple[str, str]:
     """What needs a truth value there, and what to write instead.  Raises ShapeError for arrays
     that have none in NumPy either.
     """
-    from tracejit.tracer.advice import for_truth  # reads the source: only for errors
+    from tracejit.tracer.advice import for_truth  # for speed of import: only errors need it
 
     if any(not isinstance(n, int) or n > 1 for n in x.shape):
         raise ShapeError(

@@ -48,7 +48,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def new(kind: str, miss: Callable[..., Any] = lambda *args, **kwargs: MISS) -> Any:
-    return dispatch.Dispatcher(miss) if kind == "native" else PythonDispatcher(miss)
+    return dispatch.NativeDispatcher(miss) if kind == "native" else PythonDispatcher(miss)
 
 
 def add(dispatcher: Any, spec: e.EntrySpec, program: str, **options: Any) -> llvm.Library:

@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from tracejit.backends.cpu.runtime import llvm, pool, processor
+from tracejit.backends.cpu.runtime import llvm, os_functions, pool, processor
 from tracejit.support import platform
 
 CHUNKS = """
@@ -130,7 +130,7 @@ define void @with_float_mode(i32 %mode, ptr %arg, i64 %chunks) {
 
 @cache
 def library() -> llvm.Library:
-    return llvm.load(platform.native_text() + CHUNKS, symbols=platform.native_symbols())
+    return llvm.load(os_functions.native_text() + CHUNKS, symbols=os_functions.native_symbols())
 
 
 def address(name: str) -> int:
@@ -317,7 +317,7 @@ def test_a_containers_quota_counts(tmp_path):
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32", "freebsd14"])
 def test_the_native_text_of_every_system_verifies(system, machine):
-    text = platform.native_text(system, machine)
+    text = os_functions.native_text(system, machine)
     with processor.parsed(processor.engine_of_process(), text) as module:
         defined = {function.name for function in module.functions if not function.is_declaration}
     assert defined - {"os_clock"} == {
@@ -327,7 +327,7 @@ def test_the_native_text_of_every_system_verifies(system, machine):
 
 
 def test_systems_without_a_wait_on_words_still_work(monkeypatch):
-    text = platform.native_text("freebsd14", "x86_64")
+    text = os_functions.native_text("freebsd14", "x86_64")
     for theirs, ours in (
         ("sigmask(i32 3", "sigmask(i32 2"),
         ("detachstate(ptr %attributes, i32 2", "detachstate(ptr %attributes, i32 1"),

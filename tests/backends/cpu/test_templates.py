@@ -1,7 +1,8 @@
-"""The LLVM IR that is written by hand: every file is whole with the values that the package fills in, is used, read
-late and shipped.
+"""The LLVM IR that is written by hand: it stands in files of its own, and every one is whole with the values that the
+package fills in, is used, read late and shipped.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from llvmlite import binding
 import tracejit
 from tracejit.backends.cpu.calls.dispatch_chain import chain_text
 from tracejit.backends.cpu.calls.entry_support import support_text
-from tracejit.backends.cpu.runtime import half, memory, pool, templates
+from tracejit.backends.cpu.codegen.emit import FunctionEmitter, Module
+from tracejit.backends.cpu.codegen.memory import guarded
+from tracejit.backends.cpu.runtime import half, memory, os_functions, pool, templates
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.backends.cpython import Layout
-from tracejit.support import platform
+from tracejit.support.config import config
 from tracejit.support.errors import InternalError
 
 PACKAGE = Path(tracejit.__file__).parent
@@ -58,7 +61,7 @@ def verify(text, *functions):
 
 @pytest.mark.parametrize("system", SYSTEMS, ids="-".join)
 def test_the_pool_is_whole_on_every_system(monkeypatch, system):
-    monkeypatch.setattr(pool, "native_text", lambda: platform.native_text(*system))
+    monkeypatch.setattr(pool, "native_text", lambda: os_functions.native_text(*system))
     text = handed(monkeypatch, pool, pool._Native)
     verify(
         text,
@@ -75,7 +78,7 @@ def test_the_pool_is_whole_on_every_system(monkeypatch, system):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("system", SYSTEMS, ids="-".join)
 def test_memory_is_whole_on_every_system(monkeypatch, system, known):
-    monkeypatch.setattr(memory, "native_text", lambda: platform.native_text(*system))
+    monkeypatch.setattr(memory, "native_text", lambda: os_functions.native_text(*system))
     monkeypatch.setattr(memory, "_layout_is_known", lambda head: known)
     text = handed(monkeypatch, memory, memory._Native)
     verify(text, "tj_alloc", "tj_free", "tj_new_array", "trim", "forget")
@@ -93,11 +96,73 @@ def test_calls_are_whole_in_every_python(version):
     verify(support_text(at) + chain_text(at), "tj_dispatch", "tj_vectorcall", "tj_append", "tj_remove", "tj_clear")
 
 
-def test_every_file_has_its_module_and_every_module_its_file():
-    sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
-    named = {(name, path) for path, text in sources.items() for name in re.findall(r'\bTemplate\("([\w/]+)"\)\.', text)}
+@pytest.mark.parametrize("poison", [True, False])
+def test_guards_are_whole(monkeypatch, poison):
+    monkeypatch.setattr(config, "poison", poison)
+    e = FunctionEmitter(Module({}), "f")
+    assert (guarded(e, "%p", "8") != "%p") == poison
+    text = e.module.text()
+    verify(text, *(["set_guards", "check_guards"] if poison else []))
+
+
+def templates_of(tree):
+    """The names in calls of Template."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Template"), args=[ast.Constant(value=str(name))]):
+                yield name
+
+
+def test_every_file_has_one_module_beside_it_and_every_module_its_files():
+    named = [(name, path) for path in PACKAGE.rglob("*.py") for name in templates_of(ast.parse(path.read_text()))]
     cpu = PACKAGE / "backends" / "cpu"
-    assert {(cpu / f"{name}.ll", path) for name, path in named} == {(path, path.with_suffix(".py")) for path in FILES}
+    assert sorted(cpu / f"{name}.ll" for name, _ in named) == FILES
+    assert not [(name, path) for name, path in named if (cpu / name).parent != path.parent]
+
+
+_INSTRUCTION = re.compile(
+    r"^ *(define|declare|call|store|ret|br|unreachable|switch)\b|^ *%[\w.]+ = \w|^ *@[\w.]+ = .*(global|constant)\b",
+    re.MULTILINE,
+)
+
+
+def listings(tree):
+    """Lines of the string literals, other than docstrings, that hold more than one instruction of LLVM IR."""
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in documents:
+                pass
+            case ast.JoinedStr(values=parts):
+                text = "".join(str(p.value) if isinstance(p, ast.Constant) else "0" for p in parts)
+            case _:
+                continue
+        if len(_INSTRUCTION.findall(text)) > 1:
+            yield node.lineno
+
+
+def test_python_holds_no_listings():
+    found = [f"{path}:{line}" for path in PACKAGE.rglob("*.py") for line in listings(ast.parse(path.read_text()))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('"""define void @f()"""\nx = """\ndefine void @f() {\n  ret void\n}\n"""', [2]),
+        ('x = f"""\n  %a = add i64 {n}, 0\n  %b = add i64 %a, {n}"""', [1]),
+        ('x = f"define {signature} {{"\ny = "  ret void"', []),
+        ('def f():\n    """\n    declare void @f()\n    declare void @g()\n    """', []),
+    ],
+)
+def test_the_search_for_listings_sees_them(source, lines):
+    assert list(listings(ast.parse(source))) == lines
 
 
 @pytest.fixture

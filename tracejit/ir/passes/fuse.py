@@ -81,6 +81,8 @@ class Fusion:
 
 
 class Fuser:
+    """Groups of equations, merged one by one where the rules of fusion allow it."""
+
     def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Atom], inline: bool) -> None:
         self.equations = equations
         self.inline = inline

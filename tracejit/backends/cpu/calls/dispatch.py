@@ -1,8 +1,8 @@
 """From a Python call to the entry that matches it, without Python code between.
 
-`Dispatcher.callable` is a builtin function whose C function is `tj_dispatch`, compiled by LLVM once per process. Its
-`self` is an array of words that holds the chain of entries, most recently used first. An entry that is being tried is
-held by a reference, so other threads, or the call itself, may add and remove entries. Past a few entries a table of
+`NativeDispatcher.callable` is a builtin function whose C function is `tj_dispatch`, compiled by LLVM once per process.
+Its `self` is an array of words that holds the chain of entries, most recently used first. An entry that is being tried
+is held by a reference, so other threads, or the call itself, may add and remove entries. Past a few entries a table of
 hints, indexed by a hash of the arguments' types and shapes, names the entry to try first, and entries are stamped when
 used so that the least recently used one makes room.
 
@@ -24,11 +24,11 @@ from tracejit.backends import entry as e
 from tracejit.backends.callable import CompiledFunction, install
 from tracejit.backends.cpu.calls import dispatch_chain as chain
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher, unexpected_status
-from tracejit.backends.cpu.calls.entry_constants import Word, constants
+from tracejit.backends.cpu.calls.entry_constants import Number, constants
 from tracejit.backends.cpu.calls.entry_support import SUPPORT_FUNCTIONS, support_text
 from tracejit.backends.cpython import c_functions, layout, native_dispatch_supported
 
-__all__ = ["Dispatcher", "attach", "ensure_loaded", "make_dispatcher"]
+__all__ = ["NativeDispatcher", "attach", "ensure_loaded", "make_dispatcher"]
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _TYPES = {
@@ -37,9 +37,9 @@ _TYPES = {
 }  # fmt: skip
 
 
-def make_dispatcher(miss: Callable[..., Any], name: str = "compiled") -> Dispatcher | PythonDispatcher:
+def make_dispatcher(miss: Callable[..., Any], name: str = "compiled") -> NativeDispatcher | PythonDispatcher:
     """A dispatcher of the kind this process supports. Its `native` says which address `add` takes."""
-    return Dispatcher(miss, name) if native_dispatch_supported()[0] else PythonDispatcher(miss, name)
+    return NativeDispatcher(miss, name) if native_dispatch_supported()[0] else PythonDispatcher(miss, name)
 
 
 class _State(np.ndarray):
@@ -60,13 +60,13 @@ class _Entry:
         self.spec = spec
         self.objects = objects
         self.keep = keep
-        words = [item.value % 2**64 if isinstance(item, Word) else id(item) for item in objects]
+        words = [item.value % 2**64 if isinstance(item, Number) else id(item) for item in objects]
         self.words = np.array(words, np.uint64)
         self.record = np.zeros(chain.RECORD_WORDS, np.uint64)
         self.record[: chain.STAMP] = address, self.words.ctypes.data, id(self)
 
 
-class Dispatcher:
+class NativeDispatcher:
     """Entries tried in turn; a call that none matches goes to `miss(*args, **kwargs)`.
 
     callable: the builtin function to call.
@@ -147,9 +147,8 @@ class _Native:
     """The support library's functions, as Python calls them: with the GIL."""
 
     def __init__(self) -> None:
-        # Imported at first use: LLVM costs tens of milliseconds.
-        from tracejit.backends.cpu.runtime import llvm
-        from tracejit.backends.cpu.runtime.object_cache import load_cached
+        from tracejit.backends.cpu.runtime import llvm  # for speed of import: LLVM costs tens of milliseconds
+        from tracejit.backends.cpu.runtime.object_cache import load_cached  # for speed of import, too
 
         for symbol, address in c_functions().items():
             llvm.define_symbol(symbol, address)
@@ -197,8 +196,8 @@ def ensure_loaded() -> None:
     _native()
 
 
-def attach(function: CompiledFunction, dispatcher: Dispatcher | PythonDispatcher) -> bool:
+def attach(function: CompiledFunction, dispatcher: NativeDispatcher | PythonDispatcher) -> bool:
     """Have calls of `function` go straight to `dispatcher`.  False where that is not possible:
     they stay with its `__call__`.
     """
-    return isinstance(dispatcher, Dispatcher) and install(function, dispatcher.state, _native().vectorcall)
+    return isinstance(dispatcher, NativeDispatcher) and install(function, dispatcher.state, _native().vectorcall)

@@ -1,4 +1,4 @@
-"""`tj_dispatch`, the C function behind every `Dispatcher.callable`,
+"""`tj_dispatch`, the C function behind every `NativeDispatcher.callable`,
 and the functions that change a dispatcher's chain, as LLVM IR.
 
 They know the words of a dispatcher's state and of an entry's record by the numbers below; `dispatch` lays them out.

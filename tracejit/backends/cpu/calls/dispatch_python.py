@@ -2,7 +2,7 @@
 its program called through ctypes.
 
 Serves where native dispatch is not supported and under TRACEJIT_DISPATCH=python. It answers every call as
-`dispatch.Dispatcher` does, so it also says in Python what a guard means; the tests run both ways.
+`dispatch.NativeDispatcher` does, so it also says in Python what a guard means; the tests run both ways.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Entry:
 
 
 class PythonDispatcher:
-    """`Dispatcher` in Python: entries tried in turn, most recently used first;
+    """`NativeDispatcher` in Python: entries tried in turn, most recently used first;
     a call that none matches goes to `miss(*args, **kwargs)`.
 
     callable: the function to call.
@@ -92,7 +92,7 @@ class PythonDispatcher:
         """Try `spec` from now on, before the entries there are. Beyond `CAPACITY` (64) the least recently used entry
         goes.
 
-        address: of `spec.program` itself. The rest as for `Dispatcher.add`.
+        address: of `spec.program` itself. The rest as for `NativeDispatcher.add`.
         """
         held, released = (
             ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p),
@@ -307,7 +307,7 @@ def _operation(operation: str, left: int, right: int) -> int:
 
 
 def _run(entry: _Entry, match: _Match, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from tracejit.backends.cpu.runtime.memory import new_array  # imports LLVM, which is there when there is a program
+    from tracejit.backends.cpu.runtime.memory import new_array  # for speed of import: a program has loaded LLVM
 
     outputs = [new_array(output.dtype, shape) for shape, output in zip(match.shapes, entry.spec.outputs, strict=True)]
     numpy_scalars = (place for place, leaf in enumerate(entry.leaves) if isinstance(leaf, e.NumpyScalarGuard))

@@ -33,21 +33,21 @@ from tracejit.backends.entry import (
 )
 from tracejit.support.nodes import frozen
 
-__all__ = ["FLAG_WARN_ON_WRITE", "FLAG_WRITEABLE", "Word", "constants"]
+__all__ = ["FLAG_WARN_ON_WRITE", "FLAG_WRITEABLE", "Number", "constants"]
 
 FLAG_C, FLAG_ALIGNED, FLAG_WRITEABLE, FLAG_WARN_ON_WRITE = 0x1, 0x100, 0x400, 0x80000000
 """NumPy's array flags. The last is on views that NumPy will make read-only some day."""
 
 
 @frozen
-class Word:
+class Number:
     """A number among an entry's constants."""
 
     value: int
 
 
 def constants(spec: EntrySpec, on_status: Callable[..., Any] | None = None) -> dict[tuple[Any, ...], Any]:
-    """Objects and `Word`s by role. Roles and their order depend on the spec's structure only, not on the objects."""
+    """Objects and `Number`s by role. Roles and their order depend on the spec's structure only, not on the objects."""
     found: dict[tuple[Any, ...], Any] = {("status",): on_status}
     for kind in (np.ndarray, float, int, complex, tuple, list, dict):
         found["type", kind.__name__] = kind
@@ -57,12 +57,12 @@ def constants(spec: EntrySpec, on_status: Callable[..., Any] | None = None) -> d
     _guard_constants(spec, found)
     _array_records(spec, found)
     if spec.watch is not None:
-        found["watch",] = Word(spec.watch.address)
+        found["watch",] = Number(spec.watch.address)
     for place, output in enumerate(spec.outputs):
         found["out", place] = output.dtype
     for place, slot in enumerate(spec.slots):
         if isinstance(slot, ConstSlot):
-            found["word", place] = Word(slot.word)
+            found["word", place] = Number(slot.word)
     for place, node in enumerate(result_nodes(spec.result)):
         match node:
             case OutConst(value) | OutCall(value, _):
@@ -70,7 +70,7 @@ def constants(spec: EntrySpec, on_status: Callable[..., Any] | None = None) -> d
             case OutObject(kind, slots, _):
                 found["result", place] = kind
                 found.update(
-                    {("result", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)}
+                    {("result", place, item): Number(member_offset(kind, slot)) for item, slot in enumerate(slots)}
                 )
             case OutDict(keys, _):
                 found.update({("result", place, item): key for item, key in enumerate(keys)})
@@ -89,7 +89,7 @@ def _guard_constants(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None
             case ObjectGuard(kind, slots, _):
                 found["type", place] = kind
                 found.update(
-                    {("offset", place, item): Word(member_offset(kind, slot)) for item, slot in enumerate(slots)}
+                    {("offset", place, item): Number(member_offset(kind, slot)) for item, slot in enumerate(slots)}
                 )
             case DictGuard(keys, _):
                 found.update({("key", place, item): sys.intern(key) for item, key in enumerate(keys)})
@@ -108,7 +108,7 @@ def _array_records(spec: EntrySpec, found: dict[tuple[Any, ...], Any]) -> None:
         value = FLAG_ALIGNED | (FLAG_C if leaf.layout == "C" else 0) | (FLAG_WRITEABLE if leaf.writeable else 0)
         mask = value | (FLAG_WARN_ON_WRITE if leaf.writeable else 0) | (FLAG_C if leaf.scattered else 0)
         found["array", place] = leaf.dtype
-        found["array", place, "flags"] = Word(mask | value << 32)
-        found["array", place, "rank"] = Word(len(leaf.shape) | int(is_builtin_number(leaf.dtype)) << 32)
+        found["array", place, "flags"] = Number(mask | value << 32)
+        found["array", place, "rank"] = Number(len(leaf.shape) | int(is_builtin_number(leaf.dtype)) << 32)
         for axis, extent in enumerate(leaf.shape):
-            found["array", place, axis] = Word(~number[extent] if isinstance(extent, str) else extent)
+            found["array", place, axis] = Number(~number[extent] if isinstance(extent, str) else extent)

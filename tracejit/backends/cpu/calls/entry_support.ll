@@ -273,7 +273,13 @@ define i1 @tj_int_value(ptr %item, ptr %value) {
   %overflow = alloca i32
   %size = call i64 @read_i64(ptr %item, i64 ${long_size})
   %digit_place = getelementptr i8, ptr %item, i64 ${long_digit}
-${long_compact}
+  %tag_compact = icmp ult i64 %size, 16
+  %sign_bits = and i64 %size, 3
+  %tag_sign = sub i64 1, %sign_bits
+  %size_moved = add i64 %size, 1
+  %size_compact = icmp ult i64 %size_moved, 3
+  %compact = select i1 ${long_tag}, i1 %tag_compact, i1 %size_compact
+  %sign = select i1 ${long_tag}, i64 %tag_sign, i64 %size
   br i1 %compact, label %one, label %many
 one:
   %digit = load i32, ptr %digit_place

@@ -15,25 +15,16 @@ SUPPORT_FUNCTIONS = (
 )  # fmt: skip
 """What entries may call; `dispatch.ensure_loaded` makes the names known."""
 
-# Whether an int has one digit at most, and its sign, from the word that `Layout.long_tag` tells about.
-_COMPACT_TAG = """  %compact = icmp ult i64 %size, 16
-  %sign_bits = and i64 %size, 3
-  %sign = sub i64 1, %sign_bits"""
-_COMPACT_SIZE = """  %sign = add i64 %size, 0
-  %shifted = add i64 %size, 1
-  %compact = icmp ult i64 %shifted, 3"""
-
 
 def support_text(at: Layout) -> str:
     """The definitions, with the declarations they need; also `@word`,
     `@read` and `@read_i64` to inline in other functions.
     """
-    compact = _COMPACT_TAG if at.long_tag else _COMPACT_SIZE
     largest = ARGUMENTS[1]
     return Template("calls/entry_support").text(
         as_dict(at),
         complex_imaginary=at.complex_value + 8,
-        long_compact=compact,
+        long_tag=str(at.long_tag).lower(),
         most_argument=largest,
         twice_most_argument=2 * largest,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.backends.base import Entered
 from tracejit.backends.callable import CompiledFunction
-from tracejit.backends.cpu.calls.dispatch import Dispatcher, attach, ensure_loaded, make_dispatcher
+from tracejit.backends.cpu.calls.dispatch import NativeDispatcher, attach, ensure_loaded, make_dispatcher
 from tracejit.backends.cpu.calls.dispatch_python import PythonDispatcher
 from tracejit.backends.cpu.calls.watch import make_watch, words_hold
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, slots_of
@@ -35,7 +35,7 @@ class CPUCalls:
 
     def dispatcher(
         self, function: CompiledFunction, miss: Callable[..., Any], name: str
-    ) -> Dispatcher | PythonDispatcher:
+    ) -> NativeDispatcher | PythonDispatcher:
         made = make_dispatcher(miss, name)
         attach(function, made)
         return made
@@ -62,7 +62,7 @@ def _entry_text(spec: EntrySpec) -> str:
     """The LLVM text of an entry, whose symbols are known from now on; none where dispatch is Python's."""
     if not native_dispatch_supported()[0]:
         return ""
-    from tracejit.backends.cpu.calls.entry_emit import emit_entry  # not at the first call
+    from tracejit.backends.cpu.calls.entry_emit import emit_entry  # for speed of import: not at the first call
 
     memory.ensure_loaded()
     pool.ensure_loaded()

@@ -9,6 +9,7 @@ from tracejit.backends.cpu.codegen.arithmetic import index_op
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.polls import leave_without_memory
 from tracejit.backends.cpu.codegen.words import Key, Word, copies, is_literal, literal_of, project, union
+from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
@@ -29,39 +30,6 @@ __all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "gua
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
 GUARD = 64
 """Bytes before and after memory that are watched where `config.poison` is on."""
-_GUARDS = """
-define internal void @set_guards(ptr %p, i64 %n) {
-  %none = icmp eq ptr %p, null
-  br i1 %none, label %out, label %set
-set:
-  %start = getelementptr i8, ptr %p, i64 64
-  %end = getelementptr i8, ptr %start, i64 %n
-  store <8 x i64> @@, ptr %p, align 1
-  store <8 x i64> @@, ptr %end, align 1
-  br label %out
-out:
-  ret void
-}
-define internal void @check_guards(ptr %p, i64 %n) {
-  %none = icmp eq ptr %p, null
-  br i1 %none, label %out, label %check
-check:
-  %start = getelementptr i8, ptr %p, i64 64
-  %end = getelementptr i8, ptr %start, i64 %n
-  %before = load <8 x i64>, ptr %p, align 1
-  %after = load <8 x i64>, ptr %end, align 1
-  %x = icmp eq <8 x i64> %before, @@
-  %y = icmp eq <8 x i64> %after, @@
-  %both = and <8 x i1> %x, %y
-  %bits = bitcast <8 x i1> %both to i8
-  %whole = icmp eq i8 %bits, -1
-  br i1 %whole, label %out, label %broken
-broken:
-  call void @llvm.trap()
-  unreachable
-out:
-  ret void
-}""".replace("@@", f"<{', '.join(['i64 -4340410370284600381'] * 8)}>")
 
 
 @frozen(eq=False)
@@ -104,6 +72,11 @@ def _alloc(e: FunctionEmitter, b: Buffer) -> None:
     poison(e, inside, nbytes, b.dtype)
 
 
+@functools.cache
+def _guards() -> str:
+    return Template("codegen/guards").text(guard=GUARD)
+
+
 def guarded(e: FunctionEmitter, pointer: str, nbytes: str) -> str:
     """Where `config.poison` is on, the inner part of memory that is `2 * GUARD` bytes longer.
 
@@ -112,7 +85,7 @@ def guarded(e: FunctionEmitter, pointer: str, nbytes: str) -> str:
     if not config.poison:
         return pointer
     e.declare("@llvm.trap", "declare void @llvm.trap()")
-    e.declare("@guards", _GUARDS)
+    e.declare("@guards", _guards())
     e.entry.append(f"  call void @set_guards(ptr {pointer}, i64 {nbytes})")
     e.exit.append(f"  call void @check_guards(ptr {pointer}, i64 {nbytes})")
     return e.at(e.entry, lambda: e.line(f"getelementptr i8, ptr {pointer}, i64 {GUARD}"))

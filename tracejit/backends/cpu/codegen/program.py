@@ -70,6 +70,7 @@ def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[P
 
 
 def item_size(dtype: str) -> int:
+    """Bytes of an element in memory, where a boolean takes one."""
     return 1 if dtype == "bool" else BITS[dtype] // 8
 
 
@@ -352,6 +353,7 @@ def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
 
 
 def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[str]) -> None:
+    """Let a buffer lie where the register `pointer` says; `strides`, in bytes, are empty where it is row-major."""
     e.buffers[b] = (pointer, strides)
 
 

@@ -54,7 +54,7 @@ def _outline(kernel: Kernel) -> Hashable:
 
 
 def _without_offsets(kernel: Kernel) -> str:
-    from tracejit.ir.text import print_kernel  # a program of one kernel needs none of it
+    from tracejit.ir.text import print_kernel  # for speed of import: one kernel needs none of it
 
     return print_kernel(evolve(kernel, name="", body=_replaced(kernel.body, lambda c: Const(0, "i64"))))
 

@@ -1,5 +1,5 @@
 ; Recycled memory, NumPy's handler for it, and the function that makes result arrays. The notes are in memory.py; `@os_wait` and its like
-; come from support/platform.py.
+; come from os_functions.py.
 
 %header = type { ptr, i64, ptr, ptr, ptr, ptr, i64, i64 }    ; malloc's block, capacity, class links, age links (younger, older), time
 @lock = internal global i32 0, align 128                     ; 0 free, 1 held, 2 held and somebody sleeps

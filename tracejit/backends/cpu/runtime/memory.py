@@ -2,12 +2,13 @@
 
 Native symbols, which every module may declare:
 
-    declare ptr @tj_alloc(i64 %bytes)                          ; null if there is no memory; 64-byte aligned, 4096 from
-    64 KiB on declare void @tj_free(ptr %block, i64 %bytes)              ; null is fine; the size is not needed, only
-    convenient to pass declare ptr @tj_new_array(ptr %descr, i32 %nd, ptr %dims)  ; a new reference to a C-contiguous
-    ndarray that owns its data, which is
-                                                               ; not initialised; null with an exception set. Needs the
-                                                               GIL, borrows %descr
+    declare ptr @tj_alloc(i64 %bytes)
+        null if there is no memory; 64-byte aligned, 4096 from 64 KiB on
+    declare void @tj_free(ptr %block, i64 %bytes)
+        null is fine; the size is not needed, only convenient to pass
+    declare ptr @tj_new_array(ptr %descr, i32 %nd, ptr %dims)
+        a new reference to a C-contiguous ndarray that owns its data, which is not initialised; null with an exception
+        set. Needs the GIL, borrows %descr
 
 A page that the system has just given costs a fault and a clearing, as much as the computation that fills it: `x + 1`
 into 64 MB takes 5.1 ms in memory used before, 9 in fresh huge pages and 37 in fresh small ones (2 cores, Zen 4, a
@@ -41,10 +42,11 @@ import numpy as np
 
 from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
+from tracejit.backends.cpu.runtime.os_functions import native_symbols, native_text
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.support.config import variable
 from tracejit.support.errors import OutOfMemory
-from tracejit.support.platform import native_symbols, native_text, physical_memory
+from tracejit.support.platform import physical_memory
 
 __all__ = ["alloc", "ensure_loaded", "free", "held_bytes", "limit_bytes", "new_array", "set_limit", "trim"]
 

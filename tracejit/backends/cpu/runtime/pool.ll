@@ -1,5 +1,5 @@
 ; The thread pool under `parallel` axes. How it works, and why it is safe, stands in the notes of pool.py; `@os_wait` and its like come from
-; support/platform.py.
+; os_functions.py.
 
 %job = type { ptr, ptr, i64, i64, i32 }                     ; fn, arg, first chunk, chunks, floating-point mode of the caller
 @word = internal global i64 0, align 128                    ; epoch << 20 | next chunk

@@ -2,12 +2,16 @@
 
 Native symbols, which every module may declare:
 
-    declare void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks)            ; fn(ptr arg, i64 chunk) for each chunk, in
-    any order declare i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)    ; asks tj_poll
-    between the caller's chunks declare i32 @tj_check_interrupt()                                        ; not 0: a
-    Python exception is set; clean up and return declare i32 @tj_poll(ptr %stop)
-    ; the same, once: then the i32 at %stop is 1, for all to see @tj_pool_threads = external global i64
-    ; threads a job may get; results must not depend on it
+    declare void @tj_parallel_for(ptr %fn, ptr %arg, i64 %chunks)
+        fn(ptr arg, i64 chunk) for each chunk, in any order
+    declare i32 @tj_parallel_for_interruptible(ptr %fn, ptr %arg, i64 %chunks, ptr %stop)
+        asks tj_poll between the caller's chunks
+    declare i32 @tj_check_interrupt()
+        not 0: a Python exception is set; clean up and return
+    declare i32 @tj_poll(ptr %stop)
+        the same, once: then the i32 at %stop is 1, for all to see
+    @tj_pool_threads = external global i64
+        threads a job may get; results must not depend on it
 
 # Note [one word]
 A job is claimed chunk by chunk by compare-and-swap on one word that holds (epoch << 20 | next chunk). A worker that
@@ -58,8 +62,9 @@ from typing import Any
 
 from tracejit.backends.cpu.runtime import llvm, processor
 from tracejit.backends.cpu.runtime.object_cache import load_cached
+from tracejit.backends.cpu.runtime.os_functions import native_symbols, native_text
 from tracejit.backends.cpu.runtime.templates import Template
-from tracejit.support.platform import native_symbols, native_text, thread_count
+from tracejit.support.platform import thread_count
 
 __all__ = ["ensure_loaded", "ensure_started", "parallel_for", "pool_size", "set_threads"]
 

@@ -1,0 +1,36 @@
+"""The trace that this thread is in."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracejit.tracer.trace import Trace
+
+__all__ = ["current_trace", "entered", "wants_booleans"]
+
+_trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """The trace this thread is in, None outside."""
+    return _trace.get()
+
+
+@contextmanager
+def entered(trace: Trace | None) -> Generator[None]:
+    """This thread is in the trace in the block, or in none."""
+    token = _trace.set(trace)
+    try:
+        yield
+    finally:
+        _trace.reset(token)
+
+
+def wants_booleans() -> bool:
+    """Whether the function that is traced tells True from other objects."""
+    trace = _trace.get()
+    return trace is not None and trace.wants_booleans
