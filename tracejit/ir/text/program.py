@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 from tracejit.ir.extents import Extent
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import STEPS, Call, Launch, Program, ProgramBuffer, Step, Steps, walk_steps
+from tracejit.ir.syntax import tokens_of
 from tracejit.ir.text.kernel import quoted
-from tracejit.ir.text.syntax import tokens_of
 from tracejit.ir.text.tokens import Tokens, parse_extent
 from tracejit.support.errors import InternalError
 
