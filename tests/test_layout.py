@@ -124,16 +124,8 @@ def imports_of(path: Path, text: str) -> set[str]:
     return {name for name, line in inner_imports(path, tree) if line in top or FOR_SPEED not in lines[line - 1]}
 
 
-PRINTERS = "tracejit.ir.text"
-PRINTED = {"tracejit.ir.primitive", "tracejit.ir.jaxpr", "tracejit.ir.kernel"}
-"""Modules whose nodes print themselves with what prints all nodes: the one circle there is."""
-
-
 def import_graph() -> dict[str, set[str]]:
-    graph = {module_name(path): (imports_of(path, path.read_text()) & MODULES) - {module_name(path)} for path in FILES}
-    for module in PRINTED:
-        graph[module].remove(PRINTERS)
-    return graph
+    return {module_name(path): (imports_of(path, path.read_text()) & MODULES) - {module_name(path)} for path in FILES}
 
 
 def first_cycle(graph: dict[str, set[str]]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.printed import printed
 from tracejit.ir.types import ShapedArray
 from tracejit.support.nodes import field, frozen
 from tracejit.support.source import Location
@@ -73,9 +74,7 @@ class Jaxpr:
 
     def __str__(self) -> str:
         if not self._text:
-            from tracejit.ir.text import print_jaxpr  # printers know what they print
-
-            self._text.append(print_jaxpr(self))
+            self._text.append(printed("jaxpr", self))
         return self._text[0]
 
     def __repr__(self) -> str:

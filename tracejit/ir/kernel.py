@@ -35,6 +35,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.printed import printed
 from tracejit.ir.scalar import OPS
 from tracejit.ir.syntax import Syntax, read_syntax
 from tracejit.support.nodes import evolve, field, fields_of, frozen
@@ -690,6 +691,4 @@ class Kernel:
         return evolve(self, body=body)
 
     def __str__(self) -> str:
-        from tracejit.ir.text import print_kernel  # printers know what they print
-
-        return print_kernel(self)
+        return printed("kernel", self)

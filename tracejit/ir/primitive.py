@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracejit.ir.printed import printed
 from tracejit.support.errors import MissingRuleError
 from tracejit.support.nodes import as_dict, frozen
 
@@ -105,6 +106,4 @@ class Primitive:
         return as_dict(self)
 
     def __str__(self) -> str:
-        from tracejit.ir.text import print_parameters  # printers know what they print
-
-        return self.name + print_parameters(self.parameters())
+        return self.name + printed("parameters", self.parameters())

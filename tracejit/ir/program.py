@@ -27,6 +27,7 @@ from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
+from tracejit.ir.printed import printed
 from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
@@ -335,9 +336,7 @@ class Program:
         return text if self.edit is None else self.edit(text)
 
     def __str__(self) -> str:
-        from tracejit.ir.text.program import print_program  # printers know what they print
-
-        return print_program(self)
+        return printed("program", self)
 
     @property
     def checked(self) -> bool:
