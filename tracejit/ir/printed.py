@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 __all__ = ["PRINTERS", "printed"]
@@ -14,6 +15,6 @@ PRINTERS: dict[str, Callable[[Any], str]] = {}
 def printed(kind: str, node: Any) -> str:
     """The text of a node."""
     if not PRINTERS:
-        import tracejit.ir.text  # for speed of import  # noqa: F401
+        import_module("tracejit.ir.text")  # for speed of import
 
     return PRINTERS[kind](node)
