@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import functools
 import types
@@ -519,6 +520,73 @@ def attributes_of_cached_functions() -> Program:
     return function, change, lambda: (named.count, named.last, named.array, named.weights)
 
 
+def mixin_before_a_hook(base: type, *mixins: type) -> Callable[[], Program]:
+    """mixins: classes without hooks that stand before the one that has them."""
+
+    def program() -> Program:
+        kind = types.new_class("K", (*mixins, base), {}, lambda members: members.update(__module__=__name__, n=0))
+        o = kind()
+        o.w = np.ones(1)
+
+        def function(x: Any, k: int) -> Any:
+            o.a = len(x)
+            y = x * o.a + o.w + np.zeros(k).sum()
+            if hasattr(o, "b"):
+                del o.b
+            return y
+
+        def change(i: int) -> None:
+            o.w = o.w + i
+            o.b = i
+
+        return function, change, lambda: (sorted(vars(o).items(), key=str), getattr(o, "seen", None))
+
+    return program
+
+
+class Plain:
+    pass
+
+
+class Also(Plain):
+    pass
+
+
+class Doubling:
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value * 2)
+
+
+class Recording:
+    def __init__(self) -> None:
+        object.__setattr__(self, "seen", [])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.seen.append(name)  # type: ignore[attr-defined]
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.seen.append(f"no {name}")  # type: ignore[attr-defined]
+        super().__delattr__(name)
+
+
+class Shifting:
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return found + 1 if name == "a" else found
+
+
+class Cooperative(Plain):
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value + 1)
+
+
+MIXED = [
+    (Doubling, Plain), (Recording, Plain), (Shifting, Also), (Recording, Cooperative), (Recording, Also, Cooperative),
+    (Doubling, Cooperative, abc.ABC), (Plain,), (Shifting, Doubling, Recording, Plain),
+]  # fmt: skip
+
+
 def jitted_method_as_a_value(hold: Callable[[Any], Callable[[Any], Any]]) -> Callable[[], Program]:
     def program() -> Program:
         class A:
@@ -571,7 +639,7 @@ WRAPPERS: list[Callable[[Any], Any]] = [
     *[cached_under(kind, n) for kind in (property, staticmethod, classmethod) for n in (1, 3)],
     attributes_of_cached_functions, subclasses_of_wrappers,
     cached_in_wrappers, cached_function_that_fails, *map(callable_objects, WRAPPERS),
-    *map(jitted_method_as_a_value, HOLDERS),
+    *map(jitted_method_as_a_value, HOLDERS), *[mixin_before_a_hook(*kinds) for kinds in MIXED],
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:functools.partial will be a method descriptor:FutureWarning")
 def test_hooks(program: Callable[[], Program]):

@@ -326,7 +326,7 @@ class Reads:
     def owner_of(self, attributes: dict[str, Any]) -> Any:
         """The object that was reached whose `__dict__` a dict is, None if there is none."""
         for x in self._watched.values():
-            if type(x).__dictoffset__ and not isinstance(x, dict):
+            if type(x).__dictoffset__ and not issubclass(type(x), dict):
                 if object.__getattribute__(x, "__dict__") is attributes and id(x) not in self._twins:
                     return x
         return None

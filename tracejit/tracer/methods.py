@@ -244,6 +244,24 @@ def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attribute
     return __getattribute__
 
 
+def _inherited(kind: type, name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """The hook of a class that has Python's own.  Where an object's class has another base behind this one, with a hook
+    of its own, Python would have called that.
+    """
+
+    def call(self: Any, *args: Any) -> Any:
+        own = type(self)
+        if own is not kind:
+            mro = own.__mro__
+            following = next((base for base in mro[mro.index(kind) + 1 :] if name in base.__dict__), object)
+            held = following.__dict__[name]
+            if type(held) is not WrapperDescriptorType:
+                return held.__get__(self, own)(*args)
+        return hook(self, *args)
+
+    return call
+
+
 def _member_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattribute__(self: Any, name: str) -> Any:
         value = original(self, name)
@@ -379,8 +397,10 @@ class ClassPatches:
                 _put(kind, "__getattr__", _attribute_maker(maker, self.attributes))
             for name, hook in _HOOKS.items():
                 original = getattr(kind, name)
-                if vars(kind).get(name) is original or type(original) is WrapperDescriptorType:  # others pass a base's
+                if vars(kind).get(name) is original:
                     _put(kind, name, hook(original, self.attributes))
+                elif type(original) is WrapperDescriptorType:  # others pass a base's
+                    _put(kind, name, _inherited(kind, name, hook(original, self.attributes)))
         _readers[kind] = _readers.get(kind, 0) + 1
         return True
 
