@@ -255,7 +255,10 @@ OUTSIDE = "call it before or after the compiled function"
         (lambda x: np.linalg.solve(x, x), f"np.linalg.solve is not supported in traced code; {OUTSIDE}"),
         (lambda x: np.fft.fft(x), f"np.fft.fft is not supported in traced code; {OUTSIDE}"),
         (lambda x: scipy.special.gammaln(x), f"scipy.special.gammaln is not supported in traced code; {OUTSIDE}"),
-        (lambda x: np.bincount(x), "np.bincount is not supported in traced code; use np.add.at(counts, x, 1)"),
+        (
+            lambda x: np.bincount(x),
+            "np.bincount is not supported in traced code; use np.add.at(counts, x, 1), with the weights in place of 1",
+        ),
         (lambda x: np.modf(x), "np.modf is not supported in traced code; use np.trunc(x) and x - np.trunc(x)"),
         (
             lambda x: np.fmax.reduce(x),

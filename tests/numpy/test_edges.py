@@ -428,3 +428,85 @@ def test_the_initial_value_of_a_fold_is_a_number(name: str, initial: Any, dtype:
         got, want = tj.jit(f)(x, y), f(x, y)
         assert np.shape(got) == np.shape(want)
         assert got == want
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_floats_beyond_uint64_convert_as_numpys_do(dtype: str, backend: str):
+    values = [np.inf, -np.inf, np.nan, 1.9e19, 1e30, 2.0**64, 1.8e19, 2.0**63, -9.3e18, -5.0, 3.7, -0.5] * 3
+    with np.errstate(all="ignore"):
+        x = np.array(values).astype(dtype)
+        want = x.astype(np.uint64)
+    np.testing.assert_array_equal(tj.jit(lambda x: x.astype(np.uint64), backend=backend)(x), want)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 0), (0, 3), (4, 0), (0, 5), (2, 0)])
+def test_masks_of_extent_0_fit_any_axis(shape: tuple[int, ...]):
+    mask = np.zeros(shape, bool)
+
+    def change(x, m):
+        x[m] = 5
+        x[m] += 1
+        return x.sum()
+
+    for function in (lambda x, m: x[m].sum(), change, lambda x, m: (2 * x)[m].sum()):
+        for given in (function, lambda x, m, function=function: function(x, mask)):
+            x = np.ones((4, 3))
+            try:
+                want = function(x.copy(), mask)
+            except IndexError:
+                with pytest.raises(IndexError, match="does not fit axes"):
+                    tj.jit(given)(x, mask)
+                continue
+            np.testing.assert_array_equal(tj.jit(given)(x, mask), want)
+            np.testing.assert_array_equal(x, np.ones((4, 3)))
+
+
+def test_masks_are_empty_at_one_call_and_not_at_the_next():
+    f = tj.jit(lambda x, m: x[m].sum())
+    for n, m in ((4, 4), (4, 0), (5, 5), (5, 0), (0, 0), (1, 0)):
+        assert f(np.ones(n), np.ones(m, bool)) == m
+
+
+def test_integers_beyond_int64_as_arguments():
+    """They are part of what is compiled; an array like one has the dtype that NumPy gives it."""
+    for n in (2**63, 2**64 - 1, 5):
+        for function in (
+            np.zeros_like, np.ones_like, lambda n: np.full_like(n, 1), lambda n: np.full_like(n, 7, shape=(2,)),
+            lambda n: np.zeros_like(n, dtype=np.int8),
+        ):  # fmt: skip
+            got, want = tj.jit(function)(n), function(n)
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
+    for function in (lambda n: n - 2**63, lambda n: n + 2**63, lambda n: 2**63 - n, lambda n: abs(n - 2**63)):
+        with pytest.raises(OverflowError, match=r"9223372036854775808 out of bounds for int64\n  at .*test_edges.py"):
+            tj.jit(function)(5)
+
+
+@pytest.mark.parametrize("shape", [True, (True, 2), np.True_, [False]])
+def test_bools_are_no_shapes(shape):
+    for function in (np.zeros, np.ones, np.empty, lambda s: np.full(s, 1.0)):
+        with pytest.raises(TypeError):
+            function(shape)
+        with pytest.raises(TypeError, match="integer"):
+            tj.jit(lambda x, function=function: function(shape) + x)(1.0)
+
+
+def test_parts_by_a_condition_that_is_known():
+    for x in (
+        np.arange(12.0).reshape(3, 4),
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.arange(12.0).reshape(4, 3).T,
+    ):
+        for function in (
+            lambda x: x.compress([True, False, True], axis=0), lambda x: np.compress(np.array([0, 1, 1]), x, axis=1),
+            lambda x: np.compress([1, 0, 1], x), lambda x: np.extract(x.shape[0] * [1, 0], x),
+            lambda x: np.compress([1, 0, 1], x, 0).ravel(),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(tj.jit(function)(x), function(x))
+    for function, error in (
+        (lambda x: np.compress([[1]], x), ValueError), (lambda x: np.compress([0] * 6 + [1], x, axis=0), IndexError),
+        (lambda x: np.extract(x > 2, x), TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            tj.jit(function)(np.arange(12.0).reshape(3, 4))

@@ -352,7 +352,7 @@ def _float_to_integer(d: Dialect, source: str, target: str) -> str:
     if target == "u64":
         body = f"""  if (x >= -0x1p63{f} && x < 0x1p63{f}) return (<u64>)(<i64>)x;
   if (x >= 0x1p63{f} && x < 0x1p64{f}) return (<u64>)(<i64>)(x - 0x1p63{f}) + 0x8000000000000000<ul>;
-  return 0x8000000000000000<ul>;"""
+  return x >= 0x1p64{f} ? 0 : 0x8000000000000000<ul>;"""
     elif target in ("i64", "u32"):
         body = f"  return (<T>)(x >= -0x1p63{f} && x < 0x1p63{f} ? (<i64>)x : (<i64>)0x8000000000000000<ul>);"
     else:

@@ -330,7 +330,7 @@ def _double_to_half(e: Emit, x: str, lanes: int) -> str:
 
 def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: bool) -> str:
     """As NumPy on x86-64: through i32 or i64, whose least value stands for NaN and everything out of range;
-    u64 in two halves.
+    u64 in two halves, so that 0 stands for 2**64 and above.
     """
     t = llvm_type(source, lanes)
     if source == "f16":
@@ -342,10 +342,9 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
         reduced = e.select(high, e.line(f"fsub {t} {x}, {half}"), x, source, lanes)
         low = _float_to_int(e, "i64", source, reduced, lanes, exact)
         least = constant(-(2**63), "i64", lanes)
-        whole = e.line(
+        return e.line(
             f"xor {llvm_type('i64', lanes)} {low}, {e.select(high, least, constant(0, 'i64', lanes), 'i64', lanes)}"
         )
-        return e.select(e.compare("eq", low, least, "i64", lanes), low, whole, "i64", lanes)
     through = "i32" if BITS[dtype] < 32 or dtype == "i32" else "i64"
     between = llvm_type(through, lanes)
     if not exact:

@@ -153,7 +153,8 @@ def _convert(dtype: np.dtype[Any], x: Any) -> Any:
     """C's conversion made total.
 
     NaN and out-of-range floats to integers give what x86's cvttsd2si path of NumPy gives for int32 and int64 (the least
-    value); narrower integers take the low bits of the int32/int64 result.
+    value); narrower integers take the low bits of the int32/int64 result; uint64 is converted in two halves, which
+    gives 0 from 2**64 on and 2**63 for NaN and below -2**63.
     """
     x = np.asarray(x)
     with np.errstate(all="ignore"):
@@ -174,7 +175,8 @@ def _float_to_int(dtype: np.dtype[Any], x: Any) -> Any:
         )
         negative = (wide < 0) & (wide >= -(2.0**63))
         whole = np.where(negative, wide, 0).astype(np.int64).view(np.uint64)
-        return np.where(inside, part, np.where(negative, whole, np.uint64(2**63)))
+        outside = np.where(wide >= 2.0**64, np.uint64(0), np.uint64(2**63))
+        return np.where(inside, part, np.where(negative, whole, outside))
     bits = 32 if dtype.itemsize < 4 or dtype == np.int32 else 64
     bound = 2.0 ** (bits - 1)
     floor = low if bits == 64 else -(2**31)

@@ -20,7 +20,7 @@ from tracejit.ir.extents import (
     surely_at_most,
 )
 from tracejit.support.axes import axis_index
-from tracejit.support.errors import ConcretizationError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.operators import OPERATORS
@@ -115,7 +115,10 @@ def number_of_extents(n: Dim) -> Result:
 
 def as_shape(shape: ShapeLike) -> Shape:
     """A shape from an integer or a sequence of them.  Raises ShapeError for a negative extent."""
-    out = tuple([as_extent(n) for n in items_of(shape)])
+    items = items_of(shape)
+    if any(isinstance(n, (bool, np.bool_)) for n in items):
+        raise DtypeError(f"a shape is made of integers, not of {shape!r}", location=user_location())
+    out = tuple([as_extent(n) for n in items])
     if any(isinstance(n, int) and n < 0 for n in out):
         raise reject(f"negative dimensions are not allowed in shape {out}")
     if math.prod(n for n in out if isinstance(n, int) and n) >= 2**63:

@@ -72,8 +72,13 @@ def filled(shape: Shape, value: ArrayLike, dtype: DTypeLike) -> Result:
         elif kind.kind == "f":
             dtype = default_float()
         else:
-            dtype = np.uint64 if type(value) is int and 2**63 <= value < 2**64 else default_int()
+            dtype = np.uint64 if _is_unsigned(value) else default_int()
     return fresh(spread(to_dtype(x, dtype), shape))
+
+
+def _is_unsigned(x: Any) -> bool:
+    """Whether a Python integer fits only uint64, which NumPy then takes it for."""
+    return type(x) is int and 2**63 <= x < 2**64
 
 
 def fresh(x: ArrayLike) -> Result:
@@ -134,7 +139,9 @@ def full_like(
     check_order(order)
     model = as_array(a)
     have = aval(model)
-    made = filled(have.shape if shape is None else as_shape(shape), fill_value, have.dtype if dtype is None else dtype)
+    if dtype is None:
+        dtype = np.dtype(np.uint64) if _is_unsigned(a) else have.dtype
+    made = filled(have.shape if shape is None else as_shape(shape), fill_value, dtype)
     return in_order(made, order, model)
 
 

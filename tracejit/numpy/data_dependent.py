@@ -36,10 +36,8 @@ def data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Call
 
 for _name, _advice in (
     ("nonzero", MASK), ("flatnonzero", MASK), ("argwhere", MASK), ("unique", _OUTSIDE),
-    ("extract", "use np.where(condition, x, fill)"), ("compress", "use np.where(condition, x, fill)"),
     ("union1d", _OUTSIDE), ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"),
     ("trim_zeros", "slice with known bounds"),
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _name)] = data_dependent(_name, _advice, getattr(np, _name))
 METHODS["nonzero"] = data_dependent("nonzero", MASK, np.nonzero)
-METHODS["compress"] = lambda x, condition, axis=None: FUNCTIONS[np.compress](condition, x, axis)

@@ -341,11 +341,7 @@ def index_arrays(
                         "x[True] and x[False] are not supported in traced code; x[None] adds an axis",
                         location=user_location(),
                     )
-                if value.shape != tuple(shape[axis : axis + value.ndim]):
-                    raise IndexOutOfBounds(
-                        f"a mask of shape {value.shape} does not fit axes of {shape[axis : axis + value.ndim]}",
-                        location=user_location(),
-                    )
+                _fitting(value, shape[axis : axis + value.ndim])
                 for k, hits in enumerate(np.nonzero(value)):
                     axes.append(axis + k)
                     arrays.append(hits)
@@ -455,12 +451,23 @@ def single_mask(index: IndexLike, have: ShapedArray) -> Result:
         index = index[0]
     index = _plain(index)
     if isinstance(index, (Tracer, np.ndarray)) and index.dtype == np.bool_:
-        if index.shape != have.shape[: index.ndim]:
-            raise IndexOutOfBounds(
-                f"a mask of shape {index.shape} does not fit an array of shape {have.shape}", location=user_location()
-            )
-        return index
+        return _fitting(index, have.shape[: index.ndim])
     return None
+
+
+def _fitting(mask: ArrayLike, shape: Shape) -> Result:
+    """A mask for axes of these extents; as in NumPy one of extent 0 fits any, and selects nothing.
+
+    Raises: IndexOutOfBounds for another extent.
+    """
+    have = tuple(mask.shape)
+    if have == tuple(shape):
+        return mask
+    if len(have) != len(shape) or not all(
+        m == n or (isinstance(m, int) and m == 0) for m, n in zip(have, shape, strict=True)
+    ):
+        raise IndexOutOfBounds(f"a mask of shape {have} does not fit axes of {tuple(shape)}", location=user_location())
+    return broadcast_to(np.False_, shape)
 
 
 def has_traced_mask(index: IndexLike) -> bool:
@@ -488,7 +495,7 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
             "(x[:, i][mask]), or use np.where",
             location=user_location(),
         )
-    mask = masks[0]
+    mask: Any = masks[0]
     place = next(k for k, part in enumerate(parts) if part is mask)
     slices = [k for k, part in enumerate(parts) if isinstance(part, slice)]
     at = sum(1 for k in slices if k < place)
@@ -502,11 +509,7 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
         )
     rank = aval(mask).ndim
     axis = place  # every part before the mask has one axis
-    if tuple(have.shape[axis : axis + rank]) != tuple(mask.shape):
-        raise IndexOutOfBounds(
-            f"a mask of shape {mask.shape} does not fit axes of {tuple(have.shape[axis : axis + rank])}",
-            location=user_location(),
-        )
+    mask = _fitting(mask, have.shape[axis : axis + rank])
     if all(is_whole(parts[k]) for k in slices) and not numbers:
         return x, mask, at
     return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, is_flattened, reject, unsupported
+from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.linear import alike
 from tracejit.numpy.number_checks import check_none
@@ -25,7 +26,10 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take", "take_along_axis"]
+__all__ = [
+    "compress", "cumulative_prod", "cumulative_sum", "digitize", "extract", "interp", "isin", "searchsorted", "take",
+    "take_along_axis",
+]  # fmt: skip
 
 
 def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike = None, mode: str = "raise") -> Result:
@@ -66,6 +70,27 @@ def take_along_axis(arr: ArrayLike, indices: IndexLike, axis: AxisLike = -1) -> 
     lines = [c.iota(tuple([n if e == d else 1 for e in range(rank)]), d, np.int64) for d, n in enumerate(have)]
     lines[k] = places
     return OPERATORS.getitem(x, tuple(lines))
+
+
+def compress(condition: ArrayLike, a: ArrayLike, axis: AxisLike = None) -> Result:
+    """The parts along an axis (of the flattened array by default) for which a condition of rank 1 holds, which is known
+    while tracing.
+    """
+    return take(a, _places_of_true("compress", condition, 1), axis)
+
+
+def extract(condition: ArrayLike, arr: ArrayLike) -> Result:
+    """The elements, in C order, for which a condition of any shape holds, which is known while tracing."""
+    return take(ravel(array_of(arr)), _places_of_true("extract", condition))
+
+
+def _places_of_true(name: str, condition: ArrayLike, rank: int | None = None) -> IndexLike:
+    def places(known: Any) -> Any:
+        if rank is not None and np.ndim(known) != rank:
+            raise reject(f"np.{name}: the condition is of rank {np.ndim(known)}, not {rank}")
+        return np.flatnonzero(known)
+
+    return data_dependent(name, "use np.where(condition, x, fill)", places)(condition)
 
 
 def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike = None) -> Result:
@@ -215,8 +240,9 @@ def _running(name: str, fold: Any, start: int) -> Result:
 
 cumulative_sum = _running("cumulative_sum", r.cumsum, 0)
 cumulative_prod = _running("cumulative_prod", r.cumprod, 1)
-LAYOUTS[take] = in_c_order
+LAYOUTS.update({take: in_c_order, compress: in_c_order})
 METHODS.update({"take": take, "searchsorted": searchsorted})
+METHODS["compress"] = lambda x, condition, axis=None: compress(condition, x, axis)
 for _name in __all__:
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]
