@@ -90,7 +90,8 @@ def test_a_kernel_on_a_grid_is_searched(record_backend: Any, opencl_cache: None)
             break
     assert outcome.distinct > 1
     assert outcome.chosen_seconds <= outcome.default_seconds
-    assert not outcome.rejected
+    # a device may have no room for the registers of so large a group; nothing else is refused
+    assert all("runs in groups of at most" in str(why) for _, why in outcome.rejected)
 
 
 class Pretending(Backend):

@@ -24,6 +24,7 @@ from tracejit.backends.registry import backend_reason, get_backend
 from tracejit.ir.schedule import parse_schedule
 from tracejit.primitives import shape as p
 from tracejit.primitives.indexing import scatter
+from tracejit.support import nodes
 from tracejit.support.errors import BackendUnavailable, ScheduleError, UnsupportedError, UserError
 
 BACKENDS = EVERY_BACKEND
@@ -819,3 +820,17 @@ def test_the_example_of_the_list_holds_with_another_backend(monkeypatch: pytest.
     registry.register_backend("another", "tests.backends.plain_c:PlainC", priority=99)
     (example,) = doctest.DocTestFinder().find(registry.list_backends, globs={})
     assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_sum_over_an_extent_that_is_no_polynomial(
+    rows: int, opencl_devices: list[Any], record_backend: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+):
+    """As a GPU is given it: as one loop over all elements, if their number is known before."""
+    record_backend("opencl")
+    device = opencl_devices[0]
+    monkeypatch.setattr(device, "default_schedule", nodes.evolve(device.default_schedule, contiguous=False))
+    f = tj.jit(lambda x: (x[:rows, ::3] * 2).sum(), backend="opencl", dynamic_shapes=True)
+    for n in (11, 12, 40):
+        x = np.arange(2.0 * n).reshape(2, n)
+        assert f(x) == (x[:rows, ::3] * 2).sum()

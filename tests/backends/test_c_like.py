@@ -291,7 +291,7 @@ def test_full_groups_run_without_a_test_on_processors():
     text = "kernel f(out: i64[{n}] C out) {{ for %i in 0..{n} {{ store out[%i] = %i }} }}"
     assert "if" not in kernels(text.format(n=1280))
     source = kernels(text.format(n=1281), target.Capabilities(software=True))
-    assert "if ((long)get_group_id(0) < 1281L / 128L) {" in source
+    assert "if ((long)get_group_id(0) < 1281L / 64L) {" in source
     assert "} else if (i1 < 1281L) {" in source
     assert kernels(text.format(n=1281)).count("out_0[i1]") == 1
 

@@ -21,10 +21,14 @@ from tracejit.ir.extents import Dim, evaluate
 N = Dim.symbol("n")
 SYMBOLS = {"n": 13}
 SCHEDULES = [
-    GridSchedule(work_group=4, groups=2, shares=2, rows="item", fold=2, atomics=frozenset({"i64"})),
+    GridSchedule(
+        work_group=4, groups=2, shares=2, rows="item", fold=2, pack=4, pack_extent=1, atomics=frozenset({"i64"})
+    ),
     GridSchedule(work_group=8, groups=4, shares=3, rows="group", contiguous=True, fold=2),
     GridSchedule(work_group=2, groups=2, shares=2, rows="group", array_bytes=8, shared_bytes=100_000),
-    GridSchedule(work_group=16, groups=2, shares=4, rows="auto", group_extent=1, shared_bytes=64),
+    GridSchedule(
+        work_group=16, groups=2, shares=4, in_order=2, rows="auto", group_extent=1, part_extent=2, shared_bytes=64
+    ),
 ]
 
 

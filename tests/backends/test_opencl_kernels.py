@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracejit.backends.c_like import print_kernels
 from tracejit.backends.grid import GridSchedule, bind_grid
 from tracejit.backends.opencl import runtime, target
 from tracejit.backends.opencl.runtime import OpenCLDevice
 from tracejit.ir.check import check_kernel
 from tracejit.ir.extents import evaluate
+from tracejit.ir.kernel import Load, walk
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import CompileError, LaunchError, OutOfMemory, UnsupportedError
@@ -165,6 +167,70 @@ def test_a_row_of_constant_length_takes_a_group_and_shared_memory():
     assert names(short) == [("softmax", False)]
 
 
+PACKED = """
+kernel mixed(x: f32[n] C, h: f16[n] C, m: bool[n] C, k: i8[n] C, at: i64[n] C, t: f64[7] C, y: f64[n] C out,
+  g: f16[n] C out, f: bool[n] C out, z: i64[n] C out) dims(n) {
+  %s = load t[3]
+  for %i in 0..n {
+    %a = load x[%i]; %b = load h[%i]; %c = load m[%i]; %d = load k[%i]; %p = load at[%i]; %q = load t[%p]
+    %old = load z[%i]
+    %w: f64 = convert %a
+    %u = mul %w %q
+    %v = add %u %s
+    store y[%i] = %v
+    %e = exp %b
+    store g[%i] = %e
+    %l: bool = convert %d
+    %o = and %c %l
+    store f[%i] = %o
+    %j = add %i %old
+    store z[%i] = %j
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["symbolic", "constant"])
+@pytest.mark.parametrize("pack", [2, 4, 8])
+def test_a_work_item_may_take_several_neighbours(device: OpenCLDevice, pack: int, constant: bool):
+    schedule = GridSchedule(work_group=8, pack=pack, pack_extent=1)
+    for n in (8, 64, 99) if constant else (0, 1, 7, 64, 100):
+        text = PACKED.replace(" dims(n)", "").replace("[n]", f"[{n}]").replace("..n", f"..{n}") if constant else PACKED
+        rng = np.random.default_rng(n)
+        x, h, m = normal(n), normal(n, dtype="f2"), rng.random(n) < 0.5
+        k, at, t = rng.integers(-1, 2, n).astype("i1"), rng.integers(0, 7, n), normal(7, dtype="f8")
+        z = rng.integers(0, 9, n)
+        y, g, f, new = run(device, text, schedule, {} if constant else {"n": n}, x=x, h=h, m=m, k=k, at=at, t=t, z=z)
+        (launch,) = bind_grid(parse_kernel(text), schedule).launches
+        assert launch.packed == pack
+        assert launch.items({"n": n}) == -(-n // (8 * pack)) * 8
+        assert np.array_equal(y, x.astype("f8") * t[at] + t[3])
+        np.testing.assert_allclose(g, np.exp(h), rtol=2e-3)
+        assert np.array_equal(f, m & (k != 0))
+        assert np.array_equal(new, np.arange(n) + z)
+
+
+@pytest.mark.parametrize(
+    ("case", "body"),
+    [
+        ("a store elsewhere", "%j = sub 99 %i; %v = load x[%i]; store y[%j] = %v"),
+        ("a load of what others store", "%j = sub 99 %i; %v = load y[%j]; %w = load x[%i]; store y[%i] = %v"),
+        ("a load after a store", "%v = load x[%i]; store y[%i] = %v; %w = load y[%i]; store y[%i] = %w"),
+    ],
+)
+def test_a_work_item_takes_one_element_where_order_matters(case: str, body: str):
+    text = f"kernel f(x: f32[100] C, y: f32[100] C out) {{ for %i in 0..100 {{ {body} }} }}"
+    launches = bind_grid(parse_kernel(text), GridSchedule(pack=4, pack_extent=1)).launches
+    assert all(a.packed == 1 for a in launches), case
+
+
+def test_short_loops_are_not_packed():
+    text = "kernel f(x: f32[100] C, y: f32[100] C out) { for %i in 0..100 { %v = load x[%i]; store y[%i] = %v } }"
+    assert [
+        bind_grid(parse_kernel(text), GridSchedule(pack=4, pack_extent=n)).launches[0].packed for n in (100, 101)
+    ] == [4, 1]
+
+
 FULL_SUM = """
 kernel total(x: f32[n, 1000] C, out: f32[] C out) dims(n) {
   %s = for %i in 0..n carry(%a = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } {
@@ -218,6 +284,95 @@ def test_axis_0_sum_is_as_accurate_as_pairwise_summation(device: OpenCLDevice, r
     for row in x:
         naive += row
     assert abs(out - exact).max() < 2e-3 < abs(naive - exact).max()
+
+
+def test_columns_are_folded_in_parts(device: OpenCLDevice):
+    assert names(COLUMN_SUM) == [("columns_0", False), ("columns_1", False)]
+    (parts, _) = bind_grid(parse_kernel(COLUMN_SUM)).launches
+    assert parts.extents == (78, 70)
+    x = np.full((5000, 70), 0.1, "f4")
+    assert abs(run(device, COLUMN_SUM, x=x) - x.astype("f8").sum(0)).max() < 2e-3
+    best = """
+    kernel best(x: f64[5, 640, 9] C, s: f64[9] C, out: f64[5, 9] C out, at: i64[5, 9] C out) {
+      for %h in 0..5 { for %j in 0..9 {
+        %scale = load s[%j]
+        %best, %where = for %i in 0..640 carry(%a = -inf:f64, %b = 9223372036854775807) combine(%p, %m, %q, %n) {
+          %gt = gt %p %q; %eq = eq %p %q; %lt = lt %m %n; %tie = and %eq %lt; %left = or %gt %tie
+          %r = select %left %p %q; %o = select %left %m %n; yield %r %o } {
+          %u = load x[%h, %i, %j]; %v = mul %u %scale
+          %gt = gt %a %v; %eq = eq %a %v; %lt = lt %b %i; %tie = and %eq %lt; %left = or %gt %tie
+          %r = select %left %a %v; %o = select %left %b %i
+          yield %r %o
+        }
+        %twice = add %best %scale
+        store out[%h, %j] = %twice
+        store at[%h, %j] = %where
+      } }
+    }"""
+    assert len(names(best)) == 2
+    x, s = np.random.default_rng(3).integers(0, 9, (5, 640, 9)).astype("f8"), np.arange(1.0, 10.0)
+    out, at = run(device, best, x=x, s=s)
+    assert np.array_equal(out, (x * s).max(1) + s)
+    assert np.array_equal(at, x.argmax(1))
+
+
+TOTAL = """
+kernel total(x: f32[60, 1000] C, out: f32[] C out) {
+  %s = for %i in 0..60 carry(%a = 0.0:f32) combine(%p, %q) { %r = OUTER %p %q; yield %r } {
+    %t = for %j in 0..1000 carry(%b = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } {
+      %v = load x[%i, %j]
+      %w = add %b %v
+      yield %w
+    }
+    %u = OUTER %a %t
+    yield %u
+  }
+  store out[] = %s
+}
+"""
+
+
+def test_the_sum_of_a_matrix_is_one_loop_over_all_elements(device: OpenCLDevice):
+    text = TOTAL.replace("OUTER", "add")
+    parts, _ = bind_grid(parse_kernel(text)).launches
+    assert parts.extents == (58,)  # of 60,000 elements 1024 a group
+    x = normal(60, 1000)
+    np.testing.assert_allclose(run(device, text, x=x), x.astype("f8").sum(), rtol=1e-4)
+
+
+def test_sums_of_rows_start_anew_where_the_greatest_is_wanted(device: OpenCLDevice):
+    text = TOTAL.replace("OUTER", "max")
+    assert len(names(text)) == 1
+    x = normal(60, 1000)
+    np.testing.assert_allclose(run(device, text, x=x), max(0, x.sum(1).max()), rtol=1e-4)
+
+
+PRODUCT = """
+kernel product(a: f32[6, 16, 300] C, b: f32[300, 24] C, c: f32[24] C, out: f32[6, 16, 24] C out) {
+  for %h in 0..6 { for %i in 0..16 { for %j in 0..24 {
+    %shift = load c[%j]
+    %sum = for %k in 0..300 carry(%s = 0.0:f32) combine(%p, %q) { %r = add %p %q; yield %r } {
+      %x = load a[%h, %i, %k]; %y = load b[%k, %j]
+      %z = fma %x %y %s
+      yield %z
+    }
+    %w = add %sum %shift
+    store out[%h, %i, %j] = %w
+  } } }
+}
+"""
+
+
+@pytest.mark.parametrize(("jam", "extents"), [(1, (6, 16, 24)), (2, (6, 8, 12)), (4, (6, 4, 6)), (8, (6, 2, 3))])
+def test_a_work_item_may_take_a_tile_of_a_product(device: OpenCLDevice, jam: int, extents: tuple[int, ...]):
+    schedule = GridSchedule(jam=jam, groups=1, rows="item", work_group=8)
+    (launch,) = bind_grid(parse_kernel(PRODUCT), schedule).launches
+    assert launch.extents == extents
+    loads = [s for s in walk(launch.kernel.body) if isinstance(s, Load) and s.buffer.name == "a"]
+    assert len(loads) == 16 // extents[1]
+    a, b, c = normal(6, 16, 300), normal(300, 24), normal(24)
+    want = a.astype("f8") @ b.astype("f8") + c
+    np.testing.assert_allclose(run(device, PRODUCT, schedule, a=a, b=b, c=c), want, rtol=1e-4, atol=1e-4)
 
 
 ARGMAX = """
@@ -297,6 +452,21 @@ def test_strided_inputs(device: OpenCLDevice, view: Any):
     assert np.array_equal(run(device, text, dims={"n": array.shape[0]}, x=array), array)
 
 
+def test_an_empty_loop_around_one_with_bounds_that_depend_on_data_runs_nothing(device: OpenCLDevice):
+    text = """
+    kernel f(at: i64[] C, x: f64[6] C, out: f64[2, 6] C out) {
+      %n = load at[]
+      for %i in 0..ROWS { for %j in 0..%n { %v = load x[%j]; store out[%i, %j] = %v } }
+    }"""
+    for rows in (0, 1, 2):
+        found = run(device, text.replace("ROWS", str(rows)), at=np.array(4), x=np.arange(6.0))
+        want = np.full((2, 6), 77.0)
+        want[:rows, :4] = np.arange(4.0)
+        assert np.array_equal(found, want)
+    (launch,) = bind_grid(parse_kernel(text.replace("ROWS", "0"))).launches
+    assert launch.items({}) == 0
+
+
 def test_unit_inner_stride_and_storing_through_strides(device: OpenCLDevice):
     text = """
     kernel f(x: f32[4, 5] unit, out: f32[4, 5] strided out) {
@@ -308,6 +478,19 @@ def test_unit_inner_stride_and_storing_through_strides(device: OpenCLDevice):
     given = [upload(device, base[::2, 2:7]), out.view(4 * 39, (-40, -8))]
     device.compile_kernel(kernel).launch(given)
     assert np.array_equal(device.to_host(out, "f4", (40,))[::-1].reshape(4, 10)[:, ::2], -base[::2, 2:7])
+
+
+def test_the_compiler_of_a_gpu_is_told_how_large_groups_are():
+    text = "kernel f(y: f32[100] C out) { for %i in 0..100 { store y[%i] = 1.0:f32 } }"
+    (launch,) = bind_grid(parse_kernel(text), GridSchedule(work_group=64, groups=1)).launches
+    for software, said in (
+        (False, "__attribute__((reqd_work_group_size(64, 1, 1)))\n__kernel void"),
+        (True, "\n__kernel void"),
+    ):
+        words = target.Capabilities(software=software)
+        source = print_kernels([(launch.kernel, 64)], target.dialect(words), target.intrinsics(words)).source
+        assert said in source
+        assert ("reqd" in source) is not software
 
 
 def test_half_precision_bool_and_int8_arrays(device: OpenCLDevice):
@@ -352,6 +535,16 @@ def test_a_long_scan_runs_in_shares(device: OpenCLDevice):
     for n in (1, 5, 5000, 100_000):
         x = np.random.default_rng(2).integers(-9, 10, n).astype("f4")
         out, last = run(device, CUMSUM, dims={"n": n}, x=x)
+        assert np.array_equal(out, np.cumsum(x))
+        assert last == x.sum()
+
+
+def test_the_results_of_many_shares_are_scanned_by_blocks(device: OpenCLDevice):
+    schedule = GridSchedule(shares=100, in_order=50, work_group=16)
+    assert len(names(CUMSUM, schedule)) == 6
+    for n in (1, 5, 99, 5000, 20_011):
+        x = np.random.default_rng(2).integers(-9, 10, n).astype("f4")
+        out, last = run(device, CUMSUM, schedule, dims={"n": n}, x=x)
         assert np.array_equal(out, np.cumsum(x))
         assert last == x.sum()
 

@@ -10,6 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
+from tracejit.ir.program import CountedLoop, Launch
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, UnsupportedError
 
 RNG = np.random.default_rng(0)
@@ -314,6 +315,15 @@ def test_the_ends_of_a_loop_stay_what_they_are(dtype: str, as_array: bool):
                     assert np.asarray(got).dtype == np.asarray(want).dtype
                     assert as_array or type(got) is type(want)
                     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_an_index_that_a_loop_does_not_use_is_not_counted():
+    x = np.arange(5.0)
+    for use, launches in ((lambda i, u: np.roll(u, 1) * 2, 1), (lambda i, u: np.roll(u, 1) * i, 2)):
+        f = lambda u, use=use: tj.lax.fori_loop(0, 7, use, u)  # noqa: E731
+        (loop,) = [s for s in tj.jit(f).lower(x).program.steps if isinstance(s, CountedLoop)]
+        assert sum(isinstance(s, Launch) for s in loop.body) == launches
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))
 
 
 def test_the_body_of_a_loop_does_not_move_its_end():

@@ -4,7 +4,8 @@ The words come from a `Dialect`, every spelling from one `Intrinsics` table.  Ma
 not spell are written out by `ir.math` as functions of the other operations, once a program.
 
 Loops of kind grid and block read thread ids.  An iteration of a grid loop is one group where it contains block loops,
-which the work-items of the group share, and one work-item where it does not.  All other kinds run in order.
+which the work-items of the group share, and one work-item where it does not; that takes as many iterations as the
+loop is wide.  All other kinds run in order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Never, NoReturn
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.backends.intrinsics import intrinsics_of
+from tracejit.backends.packed import neighbours
 from tracejit.ir.builder import ScalarRecorder, extent_function, make_lambda
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
@@ -170,6 +172,8 @@ class _Writer(Emitter):
             arguments.append(Argument("dim", dim))
             params.append(f"const {self.type_of('i64')} {dim_name(dim)}")
         name = self.program.entry_name(kernel.name)
+        if self.dialect.group:
+            self.line(self.dialect.group.format(size=self.group))
         self.line(f"{self.dialect.kernel_prefix} {name}({', '.join(params)}) {{")
         self.indent += 1
         self.name_extents(list(dict.fromkeys(_extents(kernel.body))))
@@ -335,6 +339,9 @@ class _Writer(Emitter):
             self.line(f"const {self.start(s, 'group_id')[0]};")
             self.scoped("{", s.body)
             return
+        if s.axis.width > 1:
+            self.packed_loop(s)
+            return
         start, name = self.start(s, "global_id")
         upper, count = self.operand(s.upper), _number_of_iterations(s)
         if isinstance(s.upper, Value):  # how many iterations there are was not known at the launch
@@ -356,6 +363,63 @@ class _Writer(Emitter):
         self.block(s.body)
         self.indent -= 1
         self.line("}")
+
+    def packed_loop(self, s: For) -> None:
+        """As many neighbouring iterations in each work-item as the loop is wide, with one access of memory for each
+        array; the last iterations one by one where their number is no multiple of that.
+        """
+        width, upper, count = s.axis.width, self.operand(s.upper), _number_of_iterations(s)
+        index, name = self.declare(s.index, "i"), self.names[s.index]
+        self.line(f"const {index} = {self.spell(('global_id',))} * {self.literal(width, 'i64')};")
+        whole, full = (count is not None and count % n == 0 for n in (width, width * self.group))
+        self.line("{" if full else f"if ({name} + {width - 1} < {upper}) {{")
+        self.indent += 1
+        self.neighbours(s)
+        self.indent -= 1
+        if whole:
+            self.line("}")
+            return
+        self.line("} else {")
+        self.indent += 1
+        each = self.declare(s.index, "i")
+        self.scoped(f"for ({each} = {name}; {self.names[s.index]} < {upper}; {self.names[s.index]}++) {{", s.body)
+        self.indent -= 1
+        self.line("}")
+
+    def neighbours(self, s: For) -> None:
+        """Iterations i, i + 1, ... of a packed loop: all loads, what is computed for each, all stores."""
+        width, first = s.axis.width, self.names[s.index]
+
+        def whole(buffer: Buffer) -> tuple[str, str]:
+            """(the type of all elements that are taken of a buffer at once, their place)"""
+            constant = "" if buffer in self.written else "const "
+            kind = self.dialect.vector.format(type=self.dialect.storage[buffer.dtype], width=width)
+            return kind, f"*({self.dialect.spaces['global']} {constant}{kind}*)({self.buffers[buffer]} + {first})"
+
+        taken: dict[Buffer, str] = {}
+        for x in s.body:
+            if isinstance(x, Load) and neighbours(x, s) and x.buffer not in taken:
+                taken[x.buffer] = self.fresh("q")
+                kind, place = whole(x.buffer)
+                self.line(f"const {kind} {taken[x.buffer]} = {place};")
+        stores = [x for x in s.body if isinstance(x, Store)]
+        given: dict[Store, list[str]] = {x: [] for x in stores}
+        for lane in range(width):
+            if lane:
+                self.line(f"const {self.declare(s.index, 'i')} = {first} + {lane};")
+            for x in s.body:
+                if isinstance(x, Load) and neighbours(x, s):
+                    text = self.loaded(x.buffer.dtype, f"{taken[x.buffer]}.s{lane:x}")
+                    self.line(f"const {self.declare(x.out)} = {text};")
+                elif isinstance(x, Store):
+                    given[x].append(self.fresh("w"))
+                    kind, text = self.dialect.storage[x.buffer.dtype], self.operand(x.value)
+                    self.line(f"const {kind} {given[x][-1]} = {self.stored(x.buffer.dtype, text)};")
+                else:
+                    self.statement(x)
+        for x in stores:
+            kind, place = whole(x.buffer)
+            self.line(f"{place} = ({kind})({', '.join(given[x])});")
 
     def while_loop(self, s: While) -> None:
         self.carries(s.params, s.inits, s.results)

@@ -150,9 +150,12 @@ class Emitter:
         return text
 
     def load(self, buffer: Buffer, index: tuple[Operand, ...]) -> str:
-        """A register value out of memory: f16 is widened, a bool byte tested."""
-        text = self.address(buffer, index)
-        match buffer.dtype:
+        """A register value out of memory."""
+        return self.loaded(buffer.dtype, self.address(buffer, index))
+
+    def loaded(self, dtype: str, text: str) -> str:
+        """The register value of what memory holds: f16 is widened, a bool byte tested."""
+        match dtype:
             case "f16":
                 return self.spell(("load.f16",), text)
             case "bool":

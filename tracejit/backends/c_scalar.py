@@ -45,6 +45,8 @@ class Dialect:
     correct_divide: bool = True
     divide_through_f64: bool = False
     group_guard: bool = False
+    vector: str = ""
+    group: str = ""
 
 
 @frozen

@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
-from tracejit.backends.nest import GridSchedule, constant_bounds, flatten, flatten_reduction, nest_of, scans, trip_count
+from tracejit.backends.nest import (
+    GridSchedule,
+    constant_bounds,
+    flatten,
+    flatten_reduction,
+    handed_on,
+    nest_of,
+    scans,
+    trip_count,
+)
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
@@ -116,7 +125,8 @@ class Team:
         other groups.
         """
         assert loop.combine is not None
-        loop = flatten_reduction(loop) if accesses((loop,)).pure else loop
+        if accesses((loop,)).pure:
+            loop = flatten_reduction(loop if self.contiguous else handed_on(loop))
         combine = loop.combine
         assert combine is not None
         parts = [self.partials(p.dtype, n) for n, p in enumerate(loop.params)]

@@ -20,18 +20,22 @@ from attrs import define, field
 
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
 from tracejit.backends.distribute import distribute, with_atomics
+from tracejit.backends.jammed import jammed
 from tracejit.backends.nest import (  # fmt: skip
     GridSchedule,
     Nest,
     flatten,
     flatten_reduction,
+    handed_on,
     nest_of,
     printable,
     repeatable,
     scans,
     trip_count,
 )
-from tracejit.backends.shares import split_scan, splits
+from tracejit.backends.packed import packed
+from tracejit.backends.parts import contiguous, fold_parts, part_count
+from tracejit.backends.shares import block_count, share_count, split_scan, splits
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
 from tracejit.ir.kernel import (  # fmt: skip
     Axis,
@@ -43,14 +47,13 @@ from tracejit.ir.kernel import (  # fmt: skip
     Statement,
     Store,
     Value,
-    accesses_of,
     allocated_by,
     index_const,
     operands_of,
     results_of,
     walk,
 )
-from tracejit.ir.passes.independence import accesses, defined_in, linear
+from tracejit.ir.passes.independence import accesses
 from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import evolve, frozen
@@ -60,14 +63,15 @@ __all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
 
 @frozen
 class Launch:
-    """One device kernel and how many work-items it takes: one an iteration of a loop over `extents`, or `grouped`,
-    one group each.
+    """One device kernel and how many work-items it takes: one for `packed` iterations of a loop over `extents`,
+    or `grouped`, one group each.
     """
 
     kernel: Kernel
     extents: tuple[Extent, ...]
     work_group: int
     grouped: bool = False
+    packed: int = 1
 
     def iterations(self, dims: Mapping[str, int]) -> int:
         """How often the outermost loop runs for given symbols."""
@@ -76,7 +80,7 @@ class Launch:
     def items(self, dims: Mapping[str, int]) -> int:
         """The global size for given symbols: a multiple of the work-group; 0 where there is nothing to do."""
         count = self.iterations(dims)
-        return (count if self.grouped else -(-count // self.work_group)) * self.work_group
+        return (count if self.grouped else -(-count // (self.work_group * self.packed))) * self.work_group
 
 
 @frozen
@@ -106,10 +110,14 @@ def _as_scheduled(kernel: Kernel, loop: For, schedule: GridSchedule) -> Launch:
         )
     sizes = [trip_count(s) for s in walk(loop.body) if isinstance(s, For) and s.axis.kind == "block"]
     if not sizes:
-        return Launch(kernel, (count,), schedule.work_group)
+        return Launch(kernel, (count,), schedule.work_group, packed=loop.axis.width)
     if not all(isinstance(n, int) for n in sizes):
         raise UnsupportedError(f"kernel {kernel.name}: the extents of block loops are numbers, not {sizes}")
     return Launch(kernel, (count,), max(n for n in sizes if isinstance(n, int)), grouped=True)
+
+
+_SMALL_GROUP = 32  # work-items that a device runs in step
+_TILES_GROUP = 128  # work-items of which each has a tile of a product in its registers: 256 take half as long again
 
 
 @define(eq=False)
@@ -245,16 +253,20 @@ class _Binder:
     # Device kernels
 
     def _add(
-        self, body: Sequence[Statement], extents: tuple[Extent, ...], work_group: int, grouped: bool = False
+        self,
+        body: Sequence[Statement],
+        extents: tuple[Extent, ...],
+        work_group: int,
+        grouped: bool = False,
+        pack: int = 1,
     ) -> None:
         """A device kernel of `body`, with the buffers that it touches."""
         block = printable(tuple(body), self.schedule.fold)
         touched = accesses(block)
         used = [b for b in (*self.kernel.buffers, *self.temporaries) if b in touched.reads or b in touched.writes]
         outputs = frozenset(b.name for b in touched.writes)
-        self.launches.append(
-            Launch(evolve(self.kernel, body=block, buffers=tuple(used), outputs=outputs), extents, work_group, grouped)
-        )
+        kernel = evolve(self.kernel, body=block, buffers=tuple(used), outputs=outputs)
+        self.launches.append(Launch(kernel, extents, work_group, grouped, pack))
 
     def named(self) -> list[Launch]:
         """The launches, their kernels numbered where there are several."""
@@ -274,7 +286,22 @@ class _Binder:
         counts = [trip_count(loop) for loop in nest.free]
         extents = tuple(n for n in counts if n is not None)
         fixed, wide = len(extents) == len(counts), self.schedule.wide
-        if fixed and _prefers_group(nest, extents, self.schedule):
+        most = self.schedule.work_group
+        parts = part_count(nest, extents, self.schedule) if fixed else 1
+        if parts > 1:
+            (reduction,) = (s for s in nest.body if isinstance(s, For))
+            partials = [self._temporary(p.dtype, (parts, *extents)) for p in reduction.params]
+            part, folded, joined = fold_parts(nest, partials)
+            self._add(
+                (*head, *flatten((part, *nest.free), Axis("grid"), folded, wide=wide)),
+                (parts, *extents),
+                self.schedule.work_group,
+            )
+            nest = Nest(nest.free, (), joined)
+        elif fixed and (tiles := jammed(nest, extents, self.schedule)) is not None:
+            nest, most = tiles, _TILES_GROUP
+            extents = tuple(n for n in map(trip_count, nest.free) if n is not None)
+        elif fixed and _prefers_group(nest, extents, self.schedule):
             body = group_body(nest.body, self.schedule)
             if body is not None:
                 self._add(
@@ -290,21 +317,38 @@ class _Binder:
             return
         flat = Value("i64") if large or not fixed else None
         body = nest.body if flat is None else self._globals_for_large_arrays(nest.body, (flat,), (prod(extents),))
-        # bounds that depend on data: so many work-items stride over the loop
-        items = extents if fixed else (self.schedule.items,)
-        self._add((*head, *flatten(nest.free, Axis("grid"), body, flat, wide)), items, self.schedule.work_group)
+        *before, loop = flatten(nest.free, Axis("grid"), body, flat, wide)
+        assert isinstance(loop, For)
+        loop = packed(loop, self.schedule)
+        width, count = loop.axis.width, trip_count(loop)
+        # bounds that depend on data: so many work-items stride over the loop, unless an empty loop is around it
+        items = extents if fixed else (self.schedule.items if count is None else count,)
+        self._add((*head, *before, loop), items, min(most, self._group_size(prod(items), width)), pack=width)
+
+    def _group_size(self, iterations: Extent, width: int) -> int:
+        """Smaller groups where work-items are few, so that all parts of a device have some."""
+        size, schedule = self.schedule.work_group, self.schedule
+        if schedule.contiguous or isinstance(iterations, Dim):
+            return size
+        while size > _SMALL_GROUP and iterations < size * width * schedule.groups // 4:
+            size //= 2
+        return size
 
     def _scan(self, s: Statement) -> Block:
-        """A long scan of the top level as three nests: fold shares, scan the shares' results,
-        scan each share from there.
+        """A long scan of the top level as nests: fold shares, scan the shares' results, scan each share from there.
+        Where there are many shares, those of each block of them are folded first.
         """
         if not isinstance(s, For) or s.combine is None or not scans(s):
             return (s,)
         count = trip_count(s)
-        shares = self.schedule.shares
-        if count is None or (isinstance(count, int) and count < 4 * shares) or not splits(s):
+        if count is None or not splits(s):
             return (s,)
-        return split_scan(s, [self._temporary(p.dtype, (shares,)) for p in s.params], count)
+        shares = share_count(count, self.schedule.shares)
+        if shares == 1:
+            return (s,)
+        blocks = block_count(shares) if shares > self.schedule.in_order else 0
+        partials, of_blocks = ([self._temporary(p.dtype, (n,)) for p in s.params if n] for n in (shares, blocks))
+        return split_scan(s, partials, of_blocks, count)
 
     def _shareable(self, segment: _Segment) -> bool:
         inside = walk((segment.statements[0],))
@@ -314,7 +358,8 @@ class _Binder:
         """Partial results by many groups, then one group for those and for the statements that follow."""
         root, lanes = segment.statements[0], self.schedule.work_group
         assert isinstance(root, For)
-        loop = flatten_reduction(root) if accesses((root,)).pure else root
+        handed = root if self.schedule.contiguous else handed_on(root)
+        loop = flatten_reduction(handed) if accesses((root,)).pure else root
         loads, before = self._loads(segment), self._with_pure([root])[:-1]
         groups = _group_count(loop, self.schedule)
         if groups > 1:
@@ -350,7 +395,7 @@ def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule
         return False
     rows = prod(extents)
     few = not isinstance(rows, Dim) and rows < 1024 and all(isinstance(n, int) and n >= 1024 for n in counts)
-    return few or all(_contiguous(s) for s in reductions)
+    return few or all(contiguous(s) for s in reductions)
 
 
 def _shares_inner_loops(nest: Nest, schedule: GridSchedule) -> bool:
@@ -359,19 +404,6 @@ def _shares_inner_loops(nest: Nest, schedule: GridSchedule) -> bool:
     counts = [trip_count(s) for s in loops]
     long = all(n is not None and (isinstance(n, Dim) or n >= schedule.group_extent) for n in counts)
     return bool(loops) and long and all(nest_of(s).free for s in loops)
-
-
-def _contiguous(reduction: For) -> bool:
-    """Whether every load that moves with the (innermost) reduction index moves along its last axis."""
-    index = reduction.index
-    inner = reduction
-    while len(inner.body) == 1 and isinstance(inner.body[0], For) and inner.body[0].combine is not None:
-        inner = inner.body[0]
-        index = inner.index
-    defined = defined_in((reduction,))
-    read = [a.index for s in walk((reduction,)) for a in accesses_of(s) if a.reads and a.index is not None]
-    moving = [places for places in read if any(index in linear(i, defined) for i in places)]
-    return bool(moving) and all(index in linear(places[-1], defined) for places in moving)
 
 
 def _group_count(loop: For, schedule: GridSchedule) -> int:

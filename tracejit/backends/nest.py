@@ -34,7 +34,7 @@ from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
-    "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "nest_of",
+    "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "handed_on", "nest_of",
     "printable", "repeatable", "scans", "trip_count", "without_prefixes",
 ]  # fmt: skip
 
@@ -43,12 +43,15 @@ __all__ = [
 class GridSchedule:
     """How kernels are shared out over a grid.
 
-    work_group: work-items a group.  groups: partial results of a reduction to a scalar.  rows: "item" (one work-item a
-    row), "group" (one group) or "auto" (by extents and by which index is the contiguous one).  group_extent: rows at
-    least this long may take a group.  fold: sums longer than twice this are folded in blocks.  array_bytes: larger
-    private arrays live in global memory. shared_bytes: what a group may use.  shares: parts of a long scan.  items:
-    work-items for loops whose bounds depend on data. contiguous: a lane of a reduction takes neighbouring elements
-    (right for processors), not every n-th (right for GPUs). wide: nests of symbolic extents may have 2**31 iterations
+    work_group: work-items a group, fewer where there are few.  groups: partial results of a reduction to a scalar.
+    rows: "item" (one work-item a row), "group" (one group) or "auto" (by extents and by which index is the contiguous
+    one).  group_extent: rows at least this long may take a group.  part_extent: columns are folded in parts of at least
+    as many.  fold: sums longer than twice this are folded in blocks.  array_bytes: larger private arrays live in global
+    memory.  shared_bytes: what a group may use.  shares: most parts of a long scan, whose results one work-item scans
+    where they are at most `in_order`.  items: work-items for loops whose bounds depend on data.  pack: neighbouring
+    elements that a work-item takes at once in plain loops of at least `pack_extent` iterations.  jam: most rows, and
+    columns, of a product that a work-item takes at once.  contiguous: a lane of a reduction takes neighbouring elements
+    (right for processors), not every n-th (right for GPUs).  wide: nests of symbolic extents may have 2**31 iterations
     and more.  atomics: dtypes whose integer updates may use them.
     """
 
@@ -56,17 +59,27 @@ class GridSchedule:
     groups: int = 64
     rows: str = "auto"
     group_extent: int = 64
+    part_extent: int = 64
     fold: int = 128
     array_bytes: int = 2048
     shared_bytes: int = 16384
     shares: int = 1024
+    in_order: int = 2048
     items: int = 16384
+    pack: int = 1
+    pack_extent: int = 1 << 16
+    jam: int = 1
     contiguous: bool = False
     wide: bool = False
     atomics: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        for name, number in (("work_group", self.work_group), ("groups", self.groups)):
+        for name, number in (
+            ("work_group", self.work_group),
+            ("groups", self.groups),
+            ("pack", self.pack),
+            ("jam", self.jam),
+        ):
             if number < 1 or number & (number - 1):
                 raise ScheduleError(f"GridSchedule.{name} must be a power of two, not {number}")
 
@@ -211,11 +224,46 @@ def flatten_reduction(loop: For) -> For:
     if len(loops) == 1 or not all(s.step == 1 and constant_bounds(s) for s in loops):
         return loop
     last = loops[-1]
-    (flat,) = flatten(loops, SERIAL, (*before, *last.body), Value("i64"))
-    assert isinstance(flat, For)
+    *head, flat = flatten(loops, SERIAL, (*before, *last.body), Value("i64"))
+    if head or not isinstance(flat, For):  # how many iterations there are is computed in the program
+        return loop
     return evolve(
         flat, params=last.params, inits=loop.inits, yields=last.yields, results=loop.results, combine=last.combine
     )
+
+
+def handed_on(loop: For) -> For:
+    """A reduction that combines its carries with the results of an inner one that starts anew, as one that hands the
+    carries on to it; others come back unchanged.
+    """
+    place = next((n for n, s in enumerate(loop.body) if isinstance(s, For)), None)
+    if place is None or loop.combine is None:
+        return loop
+    inner, after = loop.body[place], loop.body[place + 1 :]
+    assert isinstance(inner, For)
+    inner = handed_on(inner)
+    anew = tuple(inner.inits) == tuple(loop.inits) and all(isinstance(i, Const) for i in inner.inits)
+    if inner.combine is None or scans(inner) or not anew:
+        return loop
+    joined = inline(loop.combine, (*loop.params, *inner.results))
+    elements = (*loop.params, *inner.params)
+    same = _alike(inline(loop.combine, elements), inline(inner.combine, elements))
+    if not same or not _alike(joined, (after, tuple(loop.yields))):
+        return loop
+    body = (*loop.body[:place], evolve(inner, inits=loop.params))
+    return evolve(loop, body=body, yields=inner.results)
+
+
+def _alike(one: tuple[Block, tuple[Operand, ...]], other: tuple[Block, tuple[Operand, ...]]) -> bool:
+    """Whether two straight-line blocks compute the same, in the same order."""
+    known: dict[Operand, Operand] = {}
+    for a, b in zip(*(block for block, _ in (one, other)), strict=False):
+        if not isinstance(a, Op) or not isinstance(b, Op) or (a.op, a.out.dtype) != (b.op, b.out.dtype):
+            return False
+        if tuple(known.get(x, x) for x in a.args) != tuple(b.args):
+            return False
+        known[a.out] = b.out
+    return len(one[0]) == len(other[0]) and tuple(known.get(x, x) for x in one[1]) == other[1]
 
 
 def _continues(loop: For) -> For | None:

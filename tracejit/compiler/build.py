@@ -323,16 +323,18 @@ class _Builder:
 
     def _for(self, e: FormEquation, form: Loop, p: dict[str, Any]) -> None:
         """A counted loop: operands are constants, carries, scanned arrays;
-        the body also carries its index and the stacked outputs.
+        the body also carries its index, if it is used, and the stacked outputs.
         """
         (body,) = form.bodies
         nk, nc = p["consts"], p["carries"]
         consts = [self.buffer_of(a) for a in (*e.inputs[:nk], *e.inputs[nk + nc :])]
         for v, a in zip(e.outputs, e.inputs[nk : nk + nc], strict=False):
             self.begin(v, a)
-        index = self.temporary(Var(ShapedArray((), np.int64)), "i")
-        self.into(index, Literal(0, ShapedArray((), np.int64)))
-        carries = [index, *[self.buffers[v] for v in e.outputs]]
+        carries = [self.buffers[v] for v in e.outputs]
+        if p["counted"]:
+            index = self.temporary(Var(ShapedArray((), np.int64)), "i")
+            self.into(index, Literal(0, ShapedArray((), np.int64)))
+            carries.insert(0, index)
         self.steps.append(CountedLoop(p["count"], tuple(self._carry(carries, body, consts))))
 
     def _cond(self, e: FormEquation, form: Loop) -> None:

@@ -126,7 +126,7 @@ class Axis:
     """How a loop runs.  kind: serial, parallel, vector, unroll, grid, block.
 
     vector: `width` lanes, `factor` vectors in flight.  unroll: `factor` copies, jammed.  parallel: `factor` iterations
-    a chunk at least.
+    a chunk at least.  grid: `width` neighbouring iterations a work-item.
     """
 
     kind: str = "serial"

@@ -12,6 +12,7 @@ from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Opera
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import index_const
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
+from tracejit.ir.passes.simplify import dce
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
@@ -120,32 +121,33 @@ class Loop(Primitive):
         return r.loop(index_const(self.count), [c[()] for c in carries], once)
 
     def _program_loop(self, avals: Sequence[ShapedArray]) -> Form:
-        """The loop around kernels: the index and the outputs become carries, scanned inputs are sliced inside."""
+        """The loop around kernels: the index, if it is used, and the outputs become carries, scanned inputs are
+        sliced inside.
+        """
         consts, carries, xs = self._split(avals)
         ys = [ShapedArray((self.count, *w.shape), w.dtype) for w in self.body.out_avals[self.carries :]]
         nk, nc, nx = len(consts), len(carries), len(xs)
+        counted = bool(xs or ys) or self._uses_index()
+        zero = np.int64(0)
 
         def body(*args: ArrayLike) -> Sequence[Result]:
-            ks, xa, step, cs, ya = (
-                args[:nk],
-                args[nk : nk + nx],
-                args[nk + nx],
-                args[nk + nx + 1 : nk + nx + 1 + nc],
-                args[nk + nx + 1 + nc :],
-            )
+            at = nk + nx + counted
+            ks, xa, cs, ya = args[:nk], args[nk : nk + nx], args[at : at + nc], args[at + nc :]
+            step = args[nk + nx] if counted else zero
             i = sub(extent_value(self.count - 1, np.int64), step) if self.reverse else step
             rows = [_row(x, i) for x in xa]
             out = evaluate_jaxpr(self.body, [*ks, i, *cs, *rows])
             new_ys = [_put_row(y, o, i) for y, o in zip(ya, out[nc:], strict=True)]
-            return [add(step, np.int64(1)), *out[:nc], *new_ys]
+            return [*([add(step, np.int64(1))] if counted else []), *out[:nc], *new_ys]
 
-        index = ShapedArray((), np.int64)
-        jaxpr = staged_body(body, [*consts, *xs, index, *[c.strong() for c in carries], *ys], "loop")
-        return LoopForm(
-            "for",
-            (jaxpr,),
-            (("consts", nk), ("scanned", nx), ("carries", nc), ("stacked", len(ys)), ("count", self.count)),
-        )
+        index = [ShapedArray((), np.int64)] if counted else []
+        jaxpr = staged_body(body, [*consts, *xs, *index, *[c.strong() for c in carries], *ys], "loop")
+        numbers = {"consts": nk, "scanned": nx, "carries": nc, "stacked": len(ys), "counted": counted}
+        return LoopForm("for", (jaxpr,), (*numbers.items(), ("count", self.count)))
+
+    def _uses_index(self) -> bool:
+        index, needed = self.body.inputs[self.consts], dce(self.body)
+        return index in needed.outputs or any(index in e.inputs for e in needed.equations)
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         if all(t is None for t in tangents):

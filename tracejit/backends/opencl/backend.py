@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -60,11 +61,20 @@ class OpenCLProgram:
 
     def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
         """Runs on arguments that are on the device already, for measuring."""
+        queue = self.queued(inputs, dims)
+
+        def call() -> None:
+            queue()
+            self.device.synchronize()
+
+        return call
+
+    def queued(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
+        """As `prepare`, but does not wait; `device.synchronize` does."""
         resident = [self.upload(x, "C") for x in inputs]
 
         def call() -> None:
             run_in_memory(self._plan, self, resident, dims)
-            self.device.synchronize()
 
         return call
 
@@ -82,7 +92,7 @@ class OpenCLProgram:
     # What the runner asks for
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> DeviceBuffer:
-        return self.device.alloc(int(np.prod(shape, dtype=np.int64)) * numpy_dtype(dtype).itemsize, dtype)
+        return self.device.alloc(math.prod(shape) * numpy_dtype(dtype).itemsize, dtype)
 
     def upload(self, array: Array, layout: str) -> DeviceBuffer:
         return self.device.from_host(array)  # row-major, which is a case of every layout

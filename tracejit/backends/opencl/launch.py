@@ -110,11 +110,11 @@ class Launchable:
         return self._wide
 
     def _enqueue(self, ready: _Prepared) -> None:
-        enqueue, queue = self.device.cl.enqueue_nd_range_kernel, self.device.queue
+        enqueue, queue = self.device.enqueue, self.device.queue
         for handle, launch, size in zip(ready.handles, self.program.launches, ready.sizes, strict=True):
             if size:
                 enqueue(queue, handle, (size,), (launch.work_group,))
-        queue.flush()
+        self.device.queued()
 
     def _prepare(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> _Prepared:
         missing = [d for d in self.kernel.dims if d not in dims]

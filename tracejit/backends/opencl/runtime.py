@@ -29,6 +29,7 @@ from tracejit.support.errors import BackendUnavailable, CompileError, LaunchErro
 T = TypeVar("T")
 
 _POCL = "Portable Computing Language"
+_FLUSHED = 8  # launches: telling the driver takes as long as a fifth of one
 
 __all__ = ["DeviceBuffer", "Launchable", "OpenCLDevice", "devices", "unavailable_reason"]
 
@@ -131,6 +132,24 @@ def _capabilities(device: Any) -> target.Capabilities:
     )
 
 
+def _default_schedule(have: target.Capabilities, units: int) -> GridSchedule:
+    """What keeps a device busy: of a GPU far more work-items than it has processing elements.
+
+    Measured on an H200: 2 x + y moves 2520 GB/s in groups of 128, and 3500 in groups of 256 (4330 by fours).
+    """
+    atomics = frozenset({"i32", "u32", "i64", "u64"} if have.int64_atomics else {"i32", "u32"})
+    if have.software:
+        return GridSchedule(contiguous=True, work_group=min(128, have.group), atomics=atomics)
+    return GridSchedule(
+        work_group=min(256, have.group),
+        groups=min(1024, 1 << (8 * units).bit_length() - 1),
+        shares=1 << 14,
+        pack=4,
+        jam=8,
+        atomics=atomics,
+    )
+
+
 def _host_has_fma() -> bool:
     """Whether this processor surely has fused multiply-add (and with it the rounding instructions)."""
     if platform.machine().lower() in ("aarch64", "arm64"):
@@ -154,13 +173,14 @@ class OpenCLDevice:
         self.capabilities = _capabilities(raw)
         self.intrinsics: Intrinsics = target.intrinsics(self.capabilities)
         have = self.capabilities
-        atomics = frozenset({"i32", "u32", "i64", "u64"} if have.int64_atomics else {"i32", "u32"})
-        self.default_schedule = GridSchedule(contiguous=have.software, work_group=min(128, have.group), atomics=atomics)
+        self.default_schedule = _default_schedule(have, int(raw.max_compute_units))
         try:
             self.context = cl.Context([raw])
             self.queue = cl.CommandQueue(self.context)
         except cl.Error as error:
             raise BackendUnavailable(f"the OpenCL device {self.name} cannot be opened: {error}") from error
+        self.enqueue: Callable[..., Any] = cl.enqueue_nd_range_kernel
+        self._unflushed = 0
         self.pool = Pool(cl, self.context, self.name, int(raw.max_mem_alloc_size), int(raw.global_mem_size) // 4)
 
     # Memory
@@ -208,6 +228,13 @@ class OpenCLDevice:
             self.guard(
                 lambda: self.cl.enqueue_copy(self.queue, destination.memory.raw, source.memory.raw, byte_count=count)
             )
+
+    def queued(self) -> None:
+        """Say that a launch was enqueued: the driver is told to begin after some of them, and by whatever waits."""
+        self._unflushed += 1
+        if self._unflushed >= _FLUSHED:
+            self._unflushed = 0
+            self.queue.flush()
 
     def synchronize(self) -> None:
         """Wait for all launches and copies.  Raises LaunchError if one failed."""
