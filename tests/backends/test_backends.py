@@ -233,6 +233,19 @@ def test_other_reductions(on: Checker):
     on.check(lambda x: [np.prod(x, axis=0), np.mean(x, axis=1), np.var(x, axis=2)], normal(7, 40, 3), ulp=64)
 
 
+@pytest.mark.parametrize("n", [1, 5, 64, 1000])
+def test_any_byte_but_zero_is_true(on: Checker, n: int):
+    """Bools as other programs leave them: labels seen as a mask."""
+    m = np.resize(np.array([0, 2, 4, 0, 255, 1, 254], np.uint8), n).view(bool)
+    x, places = normal(n), np.array([0, n - 1, n // 2])
+
+    def uses(m: Any, x: Any, places: Any) -> Any:
+        counts = [m.sum(), m.any(), m.all(), np.count_nonzero(m), np.argmax(m), m[1:3].any()]
+        return [*counts, m[-1] * 3, m[places], ~m, np.where(m, x, 0), x * m, x[m].sum() + 1, m & (x > 0)]
+
+    on.check(uses, m, x, places, ulp=8)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "i8", "u1"])
 def test_argmax_takes_the_first_of_equals(on: Checker, dtype: str):
     x = np.random.default_rng(2).integers(0, 5, (50, 200)).astype(dtype)

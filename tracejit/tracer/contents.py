@@ -109,7 +109,9 @@ def copied(
     """
     kind: Any = type(container)
     base = family(kind)
-    if kind is not base and any(isinstance(x, MemberDescriptorType) for c in kind.__mro__ for x in vars(c).values()):
+    if kind is not base and _has_slots(kind):
+        for item in contents(container):  # what it holds is met all the same
+            stands_for(item)
         return container
     if base is array:
         made_array: Any = array.__new__
@@ -139,6 +141,12 @@ def copied(
         own = object.__getattribute__(container, "__dict__")
         object.__setattr__(made, "__dict__", made if own is container else own)
     return made
+
+
+def _has_slots(kind: type) -> bool:
+    """Whether a class of containers has slots of its own; `defaultdict` has one that is none of the user's."""
+    own = [c for c in kind.__mro__ if c not in _READERS]
+    return any(isinstance(x, MemberDescriptorType) for c in own for x in vars(c).values())
 
 
 def may_be_counted(value: Any) -> bool:

@@ -115,13 +115,7 @@ class _Parser:
     def buffer(self) -> Buffer:
         tokens = self.tokens
         name = tokens.name("a buffer")
-        if name in self.buffers:
-            tokens.fail(f"buffer {name} is declared twice", back=1)
-        tokens.expect(":")
-        dtype = tokens.dtype()
-        tokens.expect("[")
-        shape = tokens.extents("]")
-        tokens.expect("]")
+        dtype, shape = tokens.declaration(name, self.buffers)
         layout = tokens.name("a layout: C, unit or strided")
         space = tokens.name() if tokens.peek.isidentifier() and tokens.peek not in ("out", "align") else "global"
         alignment = tokens.integer() if tokens.accept("align") else 0

@@ -124,13 +124,7 @@ class _Parser:
     def declare(self) -> None:
         tokens = self.tokens
         role, name = tokens.next(), tokens.name("a buffer")
-        if name in self.buffers:
-            tokens.fail(f"buffer {name} is declared twice", back=1)
-        tokens.expect(":")
-        dtype = tokens.dtype()
-        tokens.expect("[")
-        shape = tokens.extents("]")
-        tokens.expect("]")
+        dtype, shape = tokens.declaration(name, self.buffers)
         layout = "C" if tokens.peek == "\n" else tokens.name("a layout: C, unit or strided")
         self.buffers[name] = ProgramBuffer(name, dtype, shape, role, layout)
         tokens.skip_lines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 from typing import Any, NoReturn
 
 import numpy as np
@@ -124,6 +125,17 @@ class Tokens:
             elif open_brackets and token == open_brackets[-1]:
                 open_brackets.pop()
             self.at += 1
+
+    def declaration(self, name: str, known: Container[str]) -> tuple[str, tuple[Extent, ...]]:
+        """(dtype, shape) of a buffer whose name has just been read: `: f64[n0,3]`."""
+        if name in known:
+            self.fail(f"buffer {name} is declared twice", back=1)
+        self.expect(":")
+        dtype = self.dtype()
+        self.expect("[")
+        shape = self.extents("]")
+        self.expect("]")
+        return dtype, shape
 
     def extents(self, *stops: str) -> tuple[Extent, ...]:
         """Comma-separated extents up to one of `stops`."""

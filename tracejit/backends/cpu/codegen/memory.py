@@ -209,7 +209,7 @@ def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
         mask = None if guard is None else _flag(e, guard, project(key, axes, guard.axes), varying)
         if not varying:
             raw = e.line(f"load {memory}, ptr {_where(e, mask, pointer)}, align {size}")
-            regs[key] = e.line(f"trunc i8 {raw} to i1") if b.dtype == "bool" else raw
+            regs[key] = e.line(f"icmp ne i8 {raw}, 0") if b.dtype == "bool" else raw  # as NumPy: any byte but 0
             continue
         if place.step in (1, -1):
             raw = _load_vector(e, pointer, memory, place.step, size, mask)
