@@ -253,6 +253,19 @@ def test_exact_cases_are_exact(dtype: str) -> None:
     assert np.array_equal(evaluate("log10", dtype, 10.0 ** np.arange(11)), np.arange(11))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_inverse_functions_give_the_rounded_multiples_of_pi(dtype: str) -> None:
+    """At 0, 1, infinity and on the axes, where programs compare with `np.float32(np.pi)`; annex F of C99 names them."""
+    of = numpy_dtype(dtype).type
+    assert np.array_equal(evaluate("asin", dtype, np.array([-1.0, 0, 1])), of([-math.pi / 2, 0, math.pi / 2]))
+    assert np.array_equal(evaluate("acos", dtype, np.array([-1.0, 0, 1])), of([math.pi, math.pi / 2, 0]))
+    assert np.array_equal(evaluate("atan", dtype, np.array([-np.inf, 0, np.inf])), of([-math.pi / 2, 0, math.pi / 2]))
+    for far in (1e-30, 1.0, 1e30, math.inf):
+        y, x = np.array([0.0, -0.0, far, -far, 0.0]), np.array([-far, -far, 0.0, -0.0, far])
+        want = of([math.pi, -math.pi, math.pi / 2, -math.pi / 2, 0])
+        assert np.array_equal(evaluate("atan2", dtype, y, x), want)
+
+
 @pytest.mark.parametrize("name", ["sin", "cos"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_sine_and_cosine_never_exceed_one(name: str, dtype: str) -> None:

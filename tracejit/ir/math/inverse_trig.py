@@ -44,8 +44,8 @@ def _asin_parts(x: Term) -> tuple[Term, Term, Term]:
 def asin(x: Term) -> Term:
     """Arc sine; NaN outside [-1, 1]."""
     large, s, w = _asin_parts(x)
-    # pi/4 twice: the first sum is nearly exact
-    far = (fma(s, -2.0, PI / 4) + fma(w, -2.0, _PI_LOW[x.dtype] / 2)) + PI / 4
+    # pi/2 in two parts: the first sum is nearly exact, and at 1, where s is 0, the low part of pi/2 vanishes in it
+    far = (fma(s, -2.0, PI / 2 - 0.5) + fma(w, -2.0, _PI_LOW[x.dtype] / 2)) + 0.5
     return select(large, far, s + w).with_sign_of(x)
 
 
@@ -66,9 +66,9 @@ def _atan_parts(u: Term) -> Term:
     return fma(fma(polynomial(z, rest), z, second), z, first) * (z * u)
 
 
-def _turned(u: Term, half: Term, low: Term) -> Term:
-    """2 half + low + atan(u); half is 0 or cancels most of u, so that its first sum is nearly exact."""
-    return ((half + u) + (_atan_parts(u) + low)) + half
+def _turned(u: Term, turn: Term, low: Term) -> Term:
+    """turn + low + atan(u); at u = 0 the low part vanishes, and the result is turn, as annex F of C99 wants it."""
+    return turn + (u + (_atan_parts(u) + low))
 
 
 def atan(x: Term) -> Term:
@@ -76,8 +76,8 @@ def atan(x: Term) -> Term:
     a = abs(x)
     large = a > 1.0
     u = select(large, -1.0, a) / select(large, a, 1.0)
-    half, low = select(large, x.const(PI / 4), 0.0), select(large, x.const(_PI_LOW[x.dtype] / 2), 0.0)
-    return _turned(u, half, low).with_sign_of(x)
+    turn, low = select(large, x.const(PI / 2), 0.0), select(large, x.const(_PI_LOW[x.dtype] / 2), 0.0)
+    return _turned(u, turn, low).with_sign_of(x)
 
 
 def atan2(y: Term, x: Term) -> Term:
@@ -90,5 +90,5 @@ def atan2(y: Term, x: Term) -> Term:
     u = select(ax.equals(ay), select(ax.equals(0.0), ax, 1.0), u)  # 0/0 and inf/inf
     left = x.bits() < 0
     u = select(left ^ steep, -u, u)
-    half = select(steep, x.const(PI / 4), select(left, x.const(PI / 2), 0.0))
-    return _turned(u, half, half * (_PI_LOW[x.dtype] / (PI / 2))).with_sign_of(y)
+    turn = select(steep, x.const(PI / 2), select(left, x.const(PI), 0.0))
+    return _turned(u, turn, turn * (_PI_LOW[x.dtype] / PI)).with_sign_of(y)

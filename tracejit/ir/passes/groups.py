@@ -9,10 +9,10 @@ from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Updat
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
     For,
-    If,
     Op,
     Statement,
     While,
+    blocks,
 )
 from tracejit.ir.scalar import OPS
 from tracejit.support.nodes import field, frozen
@@ -103,10 +103,9 @@ def form_cost(form: Form) -> float:
         for s in statements:
             if type(s) is Op:
                 total += OPS[s.op].cost
-            elif isinstance(s, If):
-                total += cost(s.then) + cost(s.orelse)
-            elif isinstance(s, (For, While)):
-                total += 20 * cost(s.body)
+            else:
+                nested = sum([cost(block) for block in blocks(s)])
+                total += 20 * nested if isinstance(s, (For, While)) else nested
         return total
 
     match form:

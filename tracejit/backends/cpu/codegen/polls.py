@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tracejit.ir.extents import Dim, Extent, surely_at_most
-from tracejit.ir.kernel import Block, Const, For, If, Op, Operand, Statement, Value, While, walk
+from tracejit.ir.kernel import Block, Const, For, Op, Operand, Statement, Value, While, blocks, walk
 from tracejit.ir.scalar import OPS
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ class Lengths:
                 total = total + self._cost_of_loop(s)
             elif isinstance(s, While):
                 total = total + _LOOKS
-            elif isinstance(s, If):
-                total = total + self.cost(s.then) + self.cost(s.orelse) + 1
             else:
+                for block in blocks(s):
+                    total = total + self.cost(block)
                 total = total + (_MATH_COST if isinstance(s, Op) and OPS[s.op].math else 1)
         return total
 

@@ -7,8 +7,8 @@ from math import inf
 
 from tracejit.backends.cpu.codegen.polls import Lengths
 from tracejit.ir.extents import Extent, evaluate
-from tracejit.ir.kernel import Block, For, If, Op, While
-from tracejit.ir.program import Branch, Call, Check, Copy, CountedLoop, Launch, Program, Steps, Swap, WhileLoop
+from tracejit.ir.kernel import Block, For, Op, While, blocks
+from tracejit.ir.program import CountedLoop, Launch, Program, Steps, WhileLoop, nested
 from tracejit.ir.scalar import OPS
 from tracejit.support.nodes import frozen
 
@@ -32,10 +32,8 @@ def _steps(steps: Steps, dims: Mapping[str, int]) -> float:
                 return inf
             case CountedLoop():
                 total += _number(s.count, dims) * _steps(s.body, dims)
-            case Branch():
-                total += _steps(s.then, dims) + _steps(s.orelse, dims)
-            case Copy() | Call() | Swap() | Check():
-                pass  # code of libraries, which is what it is
+            case _:  # branches count whole; copies and calls of libraries are what they are
+                total += sum([_steps(block, dims) for block in nested(s)])
     return total
 
 
@@ -59,10 +57,8 @@ class _Kernel:
                     total += _number(trips, self.dims) * self.block(s.body)
                 case While():
                     return inf
-                case If():
-                    total += self.block(s.then) + self.block(s.orelse)
                 case Op() if OPS[s.op].math:
                     total += _MATH
                 case _:
-                    total += 1
+                    total += 1 + sum([self.block(block) for block in blocks(s)])
         return total
