@@ -87,7 +87,7 @@ def _branch(
     names = [n for n in known if n in variables.cells and n not in kept]
     filled = _filled(variables, (then, orelse), [n for n in names if variables.before[n] is UNBOUND and n not in sure])
     names = [n for n in names if variables.before[n] is not UNBOUND or n in sure or n in filled]
-    seen: list[tuple[Any, Sharing]] = []
+    seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
 
     def run(block: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
@@ -99,8 +99,7 @@ def _branch(
                 _check_bound(names, left)
                 interpreter = current_interpreter()
                 assert isinstance(interpreter, StageInterpreter)
-                # of each block the last trace counts
-                seen.append(((value, left), Sharing.of(interpreter, (), (value, left))))
+                seen[block] = (value, left), Sharing.of(interpreter, (), (value, left))
                 return value, left
             finally:
                 variables.restore()
@@ -114,7 +113,7 @@ def _branch(
         with located(raised_at(raising.exception)):
             OPERATORS.check_none(_flag(test) if fails else np.logical_not(_flag(test)), Raised(raising.exception))
         return _native(orelse if fails else then, tuple(variables.cells))
-    value, left = _shared(seen[-2:], (value, left), ())
+    value, left = _shared(tuple(seen.values()), (value, left), ())
     _finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
     return value
 
@@ -647,20 +646,20 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
 
 
 def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
-    seen: list[tuple[Any, Sharing]] = []
+    seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
             value = value_of()
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
-            seen.append((value, Sharing.of(interpreter, (), value)))
+            seen[value_of] = value, Sharing.of(interpreter, (), value)
             return value
 
         return traced
 
     result = control.cond(_flag(test), run(yes), run(no))
-    return _shared(seen[-2:], result, ())
+    return _shared(tuple(seen.values()), result, ())
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from tests.generators.statements import function_of
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError
 
-SEEDS = (7, 9, 12, 13, 14, 15, 16, 19, 21, 22, 23, 24, 26, 30, 36)
+SEEDS = (7, 9, 12, 13, 14, 15, 16, 19, 21, 22, 23, 24, 26, 30, 36, 114)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
