@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +42,7 @@ from tracejit.tracer.tracer import Tracer
 
 __all__: list[str] = []
 
-_MOST_BRANCHES = 24
+_MOST_BRANCHES = 64
 """Of a loop that Python runs and that may be left: how many iterations may follow."""
 _FEW = 4
 """Loops of so many iterations at most are written out."""
@@ -415,32 +414,31 @@ def _run_by_python(
     carry: Sequence[str],
     augmented: Sequence[str],
 ) -> None:
-    """A loop that Python runs; where only the program knows whether it is left, the rest of it is a branch."""
-    items = iter(source)
-    for item in items:
-        _native(body, assigned, item)
+    """A loop that Python runs; where only the program knows whether it has been left, the next iteration is a branch."""
+    branches = 0
+    for item in source:
         left = stop is not None and stop()
-        if _is_open(left):
-            rest = list(itertools.islice(items, _MOST_BRANCHES + 1))
-            if len(rest) > _MOST_BRANCHES:
-                raise TracerError(
-                    f"a loop that Python runs, of more than {_MOST_BRANCHES} iterations, is left on a condition which "
-                    "only the program knows; loop over a range or an array, or use a mask",
-                    location=user_location(),
-                )
-            if rest:
-                _branch(
-                    negation(left),
-                    functools.partial(_run_by_python, rest, body, stop, assigned, carry, augmented),
-                    lambda: None,
-                    Variables((body, stop), assigned),
-                    carry,
-                    [n for n in augmented if n in carry],
-                    (),
-                )
-            return
-        if left:
-            return
+        if not _is_open(left):
+            if left:
+                return
+            _native(body, assigned, item)
+            continue
+        branches += 1
+        if branches > _MOST_BRANCHES:
+            raise TracerError(
+                f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been left "
+                "on a condition which only the program knows; loop over a range or an array, or use a mask",
+                location=user_location(),
+            )
+        _branch(
+            negation(left),
+            functools.partial(_native, body, assigned, item),
+            lambda: None,
+            Variables((body, stop), assigned),
+            carry,
+            [n for n in augmented if n in carry],
+            (),
+        )
 
 
 def _iterate(
