@@ -414,7 +414,7 @@ def _run_by_python(
     carry: Sequence[str],
     augmented: Sequence[str],
 ) -> None:
-    """A loop that Python runs; where only the program knows whether it has been left, the next iteration is a branch."""
+    """A loop that Python runs; where only the program knows whether it was left, the next iteration is a branch."""
     branches = 0
     for item in source:
         left = stop is not None and stop()
@@ -426,8 +426,8 @@ def _run_by_python(
         branches += 1
         if branches > _MOST_BRANCHES:
             raise TracerError(
-                f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been left "
-                "on a condition which only the program knows; loop over a range or an array, or use a mask",
+                f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been "
+                "left on a condition which only the program knows; loop over a range or an array, or use a mask",
                 location=user_location(),
             )
         _branch(
