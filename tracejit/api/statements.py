@@ -12,14 +12,14 @@ import builtins
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.api import control
 from tracejit.api.bodies import Body, carried
-from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
+from tracejit.api.carries import Sharing, can_be_carried, is_array, order_of, places_after, root_of
 from tracejit.api.range import bounds_of, recording, trip_count
 from tracejit.ir.extents import Dim, Extent
 from tracejit.primitives.creation import zeros_of
@@ -454,7 +454,7 @@ def _iterate(
 
     loop.begin(once)
     if stop is None:
-        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, certain=True)
+        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, count, certain=True)
         return
     number = count if isinstance(count, int) else OPERATORS.extent(count)
 
@@ -465,7 +465,7 @@ def _iterate(
 
         return control.while_loop(goes_on, lambda state: (state[0] + 1, new(*state)), (0, loop.initial))[1]
 
-    loop.end(run, once, site)
+    loop.end(run, once, site, None)
 
 
 def _count(loop: _Loop, found: _Items, body: Callable[[Any], None], stop: Callable[[], Any] | None) -> None:
@@ -482,7 +482,7 @@ def _count(loop: _Loop, found: _Items, body: Callable[[Any], None], stop: Callab
 
         return control.while_loop(goes_on, lambda state: (state[0] + step, new(*state)), (start, loop.initial))[1]
 
-    loop.end(run, body, None)
+    loop.end(run, body, None, None)
 
 
 class _Loop:
@@ -497,6 +497,7 @@ class _Loop:
         self.names = [n for n in carried if n not in self.kept]
         self.initial: dict[str, Any] = {n: before[n] for n in self.names if before[n] is not UNBOUND}
         self.seen: list[tuple[Any, Sharing]] = []
+        self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None]) -> None:
         """Give the names that the loop itself binds first a value: of their kind, which nobody sees."""
@@ -512,23 +513,30 @@ class _Loop:
             if not found:
                 break
             self.initial.update({n: like.zeros() for n, like in found.items()})
-        self.names = [n for n in self.names if n in self.initial]
+        self.names = [n for n in self.initial if n in self.names]
 
     def at(self, state: Any) -> _At:
         """The variables hold a state in the block."""
         return _At(self, state)
 
     def end(
-        self, run: Callable[[Any], Any], once: Callable[[Any], None], site: Site | None, *, certain: bool = False
+        self,
+        run: Callable[[Any], Any],
+        once: Callable[[Any], None],
+        site: Site | None,
+        count: Extent | None,
+        *,
+        certain: bool = False,
     ) -> None:
         """Trace the loop, and give the variables what it leaves.
 
-        certain: whether it has an iteration.
+        count: how many iterations, if that is known.  certain: whether it has one.
         """
         variables, names = self.variables, self.names
-        first = flatten(self.initial)[0]
+        changed: set[int] = set()  # names that hand their arrays round, and change them
 
         def new(k: Any, state: dict[str, Any]) -> Any:
+            first = flatten(self.initial)[0]
             given = flatten(state)[0]
             with self.at(state):
                 once(k)
@@ -538,23 +546,87 @@ class _Loop:
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
             sharing = Sharing.of(interpreter, given, left)
-            changed = {*interpreter.cells}
+            changed.clear()
+            changed.update(n for n in sharing.turned if given[n].version)
+            written = {*interpreter.cells}
             for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *[root_of(x) for _, x in sharing.outer]):
-                if id(x) in changed:
-                    raise TracerError(
-                        "a name stands for an array that the loop changes in place under another name",
-                        location=user_location(),
-                    )
+                if id(x) in written:
+                    raise _changed_elsewhere()
+            self._check_turned(sharing.turned, changed, interpreter)
             self.seen.append((left, sharing))
+            if self.turns is not None:
+                left[_TURNS] = state[_TURNS] + np.int64(1)
             return left
 
-        results = run(new)
+        while True:
+            results = run(new)
+            turned = self.seen[-1][1].turned
+            if self.turns is not None or count is not None or order_of(turned) == 1:
+                break
+            self.turns = self.initial[_TURNS] = np.int64(0)  # once more, and count them
+        first = flatten(self.initial)[0]
         shared = _shared(self.seen[-1:], results, first, site, certain)
+        leaves, tree = flatten(shared)
         if not certain:  # they may be what was there before
-            for x, before in zip(flatten(shared)[0], first, strict=True):
-                if isinstance(before, Tracer) and is_array(before) and x is not before:
+            for n, (x, before) in enumerate(zip(leaves, first, strict=True)):
+                if n not in turned and isinstance(before, Tracer) and is_array(before) and x is not before:
                     _may_be_one(x, root_of(before), site)
+        turns = shared.get(_TURNS, 0) if count is None else count
+        self._turn(leaves, turned, changed, turns, site)
+        shared = unflatten(tree, leaves)
         _finish(variables, names, [shared[n] for n in names], [*self.kept, *self.in_place])
+
+    def _check_turned(self, turned: Mapping[int, int], changed: set[int], interpreter: StageInterpreter) -> None:
+        """Names that hand round arrays which they change: each has its own, which nobody reads by another name."""
+        if not changed:
+            return
+        first = flatten(self.initial)[0]
+        arrays = [first[n] for n in turned]
+        roots = [id(root_of(x)) for x in first if isinstance(x, Tracer) and is_array(x)]
+        for x in arrays:
+            if not isinstance(x, Tracer):
+                raise TracerError("an array from outside is changed in place", location=user_location())
+            if x.root is not None or id(x) in interpreter.captured_cells or roots.count(id(x)) > 1 or x.possible():
+                raise _changed_elsewhere()
+
+    def _turn(
+        self, leaves: list[Any], turned: Mapping[int, int], changed: set[int], turns: Any, site: Site | None
+    ) -> None:
+        """What names have that handed their arrays round so many times: the arrays of before, with new elements.
+
+        leaves: what the names were left with; changed here.
+        """
+        first = flatten(self.initial)[0]
+        order = order_of(turned)
+        if order > 1 and not isinstance(turns, int):
+            rest = np.remainder(OPERATORS.extent(turns) if isinstance(turns, Dim) else turns, order)
+            places = [places_after(turned, k) for k in builtins.range(order)]
+            before = dict(enumerate(leaves))
+            if changed:
+                for m in turned:
+                    value = before[m]
+                    for k in builtins.range(1, order):
+                        value = np.where(rest == k, before[next(n for n in turned if places[k][n] == m)], value)
+                    first[m].assign(value)
+            for n in turned:
+                for m in {place[n] for place in places}:
+                    _may_be_one(leaves[n], root_of(first[m]) if isinstance(first[m], Tracer) else first[m], site)
+            return
+        after = places_after(turned, turns if order > 1 else 0)
+        before = {n: leaves[n] for n in turned}
+        for n, m in after.items():
+            if changed:
+                first[m].assign(before[n])
+            leaves[n] = first[m]
+
+
+def _changed_elsewhere() -> TracerError:
+    return TracerError(
+        "a name stands for an array that the loop changes in place under another name", location=user_location()
+    )
+
+
+_TURNS = "turns@"
 
 
 @define(eq=False)
@@ -565,7 +637,8 @@ class _At:
     def __enter__(self) -> None:
         self.loop.variables.restore()
         for name, value in self.state.items():
-            self.loop.variables[name] = value
+            if name != _TURNS:
+                self.loop.variables[name] = value
 
     def __exit__(self, *_: object) -> None:
         self.loop.variables.restore()
@@ -632,7 +705,7 @@ def repetition(
 
         return control.while_loop(goes_on, lambda state: new(None, state), loop.initial)
 
-    loop.end(run, once, None)
+    loop.end(run, once, None, None)
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------

@@ -114,6 +114,80 @@ def names_of_earlier_iterations(x, n):
     return previous, change, i
 
 
+def _pairs(*sizes: int) -> list[tuple[Any, ...]]:
+    rng = np.random.default_rng(5)
+    return [(rng.normal(size=n), rng.normal(size=n)) for n in sizes]
+
+
+@program({"loop"}, *_pairs(8, 9))
+def arrays_that_change_names(u, v):
+    for _ in range(11):
+        u[1:-1] = v[:-2] + v[2:]
+        u, v = v, u
+    return u
+
+
+@program({"loop"}, *_pairs(8, 9))
+def arrays_that_change_names_and_are_changed_later(u, v):
+    first = u
+    for _ in range(12):
+        u[1:-1] = 0.5 * (v[:-2] + v[2:])
+        u, v = v, u
+    u[0] = 5
+    first[1] = 6
+    return u, v, first
+
+
+@program({"loop"}, *[(*uv, n) for uv in _pairs(8, 9) for n in (5, 6, 1)])
+def arrays_that_change_names_so_many_times(u, v, n):
+    for _ in range(n):
+        u[1:-1] = 0.5 * (v[:-2] + v[2:])
+        u, v = v, u
+    return u, v
+
+
+@program({"loop"}, *_pairs(6, 7, 8))
+def three_arrays_that_change_names(u, v):
+    w = np.zeros_like(u)
+    for _ in range(u.shape[0] * 2 - 3):
+        w[1:-1] = 0.5 * (v[:-2] + u[2:])
+        u, v, w = v, w, u
+    return u, v, w
+
+
+@program({"while"}, *_pairs(8, 9))
+def arrays_that_change_names_until_they_agree(u, v):
+    change, k = 1.0, 0
+    while change > 1e-3 and k < 37:
+        v[1:-1] = 0.25 * (u[:-2] + u[2:])
+        change = np.abs(u - v).max()
+        u, v = v, u
+        k += 1
+    return u, k
+
+
+@program({"loop"}, *_pairs(8, 9))
+def arrays_that_change_names_in_two_loops(u, v):
+    for _ in range(9):
+        for _ in range(7):
+            v[1:-1] = 0.25 * (u[:-2] + u[2:])
+            u, v = v, u
+        u[0] += 1
+    return u, v
+
+
+@program({"loop"}, *_pairs(8, 9))
+def arrays_that_change_names_between_branches(u, v):
+    for _ in range(9):
+        if u[0] > 0:
+            v[1:] = u[:-1] + 1
+        else:
+            v[0] += 1
+        u, v = v, u
+        u[2] *= 0.5
+    return v
+
+
 @program({"loop"}, (np.arange(6.0), 10))
 def steps_down(x, n):
     s = 0.0
@@ -230,12 +304,24 @@ def lists_that_grow(x):
     return np.stack(rows)
 
 
-@program(set(), (np.arange(8.0), np.ones(8)))
-def arrays_that_change_names(u, v):
-    for _ in range(11):
-        u[1:-1] = v[:-2] + v[2:]
+@program(set(), *_pairs(8, 9))
+def two_names_of_one_array_that_change(u, v):
+    u = v
+    for _ in range(9):
+        v[1:] = u[1:] + 1
+        u[0] += 1
         u, v = v, u
     return u
+
+
+@program(set(), *_pairs(8, 9))
+def rows_that_change_names(u, v):
+    both = np.stack([u, v])
+    p, q = both[0], both[1]
+    for _ in range(9):
+        p[1:-1] = q[2:]
+        p, q = q, p
+    return both
 
 
 @program(set(), (np.ones(3),))
