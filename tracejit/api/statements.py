@@ -12,7 +12,7 @@ import builtins
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -361,28 +361,49 @@ def _sequence(x: Any) -> _Items | None:
 def iteration(
     source: Any,
     body: Callable[[Any], None],
+    tail: Callable[[], None] | None,
     stop: Callable[[], Any] | None,
     assigned: Sequence[str],
     carry: Sequence[str],
     augmented: Sequence[str],
+    between: Sequence[str],
 ) -> None:
-    """`for item in source: body(item)`."""
+    """`for item in source: body(item)`; where that has not left the loop, an iteration ends with its `tail`."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     site = frame.f_code, frame.f_lasti
     found = _sequence(source) if recording() is not None else None
+    steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented)
     if found is None or _is_left_to_python(site, found):
-        _run_by_python(source if found is None else found, body, stop, assigned, carry, augmented)
+        steps.run(source if found is None else found, body, tail)
         return
-    loop = _Loop(Variables((body, stop), assigned), carry, augmented)
     trace = current_trace()
     if found.count is None or trace is None or not _can_start_again():
-        _iterate(loop, found, body, stop, None)
+
+        def whole(item: Any) -> None:
+            body(item)
+            if tail is not None:
+                steps(tail)
+
+        _iterate(_Loop(steps.variables(), carry, augmented), found, whole, stop, None)
         return
     if not _is_positive(found.count):
         return
     with trace.loops.tracing(site):
         try:
-            _iterate(loop, found, body, stop, site)
+            if tail is None:
+                _iterate(_Loop(steps.variables(), carry, augmented), found, body, stop, site)
+                return
+            # The tail hands names round.  As the beginning of the iteration that follows it does so in each.
+            _native(body, assigned, found.item(0))
+
+            def turned_round(item: Any) -> None:
+                tail()
+                body(item)
+
+            item = found.item
+            following = _Items(found.count - 1, lambda k: item(k + 1))
+            _iterate(_Loop(steps.variables(), between, augmented), following, turned_round, stop, site)
+            steps(tail)
         except Exception as error:
             as_python(site, str(error).partition("\n")[0])
 
@@ -406,39 +427,49 @@ def _is_positive(count: Extent) -> bool:
     return bool(count >= 1)
 
 
-def _run_by_python(
-    source: Any,
-    body: Callable[[Any], None],
-    stop: Callable[[], Any] | None,
-    assigned: Sequence[str],
-    carry: Sequence[str],
-    augmented: Sequence[str],
-) -> None:
-    """A loop that Python runs; where only the program knows whether it was left, the next iteration is a branch."""
-    branches = 0
-    for item in source:
-        left = stop is not None and stop()
-        if not _is_open(left):
-            if left:
+class _Steps:
+    """A loop that Python runs step by step; where only the program knows whether it was left, a step is a branch."""
+
+    def __init__(
+        self,
+        blocks: tuple[Callable[[Any], None], Callable[[], None] | None, Callable[[], Any] | None],
+        assigned: Sequence[str],
+        carry: Sequence[str],
+        augmented: Sequence[str],
+    ) -> None:
+        self.blocks = blocks
+        self.stop = blocks[-1]
+        self.assigned = assigned
+        self.carry = carry
+        self.augmented = [n for n in augmented if n in carry]
+        self.branches = 0
+
+    def variables(self) -> Variables:
+        """Those of the blocks, as they are now."""
+        return Variables(self.blocks, self.assigned)
+
+    def run(self, source: Iterable[Any], body: Callable[[Any], None], tail: Callable[[], None] | None) -> None:
+        for item in source:
+            if not self(body, item) or (tail is not None and not self(tail)):
                 return
-            _native(body, assigned, item)
-            continue
-        branches += 1
-        if branches > _MOST_BRANCHES:
+
+    def __call__(self, block: Callable[..., None], *args: Any) -> bool:
+        """Run a block unless the loop was left; whether it may go on."""
+        left = self.stop is not None and self.stop()
+        if not _is_open(left):
+            if not left:
+                _native(block, self.assigned, *args)
+            return not left
+        self.branches += 1
+        if self.branches > _MOST_BRANCHES:
             raise TracerError(
                 f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been "
                 "left on a condition which only the program knows; loop over a range or an array, or use a mask",
                 location=user_location(),
             )
-        _branch(
-            negation(left),
-            functools.partial(_native, body, assigned, item),
-            lambda: None,
-            Variables((body, stop), assigned),
-            carry,
-            [n for n in augmented if n in carry],
-            (),
-        )
+        run = functools.partial(_native, block, self.assigned, *args)
+        _branch(negation(left), run, lambda: None, self.variables(), self.carry, self.augmented, ())
+        return True
 
 
 def _iterate(

@@ -166,6 +166,29 @@ def arrays_that_change_names_until_they_agree(u, v):
     return u, k
 
 
+@program({"while"}, *_pairs(8, 9))
+def arrays_that_change_names_after_a_test(u, v):
+    for i in range(30):
+        v[1:-1] = 0.25 * (u[:-2] + u[2:])
+        error = np.abs(u - v).max()
+        if error < 0.05:
+            break
+        u, v = v, u
+    return u, i, error
+
+
+@program({"while"}, *_pairs(8, 9))
+def new_names_of_old_arrays_after_a_test(u, v):
+    p = u
+    for i in range(20):
+        q = np.sin(p) + v
+        change = np.abs(q - p).sum()
+        if change < 0.1:
+            break
+        p = q
+    return p, q, i, change
+
+
 @program({"loop"}, *_pairs(8, 9))
 def arrays_that_change_names_in_two_loops(u, v):
     for _ in range(9):

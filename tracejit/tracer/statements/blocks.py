@@ -15,6 +15,7 @@ from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.jumps import NotRewritten, at, name, without_jumps
 from tracejit.tracer.statements.names import (
     bound,
+    hands_round,
     has,
     holds,
     live,
@@ -200,9 +201,18 @@ class _Calls(ast.NodeTransformer):
         else:
             source = self.visit(source)
         bind = at(node.target, ast.Assign([node.target], name("item@")))
-        body, definition = self.local(node, [bind, *self.block(node.body, after | again)], ("item@",))
-        call = self.call(node, "iteration", source, body, self.stop(node), assigned, carry, augmented)
-        return [definition, at(node, ast.Expr(call))]
+        head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
+        known = set[str]()
+        if node.tail is not None and hands_round(node.tail.body):
+            head = node.body[:-1]
+            between = live(node.tail.body, after | again | read(node.tail.test))
+            known = assigned & (after | again | between)
+            tail, definition = self.local(node.tail, self.block(node.tail.body, after | again))
+            definitions.append(definition)
+            again = again | between
+        body, definition = self.local(node, [bind, *self.block(head, after | again)], ("item@",))
+        call = self.call(node, "iteration", source, body, tail, self.stop(node), assigned, carry, augmented, known)
+        return [*definitions, definition, at(node, ast.Expr(call))]
 
     def visit_While(self, node: Any) -> Any:
         after = self.after

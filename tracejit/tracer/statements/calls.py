@@ -23,7 +23,9 @@ class Statements:
     branch: Callable[..., Any]
     """(test, then, orelse, assigned, known, augmented, sure): `if`; what the block returns."""
     iteration: Callable[..., None]
-    """(source, body, stop, assigned, carry, augmented): `for`."""
+    """(source, body, tail, stop, assigned, carry, augmented, between): `for`.  tail: what of an iteration follows a
+    `break`, or None; between: what of `assigned` is wanted there or later.
+    """
     repetition: Callable[..., None]
     """(test, body, stop, assigned, carry, augmented): `while`."""
     items: Callable[..., Any]

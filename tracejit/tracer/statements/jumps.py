@@ -53,7 +53,8 @@ def _any_of(where: Any, flags: set[str]) -> ast.expr:
 
 def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
     """The body of a function with no `break` and `continue`, and `return` only as the last statement of the function or
-    of branches that end it (`is_end`).  Loops have `stop`, an expression or None: they end where it holds.
+    of branches that end it (`is_end`).  Loops have `stop`, an expression or None: they end where it holds; and `tail`,
+    the last of their statements if these are what follows a `break`, in an `if` that asks just for that, else None.
 
     Raises: NotRewritten.
     """
@@ -90,7 +91,9 @@ def _block(statements: Sequence[ast.stmt], loop: str | None, *, top: bool) -> tu
         if rest:
             behind, more = _block(rest, loop, top=top)
             goes_on = at(rest[0], ast.UnaryOp(ast.Not(), _any_of(rest[0], flags)))
-            new.append(at(rest[0], ast.If(goes_on, behind, [])))
+            unless: Any = at(rest[0], ast.If(goes_on, behind, []))
+            unless.is_rest = True
+            new.append(unless)
             raised |= more
         return new, raised
     return new, raised
@@ -120,6 +123,7 @@ def _loop(s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
         s.body.insert(0, put(s, f"continue@{here}", ast.Constant(False)))
     ends = flags - {f"continue@{here}"}
     s.stop = _any_of(s, ends) if ends else None
+    s.tail = s.body[-1] if ends == flags and getattr(s.body[-1], "is_rest", False) else None
     before = [put(s, f, ast.Constant(False)) for f in sorted(ends) if f.startswith("break@")]
     orelse, more = _block(s.orelse, loop, top=False)
     s.orelse = []

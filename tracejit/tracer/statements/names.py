@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 __all__ = [
-    "FUNCTIONS", "Nodes", "bound", "has", "holds", "live", "live_in_loop", "only_augmented", "own", "read",
-    "surely_bound",
+    "FUNCTIONS", "Nodes", "bound", "hands_round", "has", "holds", "live", "live_in_loop", "only_augmented", "own",
+    "read", "surely_bound",
 ]  # fmt: skip
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -110,6 +110,16 @@ def only_augmented(nodes: Nodes) -> set[str]:
     """The names bound by `x += ...` alone: an array is changed in place, only a number is bound anew."""
     found = [_names_of(n) for n in _each(nodes)]
     return set[str]().union(*(n.augmented for n in found)) - set[str]().union(*(n.otherwise for n in found))
+
+
+def hands_round(statements: Sequence[ast.stmt]) -> bool:
+    """Whether names get what other names have: `u, v = v, u`."""
+    for node in own(statements):
+        if isinstance(node, ast.Assign):
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            if any(isinstance(p, ast.Name) for p in parts):
+                return True
+    return False
 
 
 def live(statements: Iterable[ast.stmt], after: set[str]) -> set[str]:
