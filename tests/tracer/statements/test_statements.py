@@ -166,7 +166,7 @@ def arrays_that_change_names_until_they_agree(u, v):
     return u, k
 
 
-@program({"while"}, *_pairs(8, 9))
+@program({"while", "cond"}, *_pairs(8, 9))
 def arrays_that_change_names_after_a_test(u, v):
     for i in range(30):
         v[1:-1] = 0.25 * (u[:-2] + u[2:])

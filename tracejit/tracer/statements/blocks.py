@@ -203,7 +203,7 @@ class _Calls(ast.NodeTransformer):
         bind = at(node.target, ast.Assign([node.target], name("item@")))
         head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
         known = set[str]()
-        if node.tail is not None and hands_round(node.tail.body):
+        if node.tail is not None and hands_round(node.tail.body, node):
             head = node.body[:-1]
             between = live(node.tail.body, after | again | read(node.tail.test))
             known = assigned & (after | again | between)

@@ -112,14 +112,20 @@ def only_augmented(nodes: Nodes) -> set[str]:
     return set[str]().union(*(n.augmented for n in found)) - set[str]().union(*(n.otherwise for n in found))
 
 
-def hands_round(statements: Sequence[ast.stmt]) -> bool:
-    """Whether names get what other names have: `u, v = v, u`."""
+def hands_round(statements: Sequence[ast.stmt], loop: ast.AST) -> bool:
+    """Whether names get what other names have (`u, v = v, u`), and a loop seems to change one of these in place."""
+    moved: set[str] = set()
     for node in own(statements):
         if isinstance(node, ast.Assign):
             parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            if any(isinstance(p, ast.Name) for p in parts):
-                return True
-    return False
+            moved |= {p.id for p in parts if isinstance(p, ast.Name)}
+    changed: set[str] = set()
+    for node in own(loop) if moved else ():
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                parts = ast.walk(target) if isinstance(target, ast.Subscript) else ()
+                changed |= {n.id for n in parts if isinstance(n, ast.Name)}
+    return not moved.isdisjoint(changed)
 
 
 def live(statements: Iterable[ast.stmt], after: set[str]) -> set[str]:
