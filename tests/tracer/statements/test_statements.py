@@ -168,7 +168,7 @@ def arrays_that_change_names_until_they_agree(u, v):
 
 @program({"while", "cond"}, *_pairs(8, 9))
 def arrays_that_change_names_after_a_test(u, v):
-    for i in range(30):
+    for i in range(30):  # noqa: B007
         v[1:-1] = 0.25 * (u[:-2] + u[2:])
         error = np.abs(u - v).max()
         if error < 0.05:
@@ -180,7 +180,7 @@ def arrays_that_change_names_after_a_test(u, v):
 @program({"while"}, *_pairs(8, 9))
 def new_names_of_old_arrays_after_a_test(u, v):
     p = u
-    for i in range(20):
+    for i in range(20):  # noqa: B007
         q = np.sin(p) + v
         change = np.abs(q - p).sum()
         if change < 0.1:
