@@ -44,6 +44,7 @@ _HOME = {
 
 # NumPy's names fill the tables that traced arrays look operators and functions up in.
 before_tracing(lambda: import_module("tracejit.numpy"))
+before_tracing(lambda: import_module("tracejit.api.statements"))
 
 
 def __getattr__(name: str) -> Any:

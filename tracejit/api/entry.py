@@ -413,7 +413,8 @@ def _python_call(
         try:
             outputs = compiled.run([*inputs, *keep], dims)
         except FailedCheck as error:
-            raise failure_error(error.failure, staged.sites or (), dims).about(backend=backend) from None
+            failed = failure_error(error.failure, staged.sites or (), dims)
+            raise failed.about(backend=backend) if isinstance(failed, TracejitError) else failed from None
         except TracejitError as error:
             error.about(backend=backend)
             raise

@@ -31,7 +31,7 @@ from tracejit.tracer.recorder import StageInterpreter, left_early
 from tracejit.tracer.restarts import ChangedLater
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["range"]
+__all__ = ["bounds_of", "range", "recording", "trip_count"]
 
 
 def range(*bounds: Any) -> Any:
@@ -52,7 +52,7 @@ def range(*bounds: Any) -> Any:
     >>> [int(fibonacci(n)) for n in (1, 5, 10)]
     [1, 5, 55]
     """
-    if _recorded(current_interpreter()) is None:
+    if recording_of(current_interpreter()) is None:
         return builtins.range(*[operator.index(b) for b in bounds])
     return _Range(bounds)
 
@@ -78,8 +78,8 @@ class _Range:
         return _iterations(self.bounds)
 
     def __reversed__(self) -> _Range:
-        start, stop, step = _range_bounds(self.bounds)
-        count = _trip_count(start, stop, step)
+        start, stop, step = bounds_of(self.bounds)
+        count = trip_count(start, stop, step)
         if count is None:
             raise TypeError(
                 "a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i"
@@ -110,18 +110,18 @@ class _Range:
 
     @property
     def start(self) -> Any:
-        return _range_bounds(self.bounds)[0]
+        return bounds_of(self.bounds)[0]
 
     @property
     def stop(self) -> Any:
-        return _range_bounds(self.bounds)[1]
+        return bounds_of(self.bounds)[1]
 
     @property
     def step(self) -> Any:
-        return _range_bounds(self.bounds)[2]
+        return bounds_of(self.bounds)[2]
 
     def __len__(self) -> int:
-        count = _trip_count(*_range_bounds(self.bounds))
+        count = trip_count(*bounds_of(self.bounds))
         if count is None:
             raise TypeError("the length of a tj.range whose bounds depend on data is not known while tracing")
         return operator.index(count)
@@ -129,10 +129,10 @@ class _Range:
 
 def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
     current = current_interpreter()
-    program = _recorded(current)
+    program = recording_of(current)
     assert program is not None
-    start, stop, step = _range_bounds(bounds)
-    count = _trip_count(start, stop, step)
+    start, stop, step = bounds_of(bounds)
+    count = trip_count(start, stop, step)
     if isinstance(count, int) and count <= 0:
         return
     if count is None:
@@ -282,7 +282,7 @@ def _asks_for_names(code: CodeType) -> bool:
 _TELLING_NAMES = frozenset({"NameError", "UnboundLocalError", "locals", "vars", "dir"})
 
 
-def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
+def recording_of(interpreter: Interpreter | None) -> StageInterpreter | None:
     """What records a program at the bottom of the transformations in progress, if anything:
     a loop is then one operation.
     """
@@ -293,7 +293,12 @@ def _recorded(interpreter: Interpreter | None) -> StageInterpreter | None:
     return None
 
 
-def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+def recording() -> StageInterpreter | None:
+    """What records a program, if anything does here and now."""
+    return recording_of(current_interpreter())
+
+
+def bounds_of(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     """(start, stop, step) of a range's arguments.  Raises DtypeError for what is no integer."""
     if not 1 <= len(bounds) <= 3:
         raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
@@ -308,7 +313,7 @@ def _range_bounds(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     return bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else 1
 
 
-def _trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
+def trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
     """How many iterations; None if that is known only when the program runs."""
     if any(isinstance(b, Tracer) for b in (start, stop, step)):
         for b in (start, stop, step):

@@ -5,6 +5,7 @@ one run of the function on traced arrays, then the passes.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import evolve, frozen
-from tracejit.support.source import frames_of
+from tracejit.support.source import Location, frames_of
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
@@ -31,12 +32,16 @@ from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
 from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, NeedValue
 from tracejit.tracer.stage import Staged, stage
+from tracejit.tracer.statements.decisions import AsPython
+from tracejit.tracer.trace import Trace
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
     from tracejit.compiler.lowered import Lowered
 
 __all__ = ["Traced", "trace_call"]
+
+_logger = logging.getLogger("tracejit")
 
 
 @frozen(eq=False)
@@ -197,7 +202,6 @@ def trace_call(
     integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
     with tracing() as trace:
         trace.need_booleans = need_booleans
-        careful = by_value = False
         once = functools.partial(
             stage,
             flat,
@@ -209,15 +213,7 @@ def trace_call(
             ranges=integers,
             finish=finish,
         )
-        while True:
-            try:
-                staged = once(careful=careful, masks_by_value=by_value)
-                break
-            except ChangedLater:
-                careful = True
-            except MasksByValue:
-                by_value = True
-            trace.restart()
+        staged = _staged(once, trace)
     staged = evolve(staged, numbers=frozenset(numbers))
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
@@ -238,6 +234,22 @@ def trace_call(
     names = [paths[n] for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
     return Traced(staged, lowered, out["tree"], out["slots"], dependencies)
+
+
+def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
+    """What was staged, of a trace that starts again as often as it has to."""
+    careful = by_value = False
+    while True:
+        try:
+            return once(careful=careful, masks_by_value=by_value)
+        except ChangedLater:
+            careful = True
+        except MasksByValue:
+            by_value = True
+        except AsPython as loop:
+            trace.loops.python[loop.site] = loop.reason
+            _logger.info("%s: Python runs the loop, because %s", Location(*loop.site), loop.reason)
+        trace.restart()
 
 
 def _layout(position: int, leaf: Leaf) -> Layout:

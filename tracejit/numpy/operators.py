@@ -10,7 +10,7 @@ from tracejit.numpy.index_checks import first_failure
 from tracejit.numpy.indexing import getitem, read_view
 from tracejit.numpy.joining import stack
 from tracejit.numpy.linear import matmul
-from tracejit.numpy.number_checks import check_growth, check_number
+from tracejit.numpy.number_checks import check_growth, check_none, check_number
 from tracejit.numpy.powers import power_operator
 from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.rounding import round_decimals
@@ -44,6 +44,7 @@ provide(
         round_decimals=round_decimals,
         check_number=check_number,
         check_growth=check_growth,
+        check_none=check_none,
         first_failure=first_failure,
     ),
 )

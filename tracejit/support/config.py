@@ -22,6 +22,7 @@ VARIABLES = {
     "POISON": "fill memory with a pattern before it is used, between guards",
     "RECYCLE_BYTES": "how much memory of results is kept for the next ones",
     "REPLACE": "a directory of edited texts that take the place of what passes made",
+    "STATEMENTS": "trace Python's own loops and branches as loops and branches of the program (experimental)",
     "THREADS": "how many threads parallel loops use",
     "TIERS": "translate quickly at first, and well in the background",
     "TUNE_DB": "the file of tuned schedules; empty: none",
@@ -56,6 +57,8 @@ class Config:
         (TRACEJIT_POISON; read when a function is compiled).  The reference backend always fills them.
     tiers: have LLVM translate a program quickly for its first call, and well in the background once it is called again
         (TRACEJIT_TIERS).
+    statements: trace Python's own `for`, `while` and `if` on traced values as loops and branches of the program
+        (TRACEJIT_STATEMENTS; experimental, read when a function is traced).
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
     replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see
         `compiler/passes.py`.
@@ -68,6 +71,7 @@ class Config:
     cpu: str = "native"
     poison: bool = False
     tiers: bool = True
+    statements: bool = False
     dump: str = ""
     replace: str = ""
 
@@ -78,6 +82,7 @@ config = Config(
     cpu=variable("CPU") or "native",
     poison=_flag("POISON"),
     tiers=_flag("TIERS", True),
+    statements=_flag("STATEMENTS"),
     dump=variable("DUMP") or "",
     replace=variable("REPLACE") or "",
 )

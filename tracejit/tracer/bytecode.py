@@ -7,13 +7,15 @@ instructions of opcode 0.
 from __future__ import annotations
 
 import opcode
+import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
-    "asks_for_booleans", "bound_first", "carried_names", "instructions", "iterates_directly", "loads_attribute",
+    "asks_for_booleans", "bound_first", "carried_names", "decides", "essence", "instructions", "iterates_directly",
+    "loads_attribute",
     "name_of", "raises", "stored_attributes", "target_of", "yields_within",
 ]  # fmt: skip
 
@@ -24,6 +26,7 @@ _LEAVES = frozenset({
     "RETURN_CONST", "RETURN_VALUE",
 })  # fmt: skip
 """Instructions that the next one does not follow."""
+_ATTRIBUTES_TELL_CALLS = sys.version_info >= (3, 12)
 _SEES_LOCALS = frozenset({"_getframe", "currentframe", "dir", "eval", "exec", "locals", "vars"})
 
 
@@ -57,6 +60,35 @@ def name_of(code: CodeType, instruction: str, argument: int) -> str:
 def _variables(code: CodeType) -> tuple[str, ...]:
     """Local, cell and free variables in the order of their slots: a cell that is an argument has the argument's."""
     return code.co_varnames + tuple(n for n in code.co_cellvars if n not in code.co_varnames) + code.co_freevars
+
+
+@cache
+def decides(code: CodeType) -> bool:
+    """Whether code, or code within it, has jumps: loops, branches, conditional expressions.
+
+    >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
+    (False, True)
+    """
+    return any("JUMP" in name or name == "FOR_ITER" for name, _, _ in instructions(code)) or any(
+        decides(x) for x in code.co_consts if isinstance(x, CodeType)
+    )
+
+
+def essence(code: CodeType) -> list[tuple[str, int]]:
+    """What code does, without what depends on the module around it: the compiler calls `np.exp` in another way where it
+    has seen `import numpy as np`.  How far jumps go depends on that.
+
+    Source: CPython's `maybe_optimize_method_call` in Python/compile.c.
+    """
+    found: list[tuple[str, int]] = []
+    for name, argument, _ in instructions(code):
+        if name == "LOAD_GLOBAL" or (name == "LOAD_ATTR" and _ATTRIBUTES_TELL_CALLS):
+            argument >>= 1  # the low bit asks for a null beside the value
+        elif "JUMP" in name or name in ("FOR_ITER", "SEND"):
+            argument = 0
+        if name != "PUSH_NULL":
+            found.append(("LOAD_ATTR" if name == "LOAD_METHOD" else name, argument))
+    return found
 
 
 @cache

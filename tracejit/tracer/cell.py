@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from tracejit.support.typing import has_aval
 from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.statements.decisions import as_python
 
 __all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
 
+_NONE: dict[int, Any] = {}
 _NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
 
 
@@ -38,6 +41,7 @@ class Cell(Owned):
         "layout",
         "location",
         "root",
+        "twins",
         "__weakref__",
     )
 
@@ -50,6 +54,7 @@ class Cell(Owned):
         self._version = 0
         self.root = root
         self.index = index
+        self.twins: dict[int, tuple[ref[Cell], Any]] = _NONE  # by identity: arrays that it may turn out to be
         self.location = None
         self.layout: Layout = None  # of an array that is no view
         # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
@@ -94,7 +99,33 @@ class Cell(Owned):
         if self.root is not None:
             OPERATORS.setitem(self.root, self.index, value)
             return
+        if self.twins:
+            self._refuse_to_change_one()
         current_interpreter().write(self, value)
+
+    def may_be(self, other: Cell, site: Any = None) -> None:
+        """Which arrays they are depends on the data: they may be one.  Neither is changed in place as long as both are
+        there.
+
+        site: of the loop that made it so, which Python can run instead.
+        """
+        for twin in (other, *other.possible()):  # which it may then be as well, also once `other` is gone
+            if twin is not self:
+                self.twins = {**self.twins, id(twin): (ref(twin), site)}
+                twin.twins = {**twin.twins, id(self): (ref(self), site)}
+
+    def possible(self) -> list[Cell]:
+        """The arrays which this may turn out to be that are still there."""
+        return [found for other, _ in self.twins.values() if (found := other()) is not None]
+
+    def _refuse_to_change_one(self) -> None:
+        for other, site in self.twins.values():
+            if other() is None:
+                continue
+            why = "an array is changed in place that may be another one as well, depending on the data"
+            if site is not None:
+                as_python(site, why)
+            raise UnsupportedError(f"{why}; change a copy (x = x.copy())", location=user_location())
 
     def store(self, interpreter: Interpreter, value: Any) -> None:
         """Set the cell's value (called by the interpreter that owns it)."""

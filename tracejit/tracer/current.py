@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tracejit.tracer.trace import Trace
 
-__all__ = ["current_trace", "entered", "wants_booleans"]
+__all__ = ["current_trace", "entered", "give_up", "wants_booleans"]
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -34,3 +34,14 @@ def wants_booleans() -> bool:
     """Whether the function that is traced tells True from other objects."""
     trace = _trace.get()
     return trace is not None and trace.wants_booleans
+
+
+def give_up(reason: str) -> None:
+    """In the body of a loop that is traced once: Python would do something else here than one program for all
+    iterations.
+
+    Raises: AsPython there.
+    """
+    trace = _trace.get()
+    if trace is not None:
+        trace.loops.give_up(reason)

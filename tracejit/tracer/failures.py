@@ -11,6 +11,7 @@ A failure is (number of the site + 1) * 2**48 + the index or number modulo 2**48
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -35,8 +36,8 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Reason", "Site",
-    "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised", "Reason",
+    "Site", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -54,6 +55,28 @@ class Reason:
     def error(self, location: Location | None = None) -> TracejitError:
         """The error at a line of the user's, the current one if none is given."""
         return self.kind(self.text, location=location or user_location())
+
+
+@frozen(eq=False)
+class Raised:
+    """An exception that the function raises on a condition which only the program knows."""
+
+    exception: Exception
+
+    @property
+    def text(self) -> str:
+        return f"{type(self.exception).__name__}: {self.exception}"
+
+    def error(self, location: Location | None = None) -> Exception:
+        """The exception, a new one for each call that fails."""
+        try:
+            made = copy.copy(self.exception)
+        except Exception:  # a class whose objects cannot be copied
+            made = self.exception
+        made.__traceback__ = made.__context__ = None
+        if location is not None:
+            made.add_note(location.show())
+        return made
 
 
 NEGATIVE_POWER = Reason(
@@ -75,7 +98,7 @@ class Site:
     the dtype a Python number has to fit, or the reason.
     """
 
-    about: Extent | np.dtype[Any] | Reason
+    about: Extent | np.dtype[Any] | Reason | Raised
     location: Location | None
 
 
@@ -87,10 +110,13 @@ class Failures:
     sites: list[Site] = field(factory=list[Site])
     numbers: dict[Any, int] = field(factory=dict[Any, int])
 
-    def site(self, about: Extent | np.dtype[Any] | Reason) -> int:
+    def site(self, about: Extent | np.dtype[Any] | Reason | Raised) -> int:
         """The number of the user's line as one that can fail so.  Lines beyond what a failure can count share one."""
         location = user_location()
-        key = (about.text if isinstance(about, Reason) else str(about), location and (location.code, location.lasti))
+        key = (
+            about.text if isinstance(about, (Reason, Raised)) else str(about),
+            location and (location.code, location.lasti),
+        )
         number = self.numbers.get(key)
         if number is None:
             if len(self.sites) < _MOST_SITES:
@@ -178,13 +204,13 @@ def hand_on(level: Interpreter) -> None:
         note_failure(failures.cell.value[0])
 
 
-def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) -> TracejitError:
+def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) -> Exception:
     """The error that a failure stands for; `dims` are the symbolic extents of the call."""
     number, index = failure >> INDEX_BITS, failure & ((1 << INDEX_BITS) - 1)
     index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
     site = sites[number - 1]
     about = site.about
-    if isinstance(about, Reason):
+    if isinstance(about, (Reason, Raised)):
         return about.error(site.location)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)

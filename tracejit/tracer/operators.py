@@ -77,6 +77,8 @@ class NumPy:
     """The program fails if a number does not fit an integer dtype."""
     check_growth: Callable[[str, Any, Any], None]
     """The program fails if an operator's result on Python integers has more than 64 bits."""
+    check_none: Callable[[Any, Any], None]
+    """(wrong, reason): the program fails for a reason if an element of `wrong` holds."""
     first_failure: Callable[[Any, Any], Any]
     """The failure noted before, or if there is none the greatest of those found."""
 

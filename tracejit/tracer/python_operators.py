@@ -10,7 +10,7 @@ from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import Cell
-from tracejit.tracer.current import wants_booleans
+from tracejit.tracer.current import give_up, wants_booleans
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 
 __all__ = [
@@ -34,6 +34,7 @@ _PYTHONS = frozenset({bool, int, float, Dim})
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray})
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
+_DIVIDING = ("truediv", "floordiv", "mod", "divmod")
 _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 """Operators by which integers outgrow 64 bits."""
 
@@ -105,6 +106,8 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         x, y = python_operand(x), python_operand(y)
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
+        if name in _DIVIDING and _may_be_zero(y):
+            give_up("a number may be divided by zero, which Python refuses")
     result = _number(handed_out(function, x, y), other)
     if is_number and name in COMPARISONS and isinstance(result, Cell):
         if not wants_booleans():
@@ -114,6 +117,14 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             result.ask()
         return result if known is None else bool(known)
     return result
+
+
+def _may_be_zero(x: Any) -> bool:
+    """Whether a traced integer may be 0 (of a float nothing is known)."""
+    if not isinstance(x, Cell) or x.dtype.kind not in "iu":
+        return False
+    low, high = x.seen().value_range()
+    return (low is None or low <= 0) and (high is None or high >= 0)
 
 
 def python_operand(x: Any) -> Any:

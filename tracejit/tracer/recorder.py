@@ -76,6 +76,12 @@ class StageInterpreter(Interpreter):
         self.relied_on: set[Var] = set()  # arrays from outside of which a value was asked for and known
         self._made_here: set[int] = set()
 
+    def forget(self) -> None:
+        """Let go the cells of traces around: who asks later which of them are still there shall not find them here."""
+        self._identities.clear()
+        self.captured_cells.clear()
+        self.cells.clear()
+
     def new_input(self, aval: ShapedArray) -> Tracer:
         var = Var(aval)
         self.inputs.append(var)

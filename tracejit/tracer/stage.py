@@ -129,6 +129,7 @@ def stage(
     finally:
         if not program:
             leave(interpreter)
+            interpreter.forget()
         interpreter.alive = False
     return staged
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import (
     BuiltinMethodType,
     CellType,
+    CodeType,
     FunctionType,
     MappingProxyType,
     MethodType,
@@ -21,10 +22,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
+from tracejit.tracer.bytecode import decides
 from tracejit.tracer.caches import Cached, CachedProperty
 from tracejit.tracer.contents import family, namespace_of, underlying
 from tracejit.tracer.current import current_trace
@@ -34,6 +37,7 @@ from tracejit.tracer.methods import holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
+from tracejit.tracer.statements.calls import STATEMENTS
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace
 from tracejit.tracer.tracer import Tracer
@@ -255,12 +259,14 @@ class Substitution:
         names = function.__code__.co_freevars
         stored = code_names(function.__code__)[2]
         closure = [self._cell(cell, name, name in stored, trace) for cell, name in zip(cells, names, strict=True)]
+        code = traced_code(function.__code__)
+        by_name = dict(zip(names, [new for new, _ in closure], strict=True))
         clone = FunctionType(
-            function.__code__,
+            code,
             self.namespace(function.__globals__),
             function.__name__,
             function.__defaults__,
-            tuple([new for new, _ in closure]),
+            tuple([by_name[n] if n in by_name else CellType(STATEMENTS) for n in code.co_freevars]),
         )
         _copy_attributes(function, clone)
         if trace is not None:
@@ -370,6 +376,15 @@ def _is_pythons_random(value: Any) -> bool:
     return random is not None and isinstance(value, random.Random)
 
 
+def traced_code(code: CodeType) -> CodeType:
+    """The code that is traced in place of a function's: with calls of `STATEMENTS` where it decides, if possible."""
+    if not config.statements or not decides(code):
+        return code
+    from tracejit.tracer.statements.source import rewritten  # for speed of import
+
+    return rewritten(code) or code
+
+
 def _has_special_defaults(function: FunctionType) -> bool:
     values = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     return any(type(x) not in _PLAIN for x in values)
@@ -378,7 +393,7 @@ def _has_special_defaults(function: FunctionType) -> bool:
 def _same_function(clone: FunctionType, function: FunctionType) -> bool:
     """Whether a clone is up to date: code and defaults can be assigned."""
     return (
-        clone.__code__ is function.__code__
+        clone.__code__ is traced_code(function.__code__)
         and clone.__defaults__ is function.__defaults__
         and clone.__kwdefaults__ is function.__kwdefaults__
     )

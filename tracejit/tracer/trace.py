@@ -20,6 +20,7 @@ from tracejit.tracer.methods import ClassPatches
 from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import module_of
 from tracejit.tracer.places import MISSING, AttributePlace, CellPlace, SlotPlace
+from tracejit.tracer.statements.decisions import Decisions
 from tracejit.tracer.unfollowed import state_of
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Trace:
     # around the one that records the function
     base: Interpreter = field(factory=current_interpreter)
     is_eager: bool = False
+    loops: Decisions = field(factory=Decisions)
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]
     )

@@ -1,0 +1,155 @@
+"""Random functions with loops, branches, jumps, names bound anew, arrays changed in place and other names of them."""
+
+from __future__ import annotations
+
+import linecache
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ARRAYS = ("x", "y", "z")
+NUMBERS = ("a", "b", "c")
+COUNTS = ("i", "j", "k")
+
+
+class Writer:
+    """Writes one function, statement by statement."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.loops: list[str] = []  # the indices of the loops around, None for what has none
+        self.left = 14  # statements
+
+    def function(self) -> str:
+        self.lines = ["def f(x, y, a, n):", "    z = x * 0.5", "    b, c = 0.0, 1"]
+        while self.left > 0:
+            self.statement(1, top=True)
+        names = self.random.sample((*ARRAYS, *NUMBERS), 3)
+        self.lines.append(f"    return {', '.join(names)}")
+        return "\n".join(self.lines) + "\n"
+
+    def put(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def statement(self, depth: int, *, top: bool = False) -> None:
+        self.left -= 1
+        kinds = [self.assign, self.assign, self.number, self.number, self.in_place, self.in_place, self.rename]
+        if depth < 4:
+            kinds += [self.loop, self.loop, self.branch, self.branch, self.repetition]
+        if self.loops:
+            kinds += [self.jump]
+        self.random.choice(kinds)(depth)
+
+    def block(self, depth: int) -> None:
+        for _ in range(self.random.randint(1, 3)):
+            self.statement(depth)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def place(self) -> str:
+        return self.random.choice([*[i for i in self.loops if i], "0", "-1", "n - 1"])
+
+    def scalar(self) -> str:
+        r = self.random
+        return r.choice([
+            *NUMBERS, f"{r.uniform(-2, 2):.2f}", str(r.randint(-2, 3)), f"{r.choice(ARRAYS)}[{self.place()}]",
+            f"{r.choice(ARRAYS)}.sum()", *[i for i in self.loops if i], f"{r.choice(ARRAYS)}.max()",
+        ])  # fmt: skip
+
+    def array(self) -> str:
+        r = self.random
+        one, two = r.choice(ARRAYS), r.choice(ARRAYS)
+        return r.choice([
+            f"{one} * {self.scalar()}", f"{one} + {two}", f"np.sin({one})", f"{one}[::-1] - {two}", f"{one}.copy()",
+            f"np.minimum({one}, {two}) * 0.9", f"np.where({one} > {self.scalar()}, {two}, 0.1)",
+        ])  # fmt: skip
+
+    def test(self) -> str:
+        r = self.random
+        simple = f"{self.scalar()} {r.choice(['<', '>', '<=', '!='])} {self.scalar()}"
+        return r.choice([
+            simple, simple, f"{simple} and {self.scalar()} > 0", f"not {simple}", f"-1 < {self.scalar()} < 2",
+            f"{simple} or {self.scalar()} < 1",
+        ])  # fmt: skip
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    def assign(self, depth: int) -> None:
+        self.put(depth, f"{self.random.choice(ARRAYS)} = {self.array()}")
+
+    def number(self, depth: int) -> None:
+        r, name = self.random, self.random.choice(NUMBERS)
+        self.put(
+            depth,
+            r.choice([
+                f"{name} = 0.5 * {name} + {self.scalar()}", f"{name} += {self.scalar()}", f"{name} = {self.scalar()}",
+                f"{name} = {self.scalar()} if {self.test()} else {self.scalar()}", "a, b = b * 0.5, a",
+                f"{name} = np.tanh({self.scalar()})",
+            ]),
+        )  # fmt: skip
+
+    def in_place(self, depth: int) -> None:
+        r, name = self.random, self.random.choice(ARRAYS)
+        self.put(
+            depth,
+            r.choice([
+                f"{name}[{self.place()}] = {self.scalar()}", f"{name} += {self.scalar()} * 0.1", f"{name}[1:] *= 0.5",
+                f"{name}[:-1] = {r.choice(ARRAYS)}[1:]", f"{name}[...] = {self.array()}",
+            ]),
+        )  # fmt: skip
+
+    def rename(self, depth: int) -> None:
+        r = self.random
+        self.put(depth, r.choice(["x, y = y, x", "z = x", "z = y[...]", "y = z", "x = x", "z, y = y * 1.0, z"]))
+
+    def loop(self, depth: int) -> None:
+        r = self.random
+        index = next((i for i in COUNTS if i not in self.loops), "m")
+        head = r.choice(["range(n)", "range(1, n)", "range(7)", "range(n - 1, -1, -1)", "range(0, 12, 2)", "values"])
+        if head == "values":
+            name = r.choice(ARRAYS)
+            self.put(depth, f"for value, {index} in zip({name}, range(n)):")
+            self.put(depth + 1, f"{r.choice(NUMBERS)} = value * 0.25")
+        else:
+            self.put(depth, f"for {index} in {head}:")
+        self.loops.append(index if head in ("range(n)", "range(1, n)", "range(n - 1, -1, -1)", "values") else "")
+        self.block(depth + 1)
+        self.loops.pop()
+        if r.random() < 0.2:
+            self.put(depth, "else:")
+            self.block(depth + 1)
+
+    def repetition(self, depth: int) -> None:
+        count = f"w{len(self.lines)}"
+        self.put(depth, f"{count} = 0")
+        self.put(depth, f"while {count} < {self.random.randint(2, 9)} and ({self.test()}):")
+        self.put(depth + 1, f"{count} += 1")
+        self.loops.append("")
+        self.block(depth + 1)
+        self.loops.pop()
+
+    def branch(self, depth: int) -> None:
+        self.put(depth, f"if {self.test()}:")
+        self.block(depth + 1)
+        if self.random.random() < 0.3:
+            self.put(depth, f"elif {self.test()}:")
+            self.block(depth + 1)
+        if self.random.random() < 0.5:
+            self.put(depth, "else:")
+            self.block(depth + 1)
+
+    def jump(self, depth: int) -> None:
+        jump = self.random.choice(["break", "continue", "break", "return x, a, c"])
+        self.put(depth, f"if {self.test()}:")
+        self.put(depth + 1, jump)
+
+
+def function_of(seed: int) -> tuple[Callable[..., Any], str]:
+    """A function of two arrays, a number and their extent, and its source."""
+    text = Writer(seed).function()
+    file = f"<statements {seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(text, file, "exec"), scope)
+    return scope["f"], text

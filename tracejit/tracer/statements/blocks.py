@@ -1,0 +1,321 @@
+"""Blocks become functions over the variables of the function around them (`nonlocal`), statements and expressions that
+decide become calls of what `Statements` lists.
+
+A call that is made here carries the place of one line, that of its statement, so that errors show the user's line.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tracejit.support.nodes import define, field
+from tracejit.tracer.statements.jumps import NotRewritten, at, name, without_jumps
+from tracejit.tracer.statements.names import (
+    bound,
+    hands_round,
+    has,
+    holds,
+    live,
+    live_in_loop,
+    only_augmented,
+    own,
+    read,
+    surely_bound,
+)
+from tracejit.tracer.statements.variables import is_flag
+
+__all__ = ["HELPERS", "rewritten_definition"]
+
+HELPERS = "statements@"
+"""The variable that holds the `Statements`."""
+_SEES_LOCALS = frozenset({"locals", "vars", "exec", "eval", "dir"})
+_NEW_ARGUMENTS: dict[str, Any] = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}
+_ITERATORS = frozenset({"range", "enumerate", "zip", "reversed"})
+
+
+def rewritten_definition(node: Any) -> Any:
+    """The definition of a function, or a lambda, with calls in place of what decides.  The node is changed.
+
+    Raises: NotRewritten.
+    """
+    return _Calls().definition(node)
+
+
+def function_definition(text: str, arguments: ast.arguments, body: Sequence[ast.stmt]) -> ast.FunctionDef:
+    """The definition of a function without defaults and decorators."""
+    return ast.FunctionDef(text, arguments, list(body), [], None, **_NEW_ARGUMENTS)
+
+
+def arguments_named(names: Iterable[str]) -> ast.arguments:
+    """Parameters without defaults."""
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+
+
+@define(eq=False)
+class _Function:
+    """What the blocks of one function have to know of it."""
+
+    declared: dict[str, type[ast.stmt]]  # by `global` and `nonlocal`
+    captured: set[str]  # what functions and classes within it may read at any time
+    first: str | None  # its first parameter: that of `super()`
+    moved: set[str] = field(factory=set[str])  # variables that blocks bind
+
+
+class _Calls(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self.function: _Function | None = None
+        self.after: set[str] = set()
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+    def definition(self, node: Any) -> Any:
+        parts: list[Any] = [node.body] if isinstance(node, ast.Lambda) else node.body
+        if isinstance(node, ast.AsyncFunctionDef) or has(
+            parts, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith
+        ):
+            raise NotRewritten("a generator or coroutine")
+        if any(isinstance(n, ast.Name) and n.id in _SEES_LOCALS for n in own(parts)):
+            raise NotRewritten("it asks for its own variables")
+        outer = self.function
+        if isinstance(node, ast.Lambda):
+            self.function = _Function({}, set(), None) if outer is None else outer
+            node.body = self.visit(node.body)
+            self.function = outer
+            return node
+        every = [*node.args.posonlyargs, *node.args.args]
+        parameters = {
+            a.arg for a in (*every, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg) if a is not None
+        }
+        doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+        body = node.body[len(doc) :]
+        scopes = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        body = [_plain(s) for s in body if s not in scopes]
+        declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
+        if has(body, ast.Global, ast.Nonlocal):
+            raise NotRewritten("`global` or `nonlocal` inside of a block")
+        body = without_jumps(body) if body else body
+        self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)
+        body = self.block(body, set())
+        moved = sorted(self.function.moved - set(declared) - parameters)
+        self.function = outer
+        if moved:  # never runs: tells the compiler that the variables belong to this function
+            never = ast.Assign([name(m, ast.Store) for m in moved], ast.Constant(None))
+            body.insert(0, at(node, ast.If(ast.Constant(False), [never], [])))
+        node.body = [*doc, *scopes, *body] or [at(node, ast.Pass())]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.args.kw_defaults = [None if d is None else self.visit(d) for d in node.args.kw_defaults]
+        whole = copy.deepcopy(node)
+        try:
+            return self.definition(node)
+        except NotRewritten:
+            return whole
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        whole = copy.deepcopy(node)
+        try:
+            return self.definition(node)
+        except NotRewritten:
+            return whole
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+    def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
+        """Statements behind which the names `after` are read."""
+        assert self.function is not None
+        new: list[ast.stmt] = []
+        for s in reversed(statements):
+            before = live([s], after)
+            self.after = after | self.function.captured
+            done = self.visit(s)
+            new = [*(done if isinstance(done, list) else [done]), *new]
+            after = before
+        return new
+
+    def local(self, where: Any, body: Sequence[ast.stmt], arguments: Sequence[str] = ()) -> tuple[ast.expr, ast.stmt]:
+        """(what it is called, its definition): a block as a function."""
+        assert self.function is not None
+        names = {n for n in bound(body) if "@" not in n or is_flag(n)}
+        declared = self.function.declared
+        self.function.moved |= names
+        outside = {n for n in names if declared.get(n) is ast.Global}
+        scope: list[ast.stmt] = []
+        if outside:
+            scope.append(at(where, ast.Global(sorted(outside))))
+        if names - outside - set(arguments):
+            scope.append(at(where, ast.Nonlocal(sorted(names - outside - set(arguments)))))
+        text = f"block@{where.lineno}:{where.col_offset}:{len(arguments)}"
+        made = function_definition(text, arguments_named(arguments), [*scope, *(body or [ast.Pass()])])
+        return name(text), at(where, made)
+
+    def call(self, where: Any, helper: str, *args: Any) -> ast.Call:
+        """A call of one of the `Statements`; sets of names become tuples."""
+        made: list[Any] = [ast.Constant(tuple(sorted(a))) if isinstance(a, set) else a for a in args]  # type: ignore[arg-type]
+        return at(where, ast.Call(ast.Attribute(name(HELPERS), helper, ast.Load()), made, []))
+
+    def later(self, value: ast.expr) -> ast.Lambda:
+        return at(value, ast.Lambda(arguments_named(()), value))
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    def visit_If(self, node: Any) -> Any:
+        after, is_end = self.after, getattr(node, "is_end", False)
+        both = [*node.body, *node.orelse]
+        assigned, augmented = bound(both), only_augmented(both)
+        sure = surely_bound(node.body) & surely_bound(node.orelse)
+        test = self.visit(node.test)
+        branches = [self.block(part, set() if is_end else after) for part in (node.body, node.orelse)]
+        then, first = self.local(node, branches[0])
+        # another name: both may stand at one place, as those of a statement behind an early return do
+        orelse, second = self.local(node, branches[1])
+        assert isinstance(orelse, ast.Name) and isinstance(second, ast.FunctionDef)
+        orelse.id = second.name = second.name + ":else"
+        known = set[str]() if is_end else assigned & after
+        call = self.call(node, "branch", test, then, orelse, assigned, known, known & augmented, sure)
+        return [first, second, at(node, ast.Return(call) if is_end else ast.Expr(call))]
+
+    def visit_For(self, node: Any) -> Any:
+        after = self.after
+        again = live_in_loop(node, after)
+        loop = [node.target, *node.body]
+        assigned, augmented = bound(loop), only_augmented(loop)
+        carry = assigned & (after | again)
+        source = node.iter
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Name)
+            and source.func.id in _ITERATORS
+            and not source.keywords
+            and not any(isinstance(a, ast.Starred) for a in source.args)
+        ):
+            source = self.call(source, "items", source.func, *[self.visit(a) for a in source.args])
+        else:
+            source = self.visit(source)
+        bind = at(node.target, ast.Assign([node.target], name("item@")))
+        head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
+        known = set[str]()
+        if node.tail is not None and hands_round(node.tail.body, node):
+            head = node.body[:-1]
+            between = live(node.tail.body, after | again | read(node.tail.test))
+            known = assigned & (after | again | between)
+            tail, definition = self.local(node.tail, self.block(node.tail.body, after | again))
+            definitions.append(definition)
+            again = again | between
+        body, definition = self.local(node, [bind, *self.block(head, after | again)], ("item@",))
+        call = self.call(node, "iteration", source, body, tail, self.stop(node), assigned, carry, augmented, known)
+        return [*definitions, definition, at(node, ast.Expr(call))]
+
+    def visit_While(self, node: Any) -> Any:
+        after = self.after
+        again = live_in_loop(node, after)
+        assigned, augmented = bound([*node.body, node.test]), only_augmented(node.body)
+        carry = assigned & (after | again)
+        test, first = self.local(node, [at(node.test, ast.Return(self.visit(node.test)))])
+        body, second = self.local(node, self.block(node.body, after | again))
+        assert isinstance(body, ast.Name) and isinstance(second, ast.FunctionDef)
+        body.id = second.name = second.name + ":do"
+        call = self.call(node, "repetition", test, body, self.stop(node), assigned, carry, augmented)
+        return [first, second, at(node, ast.Expr(call))]
+
+    def stop(self, s: Any) -> ast.expr:
+        return at(s, ast.Constant(None)) if s.stop is None else self.later(self.visit(s.stop))
+
+    def visit_Try(self, node: Any) -> Any:
+        after = self.after | read(node)
+        for part in [node, *node.handlers]:
+            for block in ("body", "orelse", "finalbody"):
+                if getattr(part, block, None):
+                    setattr(part, block, self.block(getattr(part, block), after))
+        return node
+
+    def visit_TryStar(self, node: Any) -> Any:
+        return self.visit_Try(node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        after = self.after
+        node.items = [self.visit(i) for i in node.items]
+        node.body = self.block(node.body, after)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        after = self.after
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            case.body = self.block(case.body, after)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        message = at(node, ast.Constant(None)) if node.msg is None else self.later(self.visit(node.msg))
+        node.test = self.call(node, "claim", self.visit(node.test), message)
+        return node
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        if not _movable(node.body, node.orelse):
+            return node
+        return self.call(node, "choose", node.test, self.later(node.body), self.later(node.orelse))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        if not _movable(*node.values[1:]):
+            return node
+        helper = "both" if isinstance(node.op, ast.And) else "either"
+        return self.call(node, helper, node.values[0], *[self.later(v) for v in node.values[1:]])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return self.call(node, "negation", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1 or not _movable(*node.comparators):
+            return node
+        pairs = [
+            at(node, ast.Tuple([ast.Constant(type(o).__name__), self.later(v)], ast.Load()))
+            for o, v in zip(node.ops, node.comparators, strict=True)
+        ]
+        return self.call(node, "chain", node.left, *pairs)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        f = node.func
+        first = None if self.function is None else self.function.first
+        if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
+            node.args = [at(node, name("__class__")), at(node, name(first))]
+        return node
+
+
+def _plain(s: ast.stmt) -> ast.stmt:
+    """A statement without annotations of variables, which `nonlocal` does not allow; functions do not evaluate them."""
+    return _Unannotated().visit(s)
+
+
+class _Unannotated(ast.NodeTransformer):
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if not isinstance(node.target, ast.Name):
+            return node
+        return at(node, ast.Pass() if node.value is None else ast.Assign([node.target], node.value))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+
+def _movable(*nodes: ast.expr) -> bool:
+    """Whether expressions may stand in a lambda: what `:=` binds stays in its own scope."""
+    return not has(list(nodes), ast.NamedExpr)

@@ -1,0 +1,147 @@
+"""`break`, `continue` and early `return` as flags: afterwards a block runs from its first statement to its last.
+
+A name made here holds a character that no program can write (`break@12`), so it never meets one of the user's.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from tracejit.tracer.statements.names import has
+
+__all__ = ["NotRewritten", "at", "name", "put", "without_jumps"]
+
+_JUMPS = (ast.Return, ast.Break, ast.Continue)
+
+N = TypeVar("N", bound=ast.AST)
+
+
+class NotRewritten(Exception):
+    """Why a function is traced as it is."""
+
+
+def at(where: Any, node: N) -> N:
+    """Gives new nodes the place of another: of a statement over many lines, its first
+    (a call counts as where the name of its function ends).
+    """
+    line, first = where.lineno, where.col_offset
+    last = where.end_col_offset if where.end_lineno == line else first + 1
+    for part in ast.walk(node):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+            made: Any = part
+            made.lineno, made.end_lineno, made.col_offset, made.end_col_offset = line, line, first, last
+    return node
+
+
+def name(text: str, context: type[ast.expr_context] = ast.Load) -> ast.Name:
+    """The name, read or bound."""
+    return ast.Name(text, context())
+
+
+def put(where: Any, text: str, value: ast.expr) -> ast.Assign:
+    """The statement `text = value`."""
+    return at(where, ast.Assign([name(text, ast.Store)], value))
+
+
+def _any_of(where: Any, flags: set[str]) -> ast.expr:
+    names: list[ast.expr] = [name(f) for f in sorted(flags)]
+    return at(where, names[0] if len(names) == 1 else ast.BoolOp(ast.Or(), names))
+
+
+def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The body of a function with no `break` and `continue`, and `return` only as the last statement of the function or
+    of branches that end it (`is_end`).  Loops have `stop`, an expression or None: they end where it holds; and `tail`,
+    the last of their statements if these are what follows a `break`, in an `if` that asks just for that, else None.
+
+    Raises: NotRewritten.
+    """
+    new, flags = _block(body, None, top=True)
+    return [put(body[0], "return@", ast.Constant(False)), *new] if flags else new
+
+
+def _block(statements: Sequence[ast.stmt], loop: str | None, *, top: bool) -> tuple[list[ast.stmt], set[str]]:
+    """Statements and the flags that they may set.
+
+    loop: the innermost one; top: outside of loops, `try` and `with`.
+    """
+    new: list[ast.stmt] = []
+    raised: set[str] = set()
+    for k, s in enumerate(statements):
+        rest = statements[k + 1 :]
+        if top and isinstance(s, ast.If) and has(s, ast.Return):
+            yes, a = _block([*s.body, *rest], loop, top=top)
+            no, b = _block([*s.orelse, *copy.deepcopy(rest)], loop, top=top)
+            end: Any = at(s, ast.If(s.test, yes, no))
+            end.is_end = True
+            return [*new, end], raised | a | b
+        if top and isinstance(s, ast.Return):
+            return [*new, s], raised
+        done, flags = _statement(s, loop)
+        new += done
+        raised |= flags
+        if not flags:
+            continue
+        if top:  # only a return can leave a statement at the top
+            check = at(s, ast.If(name("return@"), [ast.Return(name("value@"))], []))
+            behind, more = _block([check, *rest], loop, top=top)
+            return [*new, *behind], raised | more
+        if rest:
+            behind, more = _block(rest, loop, top=top)
+            goes_on = at(rest[0], ast.UnaryOp(ast.Not(), _any_of(rest[0], flags)))
+            unless: Any = at(rest[0], ast.If(goes_on, behind, []))
+            unless.is_rest = True
+            new.append(unless)
+            raised |= more
+        return new, raised
+    return new, raised
+
+
+def _statement(s: ast.stmt, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+    match s:
+        case ast.Return():
+            value = s.value or ast.Constant(None)
+            return [put(s, "value@", value), put(s, "return@", ast.Constant(True))], {"return@"}
+        case ast.Break():
+            return [put(s, f"break@{loop}", ast.Constant(True))], {f"break@{loop}"}
+        case ast.Continue():
+            return [put(s, f"continue@{loop}", ast.Constant(True))], {f"continue@{loop}"}
+        case ast.For() | ast.While():
+            return _loop(s, loop)
+        case ast.If() | ast.With() | ast.Try() | ast.Match():
+            return _compound(s, loop)
+        case _:
+            return [s], set()
+
+
+def _loop(s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+    here = f"{s.lineno}:{s.col_offset}"
+    s.body, flags = _block(s.body, here, top=False)
+    if f"continue@{here}" in flags:
+        s.body.insert(0, put(s, f"continue@{here}", ast.Constant(False)))
+    ends = flags - {f"continue@{here}"}
+    s.stop = _any_of(s, ends) if ends else None
+    s.tail = s.body[-1] if ends == flags and getattr(s.body[-1], "is_rest", False) else None
+    before = [put(s, f, ast.Constant(False)) for f in sorted(ends) if f.startswith("break@")]
+    orelse, more = _block(s.orelse, loop, top=False)
+    s.orelse = []
+    if orelse and ends:
+        orelse = [at(s, ast.If(ast.UnaryOp(ast.Not(), _any_of(s, ends)), orelse, []))]
+    return [*before, s, *orelse], {f for f in ends if f == "return@"} | more
+
+
+def _compound(s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+    raised: set[str] = set()
+    if has(getattr(s, "finalbody", []), *_JUMPS):
+        raise NotRewritten("a jump in `finally`")
+    if isinstance(s, ast.Try) and s.orelse and has(s.body, *_JUMPS):
+        raise NotRewritten("a jump in a `try` that has an `else`")
+    for owner in [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]:
+        for part in ("body", "orelse"):
+            if getattr(owner, part, None):
+                inner, flags = _block(getattr(owner, part), loop, top=False)
+                setattr(owner, part, inner)
+                raised |= flags
+    return [s], raised

@@ -1,0 +1,54 @@
+"""The variables that the blocks of a statement share with the function around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType
+from typing import Any
+
+__all__ = ["UNBOUND", "Variables", "is_flag"]
+
+_FLAGS = ("break", "continue", "return", "value")
+
+
+def is_flag(text: str) -> bool:
+    """Whether a name is one that a jump has become: `break@12:4`, `return@` and the `value@` that it returns."""
+    return "@" in text and text.split("@")[0] in _FLAGS
+
+
+class _Unbound:
+    def __repr__(self) -> str:
+        return "unbound"
+
+
+UNBOUND: Any = _Unbound()
+"""The value of a variable that has none."""
+
+
+class Variables:
+    """Those of some blocks that have one of `names`, and what they were before."""
+
+    def __init__(self, blocks: Iterable[Callable[..., Any] | None], names: Sequence[str]) -> None:
+        self.cells: dict[str, CellType] = {}
+        for block in blocks:
+            if block is not None:
+                pairs = zip(block.__code__.co_freevars, block.__closure__ or (), strict=True)
+                self.cells.update({name: cell for name, cell in pairs if name in names})
+        self.before: dict[str, Any] = {name: self[name] for name in self.cells}
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.cells[name].cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if value is not UNBOUND:
+            self.cells[name].cell_contents = value
+        elif self[name] is not UNBOUND:
+            del self.cells[name].cell_contents
+
+    def restore(self) -> None:
+        """Everything is as it was before."""
+        for name, value in self.before.items():
+            self[name] = value
