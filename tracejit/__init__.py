@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.support.collector import kept
 from tracejit.support.config import config
 from tracejit.tracer.interpreter import before_tracing
+from tracejit.tracer.statements.calls import provided_by
 
 if TYPE_CHECKING:
     from tracejit import lax, numpy, tree_util
@@ -44,7 +45,7 @@ _HOME = {
 
 # NumPy's names fill the tables that traced arrays look operators and functions up in.
 before_tracing(lambda: import_module("tracejit.numpy"))
-before_tracing(lambda: import_module("tracejit.api.statements"))
+provided_by(lambda: import_module("tracejit.api.statements").STATEMENTS)
 
 
 def __getattr__(name: str) -> Any:

@@ -32,15 +32,15 @@ from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.operators import OPERATORS, provide
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.recorder import StageInterpreter
-from tracejit.tracer.statements.calls import STATEMENTS, Statements
+from tracejit.tracer.statements.calls import Statements
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
 from tracejit.tracer.tracer import Tracer
 
-__all__: list[str] = []
+__all__ = ["STATEMENTS"]
 
 _MOST_BRANCHES = 64
 """Of a loop that Python runs and that may be left: how many iterations may follow."""
@@ -827,18 +827,15 @@ def claim(test: Any, message: Callable[[], Any] | None) -> Any:
     return True
 
 
-provide(
-    STATEMENTS,
-    Statements(
-        branch=branch,
-        iteration=iteration,
-        repetition=repetition,
-        items=items,
-        choose=choose,
-        both=both,
-        either=either,
-        negation=negation,
-        chain=chain,
-        claim=claim,
-    ),
+STATEMENTS = Statements(
+    branch=branch,
+    iteration=iteration,
+    repetition=repetition,
+    items=items,
+    choose=choose,
+    both=both,
+    either=either,
+    negation=negation,
+    chain=chain,
+    claim=claim,
 )

@@ -37,7 +37,7 @@ from tracejit.tracer.methods import holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
-from tracejit.tracer.statements.calls import STATEMENTS
+from tracejit.tracer.statements.calls import statements
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace
 from tracejit.tracer.tracer import Tracer
@@ -266,7 +266,7 @@ class Substitution:
             self.namespace(function.__globals__),
             function.__name__,
             function.__defaults__,
-            tuple([by_name[n] if n in by_name else CellType(STATEMENTS) for n in code.co_freevars]),
+            tuple([by_name[n] if n in by_name else CellType(statements()) for n in code.co_freevars]),
         )
         _copy_attributes(function, clone)
         if trace is not None:
@@ -377,7 +377,7 @@ def _is_pythons_random(value: Any) -> bool:
 
 
 def traced_code(code: CodeType) -> CodeType:
-    """The code that is traced in place of a function's: with calls of `STATEMENTS` where it decides, if possible."""
+    """The code that is traced in place of a function's: with calls of `Statements` where it decides, if possible."""
     if not config.statements or not decides(code):
         return code
     from tracejit.tracer.statements.source import rewritten  # for speed of import

@@ -7,7 +7,7 @@ from typing import Any
 
 from tracejit.support.nodes import define
 
-__all__ = ["STATEMENTS", "Statements"]
+__all__ = ["Statements", "provided_by", "statements"]
 
 
 @define(eq=False)
@@ -44,4 +44,14 @@ class Statements:
     """(test, message): what `assert` asserts."""
 
 
-STATEMENTS: Statements = object.__new__(Statements)
+_providers: list[Callable[[], Statements]] = []
+
+
+def provided_by(provider: Callable[[], Statements]) -> None:
+    """Say where they are to be had; asked when the first function is rewritten."""
+    _providers.append(provider)
+
+
+def statements() -> Statements:
+    """What rewritten functions call."""
+    return _providers[-1]()
