@@ -214,7 +214,8 @@ def trace_call(
             finish=finish,
         )
         staged = _staged(once, trace)
-    staged = evolve(staged, numbers=frozenset(numbers))
+    by_python = tuple((Location(*site), reason) for site, reason in trace.loops.python.items())
+    staged = evolve(staged, numbers=frozenset(numbers), by_python=by_python)
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]

@@ -17,7 +17,7 @@ from tracejit.support.errors import (
     refusals,
 )
 from tracejit.support.nodes import frozen
-from tracejit.support.source import user_location
+from tracejit.support.source import Location, user_location
 from tracejit.support.typing import has_aval
 from tracejit.tracer.failures import Site
 from tracejit.tracer.interpreter import current_interpreter, use_interpreter
@@ -43,6 +43,7 @@ class Staged:
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
     sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
     numbers: frozenset[int] = frozenset()  # the results that are Python numbers
+    by_python: tuple[tuple[Location, str], ...] = ()  # loops that could be none of the program, and why
 
 
 def stage(

@@ -482,3 +482,16 @@ def test_derivatives_and_batches():
     np.testing.assert_allclose(grad(x), want, rtol=1e-6)
     batched = tj.jit(tj.vmap(lambda x: f(x, w)))
     np.testing.assert_allclose(batched(np.stack([x, 2 * x])), [f(x, w), f(2 * x, w)], rtol=1e-12)
+
+
+def test_explain_tells_which_loops_python_runs():
+    @tj.jit
+    def f(x):
+        rows = []
+        for i in range(10):
+            rows.append(x * i)
+        return np.stack(rows)
+
+    f(np.ones(3))
+    assert "run by Python: the loop at test_statements.py:" in f.explain()
+    assert "for i in range" not in f.explain()
