@@ -5,7 +5,6 @@ one run of the function on traced arrays, then the passes.
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from tracejit.compiler.lowered import Lowered
 
 __all__ = ["Traced", "trace_call"]
-
-_logger = logging.getLogger("tracejit")
 
 
 @frozen(eq=False)
@@ -249,7 +246,6 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
             by_value = True
         except AsPython as loop:
             trace.loops.python[loop.site] = loop.reason
-            _logger.info("%s: Python runs the loop, because %s", Location(*loop.site), loop.reason)
         trace.restart()
 
 

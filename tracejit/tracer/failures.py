@@ -11,7 +11,6 @@ A failure is (number of the site + 1) * 2**48 + the index or number modulo 2**48
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -69,8 +68,10 @@ class Raised:
 
     def error(self, location: Location | None = None) -> Exception:
         """The exception, a new one for each call that fails."""
+        from copy import copy  # for speed of import
+
         try:
-            made = copy.copy(self.exception)
+            made = copy(self.exception)
         except Exception:  # a class whose objects cannot be copied
             made = self.exception
         made.__traceback__ = made.__context__ = None
