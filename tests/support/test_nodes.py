@@ -178,14 +178,41 @@ def test_errors_of_a_comparison_other_than_an_undecided_one_come_through():
         assert Point(Broken(), 0) == Point(Broken(), 0)  # pyright: ignore[reportArgumentType]
 
 
-def test_constructors_are_compiled_when_they_are_first_needed():
-    @frozen(eq=False)
+def test_constructors_are_compiled_for_classes_of_several_instances():
+    @frozen
     class Late:
         a: int
+        _b: int = field(default=2, converter=lambda x: 10 * x)
+        c: list[int] = field(factory=list[int], init=False)
+        d: Any = field(factory=dict[str, int])
+
+        def __post_init__(self) -> None:
+            self.c.append(self.a)
 
     before: Any = inspect.getattr_static(Late, "__init__")
-    assert Late(a=1).a == 1
+    for n in range(8):
+        made = (Late(n), Late(a=n, **{"b": 2}), Late(n, 2, {}), Late(n, d={}))[n % 4]
+        assert as_dict(made) == {"a": n, "_b": 20, "c": [n], "d": {}}
     after: Any = inspect.getattr_static(Late, "__init__")
     assert before.__code__.co_filename.endswith("nodes.py")
     assert after.__code__.co_filename.startswith("<fields of ")
-    assert before is not after
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((), {}, "missing 1 required positional argument: 'a'"), ((1, 2, 3), {}, "takes from 2 to 3 positional"),
+        ((1,), {"a": 2}, "multiple values for argument 'a'"), ((1,), {"z": 2}, "unexpected keyword argument 'z'"),
+    ],
+)  # fmt: skip
+def test_the_first_instance_of_a_class_takes_its_fields_and_no_other(
+    args: tuple[int, ...], kwargs: dict[str, int], message: str
+):
+    @frozen
+    class Strict:
+        a: int
+        b: int = 1
+
+    with pytest.raises(TypeError, match=message):
+        Strict(*args, **kwargs)
+    assert Strict(3).b == 1
