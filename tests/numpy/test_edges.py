@@ -510,3 +510,17 @@ def test_parts_by_a_condition_that_is_known():
     ):  # fmt: skip
         with pytest.raises(error):
             tj.jit(function)(np.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_running_products_multiply_from_the_left(dtype: type, backend: str):
+    """Neighbours may overflow, or vanish, where the product from the start on does not."""
+    big = dtype(1e30 if dtype is np.float32 else 1e200)
+    some = [[0, big, big], [1e-8, big, big], [big, 1 / big, 1 / big], [0, 1, 1, 1, big, big, 1, 2, 3]]
+    for values in (*some, [big, *[1 / big, big] * 3000]):
+        x = np.array(values, dtype)
+        for function in (np.cumprod, np.multiply.accumulate, lambda x: np.cumprod(np.stack([x, x], 1), axis=0)):
+            with np.errstate(all="ignore"):
+                want = function(x)
+            np.testing.assert_array_equal(tj.jit(lambda x, f=function: f(x), backend=backend)(x), want)

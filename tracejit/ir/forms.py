@@ -85,7 +85,10 @@ class Contract(Reduce):
 
 @frozen(eq=False)
 class Scan:
-    """`result[i, k] = fold of body(i, 0..k)` along `axis` of the domain; `reverse` runs from the last element."""
+    """`result[i, k] = fold of body(i, 0..k)` along `axis` of the domain; `reverse` runs from the last element.
+
+    ordered: element by element, since what neighbours combine to may overflow where the fold from the start does not.
+    """
 
     domain: Shape
     axis: int
@@ -93,6 +96,7 @@ class Scan:
     init: tuple[Const, ...]
     combine: Lambda
     reverse: bool = False
+    ordered: bool = False
 
 
 @frozen(eq=False)

@@ -11,6 +11,7 @@ from tracejit.ir.extents import Extent, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scan
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
+from tracejit.ir.scalar import is_float
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import And, Eq, Ge, Le, Not, Or
 from tracejit.primitives.elementwise import convert, mul, select
@@ -67,6 +68,7 @@ class _Cumulative(Primitive):
             (Const(self.identity(dtype), dtype),),
             b.combiner([dtype], lambda r, acc, e: r.op(self.op, acc[0], e[0])),
             self.reverse,
+            ordered=self.op == "mul" and is_float(dtype),
         )
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:

@@ -169,10 +169,17 @@ def _store_scan(c: Composer, e: FormEquation, form: Scan) -> None:
     for p, o, r in zip(params, outs, results, strict=True):
         c.home[p] = c.home[o] = inner
         c.home[r] = scope
-    inner.statements.append(Prefix(outs, params, elements))
-    for var, out in zip(e.outputs, outs, strict=True):
+    folded: tuple[Operand, ...] = outs
+    if form.ordered:
+        env = dict(zip(form.combine.params, (*params, *elements), strict=True))
+        c.drive(c.run(form.combine.body, env, inner, e.inputs))
+        folded = tuple(value_of(env, r) for r in form.combine.results)
+    else:
+        inner.statements.append(Prefix(outs, params, elements))
+    for var, out in zip(e.outputs, folded, strict=True):
         inner.statements.append(Store(c.buffers[var], index, out))
-    scope.statements.append(OpenLoop(inner, params, tuple(form.init), outs, results, form.combine))
+    combine = None if form.ordered else form.combine
+    scope.statements.append(OpenLoop(inner, params, tuple(form.init), folded, results, combine))
 
 
 def _store_scatter(c: Composer, var: Var, e: FormEquation, form: Scatter) -> None:
