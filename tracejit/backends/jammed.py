@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 
 from tracejit.backends.cooperative import cooperates
-from tracejit.backends.nest import GridSchedule, Nest, scans
+from tracejit.backends.nest import GridSchedule, Nest, scans, values_like
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
@@ -155,7 +155,7 @@ def _joint(loop: For, tile: Sequence[dict[Value, Operand]], before: _Copies) -> 
     results: list[Value] = []
     yields: list[Operand] = []
     for values in tile:
-        mine, ends = _like(loop.params), _like(loop.results)
+        mine, ends = values_like(loop.params), values_like(loop.results)
         inside: dict[Value, Operand] = {**values, **dict(zip(loop.params, mine, strict=True))}
         body.add(loop.body, inside)
         yields += [replace(y, inside) for y in loop.yields]
@@ -163,7 +163,7 @@ def _joint(loop: For, tile: Sequence[dict[Value, Operand]], before: _Copies) -> 
         params += mine
         results += ends
     n = len(loop.params)
-    left, right = _like(params), _like(params)
+    left, right = values_like(params), values_like(params)
     block: list[Statement] = []
     joined: list[Operand] = []
     for k in range(len(tile)):
@@ -175,7 +175,3 @@ def _joint(loop: For, tile: Sequence[dict[Value, Operand]], before: _Copies) -> 
         loop, params=tuple(params), inits=tuple(inits), yields=tuple(yields), results=tuple(results), combine=combine,
         body=tuple(body.out),
     )  # fmt: skip
-
-
-def _like(values: Sequence[Value]) -> tuple[Value, ...]:
-    return tuple(Value(v.dtype) for v in values)

@@ -35,7 +35,7 @@ from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "handed_on", "nest_of",
-    "printable", "repeatable", "scans", "trip_count", "without_prefixes",
+    "printable", "repeatable", "scans", "trip_count", "values_like", "without_prefixes",
 ]  # fmt: skip
 
 
@@ -213,6 +213,11 @@ def _count(recorder: ScalarRecorder, loop: For) -> Operand:
         if count is None
         else index_const(count)
     )
+
+
+def values_like(values: Sequence[Value]) -> tuple[Value, ...]:
+    """New values of the same dtypes."""
+    return tuple(Value(v.dtype) for v in values)
 
 
 def flatten_reduction(loop: For) -> For:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.cooperative import cooperates
-from tracejit.backends.nest import GridSchedule, Nest, constant_bounds, repeatable, scans, trip_count
+from tracejit.backends.nest import GridSchedule, Nest, constant_bounds, repeatable, scans, trip_count, values_like
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import SERIAL, Block, Buffer, For, Load, Store, Value, accesses_of, index_const, walk
@@ -54,12 +54,12 @@ def fold_parts(nest: Nest, partials: Sequence[Buffer]) -> tuple[For, Block, Bloc
     size = index_const(-(-count // parts) * loop.step)
     start = r.op("min", r.op("add", loop.lower, r.op("mul", t, size)), loop.upper)
     stop = r.op("min", r.op("add", start, size), loop.upper)
-    own = evolve(loop, lower=start, upper=stop, results=_like(loop.params), axis=SERIAL)
+    own = evolve(loop, lower=start, upper=stop, results=values_like(loop.params), axis=SERIAL)
     stores = (Store(b, (t, *row), v) for b, v in zip(partials, own.results, strict=True))
     part = For(t, index_const(0), index_const(parts), ())
     folded = (*nest.body[:at], *r.statements, own, *stores)
 
-    i, params, elements = Value("i64"), _like(loop.params), _like(loop.params)
+    i, params, elements = Value("i64"), values_like(loop.params), values_like(loop.params)
     loads = (Load(v, b, (i, *row)) for v, b in zip(elements, partials, strict=True))
     combined, yields = inline(loop.combine, (*params, *elements))
     join = For(
@@ -67,10 +67,6 @@ def fold_parts(nest: Nest, partials: Sequence[Buffer]) -> tuple[For, Block, Bloc
         results=loop.results, combine=loop.combine,
     )  # fmt: skip
     return part, folded, (*nest.body[:at], join, *nest.body[at + 1 :])
-
-
-def _like(values: Sequence[Value]) -> tuple[Value, ...]:
-    return tuple(Value(v.dtype) for v in values)
 
 
 def contiguous(reduction: For) -> bool:

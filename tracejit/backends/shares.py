@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.nest import constant_bounds
+from tracejit.backends.nest import constant_bounds, values_like
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Extent
 from tracejit.ir.kernel import PARALLEL, Buffer, For, Load, Op, Operand, Prefix, Statement, Store, Value, index_const
@@ -110,8 +110,8 @@ def _fold_blocks(scan: For, partials: Sequence[Buffer], blocks: Sequence[Buffer]
     """Each block's fold of its shares' results."""
     assert scan.combine is not None
     t, r, start, stop = _block(partials, blocks)
-    i, params, results = Value("i64"), _like(scan.params), _like(scan.params)
-    elements = _like(scan.params)
+    i, params, results = Value("i64"), values_like(scan.params), values_like(scan.params)
+    elements = values_like(scan.params)
     loads = (Load(v, b, (i,)) for v, b in zip(elements, partials, strict=True))
     body, yields = inline(scan.combine, (*params, *elements))
     fold = For(
@@ -126,18 +126,19 @@ def _finish_blocks(scan: For, partials: Sequence[Buffer], blocks: Sequence[Buffe
     """Replace each share's result by the fold of the shares before it, from what `blocks` says."""
     assert scan.combine is not None
     t, r, start, stop = _block(partials, blocks)
-    i, before, params, elements = Value("i64"), _like(scan.params), _like(scan.params), _like(scan.params)
+    i, before, params, elements = (
+        Value("i64"),
+        values_like(scan.params),
+        values_like(scan.params),
+        values_like(scan.params),
+    )
     first = (Load(v, b, (t,)) for v, b in zip(before, blocks, strict=True))
     loads = (Load(v, b, (i,)) for v, b in zip(elements, partials, strict=True))
     stores = (Store(b, (i,), p) for b, p in zip(partials, params, strict=True))
     body, yields = inline(scan.combine, (*params, *elements))
     block = (*loads, *stores, *body)
-    own = For(i, start, stop, block, params=params, inits=before, yields=yields, results=_like(scan.params))
+    own = For(i, start, stop, block, params=params, inits=before, yields=yields, results=values_like(scan.params))
     return For(t, index_const(0), index_const(blocks[0].shape[0]), (*r.statements, *first, own), PARALLEL)
-
-
-def _like(values: Sequence[Value]) -> tuple[Value, ...]:
-    return tuple(Value(v.dtype) for v in values)
 
 
 def _finish_shares(scan: For, partials: Sequence[Buffer], count: Extent) -> For:
