@@ -518,3 +518,22 @@ def test_random_functions_that_share_variables(block: int):
             check(random_program(seed), 4)
         except AssertionError as error:
             raise AssertionError(f"program {seed}: {error}") from error
+
+
+def test_a_variable_that_gets_its_first_value_later_is_followed():
+    @tj.jit
+    def f(x):
+        try:
+            return x * late
+        except NameError:
+            return x - 1
+
+    answers = [float(f(np.ones(1))[0])]
+    late = 5
+    answers.append(float(f(np.ones(1))[0]))
+    del late
+    answers.append(float(f(np.ones(1))[0]))
+    late = 6
+    answers.append(float(f(np.ones(1))[0]))
+    assert answers == [0, 5, 0, 6]
+    assert late == 6

@@ -1375,3 +1375,33 @@ def test_implementations_registered_later_are_followed():
         lambda: scale.register(int, lambda _: 3.0),
         lambda: Model.scale.register(str, lambda self, _: 4.0),
     )
+
+
+def test_attributes_of_unusual_names_are_followed():
+    class Model:
+        __gain__ = 1.0
+
+        def __init__(self):
+            self.__rate__ = 2.0
+            self.__table__ = {"k": 3.0}
+
+    model, module, names = Model(), types.ModuleType("settings"), ["__table__"]
+    vars(module).update(__file__=__file__, __factor__=1.0)
+    follows(
+        lambda x: x * Model.__gain__ + model.__rate__ * 10 + getattr(model, names[0])["k"] + module.__factor__,
+        lambda: setattr(model, "__rate__", 3.0),
+        lambda: setattr(Model, "__gain__", 4.0),
+        lambda: model.__table__.update(k=5.0),
+        lambda: setattr(model, "__table__", {"k": 6.0}),
+        lambda: setattr(model, "__gain__", 7.0),
+        lambda: setattr(module, "__factor__", 8.0),
+    )
+
+    @tj.jit
+    def count(x: Any) -> Any:
+        model.__table__["k"] += 1
+        return x * model.__table__["k"]
+
+    for n in range(3):
+        np.testing.assert_array_equal(count(np.ones(2)), [7.0 + n, 7.0 + n])
+        assert model.__table__["k"] == 7.0 + n

@@ -203,7 +203,8 @@ class Writer:
             self.a_global, self.an_instance, self.a_class, self.an_inherited, self.a_closure, self.a_default,
             self.a_keyword_default, self.a_partial, self.a_function_attribute, self.a_module, self.the_environment,
             self.a_method, self.a_property, self.a_helper, self.an_enum, self.a_long_list, self.a_deciding_array,
-            self.what_may_be_missing, self.a_nested_function, self.an_argument,
+            self.what_may_be_missing, self.a_nested_function, self.an_argument, self.an_unusual_name,
+            self.an_unbound_variable,
         ]  # fmt: skip
         effects = [
             self.a_cache, self.a_lazy_attribute, self.a_cached_property, self.a_cached_function, self.a_counter,
@@ -249,6 +250,30 @@ class Writer:
         self.terms.append(f"{name}()")
         self.changes.append(lambda: f"set_{name}({self.value(2)})")
         self.changes.append(lambda: f"{name}, set_{name} = make_{name}()")
+
+    def an_unusual_name(self) -> None:
+        name, kind = self.name("thing"), self.name("Kind")
+        self.setup.append(f"class {kind}(Plain):\n    __k__ = {self.root(f'{kind}.__k__', 2)}")
+        self.setup.append(f"{name} = {kind}(1.0, 2.0)\n{name}.__a__ = {self.root(f'{name}.__a__', 2)}")
+        self.setup.append(f"other.__k__ = {self.root('other.__k__', 2)}")
+        self.terms += [f"total({name}.__k__)", f"total(getattr({name}, '__a__'))", "total(other.__k__)"]
+        self.changes.append(lambda: f"{kind}.__k__ = {self.value(1)}")
+        self.changes.append(lambda: f"{name}.__k__ = {self.value(1)}")
+        self.changes.append(lambda: f"vars({name}).pop('__k__', None)")
+        self.changes.append(lambda: f"{name}.__a__ = {self.value(1)}")
+
+    def an_unbound_variable(self) -> None:
+        name = self.name("unbound")
+        self.setup.append(
+            f"def make_{name}():\n    def {name}():\n        try: return total(v)\n"
+            "        except NameError: return 7.0\n"
+            f"    def set_{name}(*new):\n        nonlocal v\n        v = 0\n        if new: v, = new\n"
+            "        else: del v\n"
+            f"    if False: v = 0\n    return {name}, set_{name}\n{name}, set_{name} = make_{name}()"
+        )
+        self.terms.append(f"{name}()")
+        self.changes.append(lambda: f"set_{name}({self.value(1)})")
+        self.changes.append(lambda: f"set_{name}()")
 
     def a_default(self) -> None:
         name = self.name("default")

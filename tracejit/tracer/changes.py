@@ -43,6 +43,7 @@ from tracejit.tracer.places import (
     held_by_class,
     is_same,
 )
+from tracejit.tracer.special_names import is_special
 
 __all__ = ["Changes", "Mark", "Shown"]
 
@@ -136,7 +137,7 @@ class Changes:
                 self._about_to_store(SlotPlace(owner, held))
             elif type(owner).__dictoffset__ and not hasattr(type(held), "__set__"):
                 self._about_to_store(AttributePlace(owner, name))
-        put(owner if name[:2] == "__" else target, name, *value)
+        put(owner if is_special(name) else target, name, *value)
 
     def may_store(self, cell: CellType, new: CellType, name: str, function: FunctionType) -> None:
         """A function from outside stores a variable of one that encloses it, for which its clone has `new`."""
@@ -226,7 +227,7 @@ class Changes:
         """
         for kind, before in self.classes().items():
             for name, now in list(vars(kind).items()):
-                if name[:2] != "__" and now is not shown.classes.get(kind, {}).get(name, MISSING):
+                if not is_special(name) and now is not shown.classes.get(kind, {}).get(name, MISSING):
                     if kind in shown.classes and not isinstance(now, StandIn):
                         before[name] = now
                         self.reads.spent = f"{ClassPlace(kind, name)} was changed by a function that keeps its results"
@@ -485,10 +486,10 @@ class Changes:
         found: list[tuple[type, str, Any, Any]] = []
         for kind, before in self.classes().items():
             for name, now in list(vars(kind).items()):
-                if name[:2] != "__" and not isinstance(now, StandIn) and before.get(name, MISSING) is not now:
+                if not is_special(name) and not isinstance(now, StandIn) and before.get(name, MISSING) is not now:
                     found.append((kind, name, before.get(name, MISSING), now))
             gone = before.keys() - vars(kind).keys()
-            found += [(kind, name, before[name], MISSING) for name in gone if name[:2] != "__"]
+            found += [(kind, name, before[name], MISSING) for name in gone if not is_special(name)]
         return found
 
     def _changed_containers(self) -> list[tuple[Any, tuple[Any, ...]]]:

@@ -25,6 +25,7 @@ from tracejit.support.type_flags import HEAP_TYPE, IMMUTABLE_TYPE
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.ownership import is_users_enumeration, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, held_by_class
+from tracejit.tracer.special_names import is_special
 from tracejit.tracer.substitutes import substitute_for
 from tracejit.tracer.wrappers import CACHED, leads_to_users
 
@@ -224,7 +225,7 @@ class _DataMember(_Member):
 
 def _attribute_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattribute__(self: Any, name: str) -> Any:
-        if (name[:2] == "__" and name not in ("__dict__", "__class__")) or not attributes.active():
+        if (is_special(name) and name not in ("__dict__", "__class__")) or not attributes.active():
             return original(self, name)
         if name == "__class__":
             if type(original) is FunctionType:  # a hook of the user's may make another thing of it, or fail
@@ -265,7 +266,7 @@ def _inherited(kind: type, name: str, hook: Callable[..., Any]) -> Callable[...,
 def _member_reader(original: Callable[[Any, str], Any], attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattribute__(self: Any, name: str) -> Any:
         value = original(self, name)
-        if name[:2] == "__" or not attributes.active() or isinstance(held_by_class(type(self), name), StandIn):
+        if is_special(name) or not attributes.active() or isinstance(held_by_class(type(self), name), StandIn):
             return value
         return attributes.enumerated(self, value)
 
@@ -274,7 +275,7 @@ def _member_reader(original: Callable[[Any, str], Any], attributes: Attributes) 
 
 def _attribute_maker(original: FunctionType, attributes: Attributes) -> Callable[[Any, str], Any]:
     def __getattr__(self: Any, name: str) -> Any:
-        if name[:2] == "__" or not attributes.active():
+        if is_special(name) or not attributes.active():
             return original(self, name)
         return attributes.made(self, attributes.function(original)(self, name))
 
@@ -289,7 +290,7 @@ def _foreign_reader(original: Callable[[Any, str], Any], attributes: Attributes)
     def __getattribute__(self: Any, name: str) -> Any:
         value = original(self, name)
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        if name[:2] == "__" or type(caller.f_globals) is dict or not attributes.active():
+        if is_special(name) or type(caller.f_globals) is dict or not attributes.active():
             return value
         return attributes.found(self, name, value)
 
@@ -370,7 +371,7 @@ class ClassPatches:
                 _put(kind, name, made(held, kind, name, self.attributes))
             elif (
                 data
-                and name[:2] != "__"
+                and not is_special(name)
                 and name not in _LEFT_ALONE
                 and _is_data(held)
                 and not (name[0] == "_" and _is_of_c(kind))

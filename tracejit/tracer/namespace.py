@@ -25,6 +25,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
+from tracejit.tracer.special_names import is_special
 from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
@@ -249,7 +250,7 @@ class ModuleView(ModuleType):
         real = object.__getattribute__(self, "__real__")
         if name == "__dict__":
             return object.__getattribute__(self, "__namespace__")
-        if name[:2] == "__":
+        if is_special(name):
             return type(self) if name == "__class__" else (real if name == "__real__" else getattr(real, name))
         try:
             value = getattr(real, name)

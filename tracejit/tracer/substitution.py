@@ -309,6 +309,7 @@ class Substitution:
         if name == "__class__":
             return cell, False
         if value is MISSING:
+            trace.reads.note(place, value)  # it may get one
             trace.share(cell)
             return cell, False
         trace.reads.note(place, value)
