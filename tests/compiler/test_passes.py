@@ -193,7 +193,7 @@ def test_an_edited_program_is_what_runs(directories: tuple[Path, Path], pass_nam
     for _ in range(5):
         expected = expected / np.max(expected, axis=1, keepdims=True) + 1.0
     tj.jit(looped)(X)
-    edit(dump, edited, f"*-{pass_name}.program", "for 3 {", "for 5 {")
+    edit(dump, edited, f"*-{pass_name}.program", "for _ in 3 {", "for _ in 5 {")
     np.testing.assert_allclose(tj.jit(looped)(X), expected)
 
 

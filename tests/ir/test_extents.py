@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import random
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,19 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tracejit.ir.builder import extent_function
-from tracejit.ir.extents import Dim, DimDependent, Extent, _bounds, evaluate, same_extent, surely_at_most  # pyright: ignore[reportPrivateUsage]
+from tracejit.ir.extents import (
+    Dim,
+    DimDependent,
+    Extent,
+    Index,
+    _bounds,  # pyright: ignore[reportPrivateUsage]
+    decided_from,
+    evaluate,
+    greatest_extent,
+    same_extent,
+    substituted,
+    surely_at_most,
+)
 from tracejit.ir.kernel import Const, Op, Operand
 from tracejit.ir.scalar import DTYPES, OPS
 
@@ -194,3 +207,57 @@ def test_scalar_operations_of_extents_give_their_values(expressions: list[Any]):
             assert isinstance(s, Op)
             found[s.out] = OPS[s.op].impl(DTYPES[s.out.dtype], *map(value, s.args))
         assert [int(value(r)) for r in function.results] == [evaluate(n, values) for n in extents]
+
+
+# -- indices of loops --------------------------------------------------------------------------------------------------
+def test_what_an_index_decides():
+    n = Dim.symbol("n0")
+    outer = Index(0, n - 1)
+    i = Dim.symbol(outer)
+    j = Dim.symbol(Index(1, i - 1))
+    assert n > i
+    assert i + 1 <= n
+    assert i > j
+    assert n - j >= 2
+    with pytest.raises(DimDependent) as decision:
+        bool(n - i - 1 == 1)
+    assert decision.value.difference is not None
+    assert decided_from(decision.value.difference, outer) == (0, 2)
+    assert decided_from(i - 1, outer) == (2, 0)
+    assert decided_from(i * 2 - n, outer) is None
+    assert greatest_extent(i + 2) == n + 1
+    assert greatest_extent(n - i) == n
+    assert greatest_extent(i - j) == n - 1
+    assert substituted(i * (n - i), {outer: n - 1 - i}) == (n - 1 - i) * (i + 1)
+
+
+def test_bounds_of_random_extents_with_indices():
+    rng = random.Random(1)
+    n = Dim.symbol("n0")
+    for _ in range(400):
+        outer = Index(0, n - rng.choice([1, 1, 2, 3]))
+        i = Dim.symbol(outer)
+        inner = Index(1, rng.choice([i, i + 1, n - i, n - 1 - i]))
+        j = Dim.symbol(inner)
+
+        def atom() -> Any:
+            x = rng.choice([n, i, j, i, j, rng.randint(1, 4)])  # noqa: B023
+            how = rng.random()
+            return x if how > 0.25 or isinstance(x, int) else x // rng.randint(2, 5) if how > 0.1 else x % 3
+
+        extent: Any = 0
+        for _ in range(rng.randint(1, 4)):
+            term: Any = rng.choice([-3, -2, -1, 1, 1, 2])
+            for _ in range(rng.randint(0, 2)):
+                term = term * atom()
+            extent = extent + term
+        most = greatest_extent(extent)
+        lows = [c for c in range(-8, 9) if surely_at_most(c, extent)]
+        highs = [c for c in range(-8, 9) if surely_at_most(extent, c)]
+        for size in (2, 3, 4, 7):
+            for a in range(evaluate(outer.most, {"n0": size}) + 1):
+                for b in range(evaluate(inner.most, {"n0": size, outer: a}) + 1):
+                    value = evaluate(extent, {"n0": size, outer: a, inner: b})
+                    assert all(c <= value for c in lows)
+                    assert all(c >= value for c in highs)
+                    assert value <= max(0, evaluate(most, {"n0": size}))

@@ -85,7 +85,7 @@ def test_constants_parse_back():
             "  lunch ",
             "there is no step 'lunch'; there are launch, call, copy, swap, while, for",
         ),
-        ("for 5 {", "for 5, 6 {", "expected one extent"),
+        ("for _ in 5 {", "for _ in 5, 6 {", "expected one extent"),
         ("return out0", "return out1", "buffer out1 is not declared"),
         ("return out0", "return out0 out0", "expected '}'"),
         ("} else {", "} otherwise {", "expected 'else'"),

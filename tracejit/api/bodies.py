@@ -28,6 +28,7 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "Body",
+    "IndexDecides",
     "apart",
     "as_number",
     "carried",
@@ -44,6 +45,21 @@ __all__ = [
     "strong",
     "takes",
 ]
+
+
+class IndexDecides(TracerError):
+    """What the body of a loop does depends on the value of its index, which is in an extent there.
+
+    apart: how many iterations at the beginning and at the end are the reason, if that is known.
+    """
+
+    def __init__(self, apart: tuple[int, int] | None) -> None:
+        super().__init__(
+            "what a loop does with an array as long as its index differs from one iteration to another (where that is "
+            "0 or 1, say); begin the loop later, or end it earlier, and write these iterations apart",
+            location=user_location(),
+        )
+        self.apart = apart
 
 
 def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:

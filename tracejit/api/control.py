@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.api.bodies import (
     Body,
+    IndexDecides,
     apart,
     as_number,
     carried,
@@ -28,8 +29,9 @@ from tracejit.api.bodies import (
     strong,
     takes,
 )
-from tracejit.ir.extents import Dim, Extent
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.extents import Dim, DimDependent, Extent, Index, decided_from
+from tracejit.ir.jaxpr import Jaxpr, symbols_of
+from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import to_flag
@@ -39,10 +41,12 @@ from tracejit.support.errors import DtypeError, ShapeError, TracerError, Unsuppo
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
@@ -147,6 +151,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     row_avals = [ShapedArray(aval_of_argument(x).shape[1:], aval_of_argument(x).dtype) for x in rows]
     trees: dict[str, Any] = {}
     layouts = layouts_of(inits)
+    index = new_index(count)
     of_rows: list[Layout] = [layout if layout is None else UNKNOWN for layout in layouts_of(rows)]
 
     def flat(i: Any, *args: Any) -> Any:
@@ -159,9 +164,17 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 
     while True:
         avals = [ShapedArray((), np.int64, True), *carried(inits), *row_avals]
-        body = Body(
-            flat, avals, ranges={0: (0, count - 1)}, layouts=[None, *layouts, *of_rows], certain=is_positive(count)
-        )
+        numbers: Range = (0, count - 1) if index is None else (Dim.symbol(index), Dim.symbol(index))
+        try:
+            body = Body(
+                flat, avals, ranges={0: numbers}, layouts=[None, *layouts, *of_rows], certain=is_positive(count)
+            )
+        except DimDependent as decision:
+            if index is None or index not in decision.symbols:
+                raise
+            raise IndexDecides(
+                None if decision.difference is None else decided_from(decision.difference, index)
+            ) from None
         settled = not settle_layouts(layouts, body.layouts[: len(inits)])
         if not settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
@@ -177,7 +190,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     )
     constants = (*body.staged.constants, *[inits[k] for k in fixed])
     results = bind(
-        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse),
+        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse, _used(index, jaxpr)),
         *constants,
         *body.cells,
         *[inits[k] for k in kept],
@@ -190,6 +203,27 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     for k, new in zip(kept, results[ncell:], strict=False):
         inits[k] = as_number(lying(new, layouts[k]), weak[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
+
+
+def new_index(count: Extent) -> Index | None:
+    """The symbol of a loop's index; None where no program is recorded."""
+    trace = current_trace()
+    if trace is None or recording() is None:
+        return None
+    trace.loops.indices += 1
+    return Index(trace.loops.indices, count - 1)
+
+
+def _used(index: Index | None, body: Jaxpr) -> Index | None:
+    """The index of a loop, if it is in an extent of the body.  Raises: TracerError where such an array outlives it."""
+    if index is None or not index.used or index not in symbols_of(body):
+        return None
+    for v in (*body.inputs, *body.outputs):
+        if any(isinstance(n, Dim) and index in n.symbols() for n in v.aval.shape):
+            raise TracerError(
+                "an array as long as the index of a loop is used after its iteration", location=user_location()
+            )
+    return index
 
 
 def _changing(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[int], list[int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.api.signature import ArrayLeaf, CallSignature
-from tracejit.ir.extents import LARGE, Dim, DimDependent, affine, least_extent, solved
+from tracejit.ir.extents import LARGE, Dim, DimDependent, Index, affine, least_extent, solved
+from tracejit.support.errors import InternalError
 from tracejit.support.nodes import evolve
 
 __all__ = ["bind_dims", "decide", "generalise", "pattern_of", "with_other_extents"]
@@ -73,7 +74,9 @@ def decide(wanted: CallSignature, concrete: CallSignature, error: DimDependent) 
     Where remainders decide, an extent becomes a multiple of a symbol plus the remainder that it has.  Else symbols
     become those of large extents, if they are; then constants.
     """
-    symbols, found = error.symbols, bind_dims(wanted, concrete) or {}
+    symbols, found = {s for s in error.symbols if not isinstance(s, Index)}, bind_dims(wanted, concrete) or {}
+    if not symbols:
+        raise InternalError(f"a decision depends on {error.difference}, which a trace cannot know") from error
     periods = {s: k for s, k in error.periods.items() if found.get(s, 0) // k >= least_extent(s)}
     enlarge = not any(s.startswith("large") for s in symbols) and all(found.get(s, 0) >= LARGE for s in symbols)
 

@@ -163,7 +163,9 @@ class JitFunction(CompiledFunction, Generic[P, R]):
                 for p in static_numbers(signature, version.static)
             ]
             out += [f"  unrolled: {text}" for text in unrolled(version.staged.jaxpr)]
-            out += [f"  run by Python: the loop at {at.short()}: {why}" for at, why in version.staged.by_python]
+            out += [
+                f"  left to Python: the {what} at {at.short()}: {why}" for what, at, why in version.staged.by_python
+            ]
         return "\n".join(out) or "nothing is compiled yet"
 
 

@@ -24,14 +24,14 @@ from tracejit.primitives.while_loop import While
 from tracejit.support.errors import DtypeError, TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
-from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, enter
+from tracejit.tracer.interpreter import bind, current_interpreter, enter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
-from tracejit.tracer.recorder import StageInterpreter, left_early
+from tracejit.tracer.recorder import StageInterpreter, left_early, recording_of
 from tracejit.tracer.restarts import ChangedLater
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["bounds_of", "range", "recording", "trip_count"]
+__all__ = ["TracedRange", "bounds_of", "range", "trip_count"]
 
 
 def range(*bounds: Any) -> Any:
@@ -54,10 +54,10 @@ def range(*bounds: Any) -> Any:
     """
     if recording_of(current_interpreter()) is None:
         return builtins.range(*[operator.index(b) for b in bounds])
-    return _Range(bounds)
+    return TracedRange(bounds)
 
 
-class _Range:
+class TracedRange:
     """What `range` is in a trace: for the head of a `for` statement only, which runs its body once."""
 
     __slots__ = ("bounds",)
@@ -77,21 +77,21 @@ class _Range:
             )
         return _iterations(self.bounds)
 
-    def __reversed__(self) -> _Range:
+    def __reversed__(self) -> TracedRange:
         start, stop, step = bounds_of(self.bounds)
         count = trip_count(start, stop, step)
         if count is None:
             raise TypeError(
                 "a tj.range whose bounds depend on data cannot be reversed; count upwards and index with n - 1 - i"
             )
-        return _Range((start + (count - 1) * step, start - step, -step))
+        return TracedRange((start + (count - 1) * step, start - step, -step))
 
     def _as_python(self) -> builtins.range:
         """Python's range of the same numbers.  Raises ConcretizationError where bounds depend on data."""
         return builtins.range(*[operator.index(b) for b in self.bounds])
 
     def __eq__(self, other: object) -> bool:
-        return self._as_python() == (other._as_python() if isinstance(other, _Range) else other)
+        return self._as_python() == (other._as_python() if isinstance(other, TracedRange) else other)
 
     def __hash__(self) -> int:
         return hash(self._as_python())
@@ -280,22 +280,6 @@ def _asks_for_names(code: CodeType) -> bool:
 
 
 _TELLING_NAMES = frozenset({"NameError", "UnboundLocalError", "locals", "vars", "dir"})
-
-
-def recording_of(interpreter: Interpreter | None) -> StageInterpreter | None:
-    """What records a program at the bottom of the transformations in progress, if anything:
-    a loop is then one operation.
-    """
-    while interpreter is not None:
-        if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
-            return interpreter
-        interpreter = interpreter.parent
-    return None
-
-
-def recording() -> StageInterpreter | None:
-    """What records a program, if anything does here and now."""
-    return recording_of(current_interpreter())
 
 
 def bounds_of(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:

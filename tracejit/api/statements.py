@@ -13,15 +13,16 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from tracejit.api import control
-from tracejit.api.bodies import Body, carried
+from tracejit.api.bodies import Body, IndexDecides, carried
 from tracejit.api.carries import Sharing, can_be_carried, is_array, order_of, places_after, root_of
-from tracejit.api.range import bounds_of, recording, trip_count
-from tracejit.ir.extents import Dim, Extent
+from tracejit.api.range import TracedRange, bounds_of, trip_count
+from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
 from tracejit.primitives.creation import zeros_of
 from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.nodes import define, field
@@ -34,7 +35,7 @@ from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_installed
-from tracejit.tracer.recorder import StageInterpreter
+from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.calls import Statements
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
@@ -68,9 +69,10 @@ def branch(
     sure: Sequence[str],
 ) -> Any:
     """`if test: then() else: orelse()`; what the block returns, where the statement ends the function."""
-    if not _is_open(test):
+    site = _site(then)
+    if not _is_open(test) or _is_decided(site):
         return _native(then if test else orelse, assigned)
-    return _branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure)
+    return _branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure, site)
 
 
 def _branch(
@@ -81,6 +83,7 @@ def _branch(
     known: Sequence[str],
     augmented: Sequence[str],
     sure: Sequence[str],
+    site: Site,
 ) -> Any:
     kept = [n for n in known if n in variables.cells and _stays(variables.before[n], n in augmented)]
     names = [n for n in known if n in variables.cells and n not in kept]
@@ -106,7 +109,8 @@ def _branch(
         return traced
 
     try:
-        value, left = control.cond(_flag(test), run(then), run(orelse))
+        with _branching(site):
+            value, left = control.cond(_flag(test), run(then), run(orelse))
     except _Raises as raising:
         fails = raising.block is then
         with located(raised_at(raising.exception)):
@@ -115,6 +119,22 @@ def _branch(
     value, left = _shared(tuple(seen.values()), (value, left), ())
     _finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
     return value
+
+
+def _site(block: Callable[..., Any]) -> Site:
+    """The branch that a block belongs to."""
+    return Site(block.__code__, 0, "branch")
+
+
+def _is_decided(site: Site) -> bool:
+    """Whether Python has to decide a branch."""
+    trace = current_trace()
+    return trace is not None and site in trace.loops.python
+
+
+def _branching(site: Site) -> AbstractContextManager[None]:
+    trace = current_trace()
+    return nullcontext() if trace is None else trace.loops.branching(site)
 
 
 class _Raises(Exception):
@@ -291,12 +311,14 @@ def _native(block: Callable[..., Any], assigned: Sequence[str], *args: Any) -> A
 class _Items:
     """What a loop goes over: `item(k)` for k = 0, 1, ... count - 1.
 
-    count: None if only the program knows; then `bounds` are those of a range.
+    count: None if only the program knows; then `bounds` are those of a range.  asked: `tj.range` asks for a loop of the
+    program: it is one, or an error.
     """
 
     count: Extent | None
     item: Callable[[Any], Any]
     bounds: tuple[Any, Any, Any] | None = None
+    asked: bool = False
 
     def __iter__(self) -> Iterator[Any]:
         return (self.item(k) for k in builtins.range(operator.index(self.count)))  # type: ignore[arg-type]
@@ -316,15 +338,16 @@ def items(kind: Any, *args: Any) -> Any:
         return kind(*[_python(a) for a in args])
     first = parts[0]
     assert first is not None
+    asked = any(p is not None and p.asked for p in parts)
     if kind is enumerate:
-        return _Items(first.count, lambda k: (k, first.item(k)))
+        return _Items(first.count, lambda k: (k, first.item(k)), asked=asked)
     if kind is reversed:
         last = first.count - 1  # type: ignore[operator]
-        return _Items(first.count, lambda k: first.item(last - k))
+        return _Items(first.count, lambda k: first.item(last - k), asked=asked)
     if all(isinstance(n, int) for n in counts):
-        return _Items(min(counts), lambda k: tuple([p.item(k) for p in parts]))  # type: ignore[type-var, union-attr]
+        return _Items(min(counts), lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[type-var, union-attr]
     if all(n == counts[0] for n in counts):
-        return _Items(counts[0], lambda k: tuple([p.item(k) for p in parts]))  # type: ignore[union-attr]
+        return _Items(counts[0], lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[union-attr]
     return zip(*[_python(a) for a in args], strict=False)
 
 
@@ -353,6 +376,9 @@ def _sequence(x: Any) -> _Items | None:
         return x
     if type(x) is builtins.range:
         return _range(x.start, x.stop, x.step)
+    if type(x) is TracedRange:
+        made = _range(*x.bounds)
+        return _Items(made.count, made.item, made.bounds, asked=True)
     if type(x) is Tracer and x.shape:
         return _Items(x.shape[0], lambda k: x[k])
     return None
@@ -370,42 +396,65 @@ def iteration(
 ) -> None:
     """`for item in source: body(item)`; where that has not left the loop, an iteration ends with its `tail`."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    site = frame.f_code, frame.f_lasti
+    site = Site(frame.f_code, frame.f_lasti)
     found = _sequence(source) if recording() is not None else None
     steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented)
-    if found is None or _is_left_to_python(site, found):
-        steps.run(source if found is None else found, body, tail)
+    if found is None or (not found.asked and _is_left_to_python(site, found)):
+        steps.run(source if found is None else found)
         return
-    trace = current_trace()
-    if found.count is None or trace is None or not _can_start_again():
+    trace = current_trace() if _can_start_again() else None
+    if found.count is None and trace is not None and site in trace.loops.counted:
+        found = _counted(found) or found
+    if found.count is None:
 
         def whole(item: Any) -> None:
             body(item)
             if tail is not None:
                 steps(tail)
 
-        _iterate(_Loop(steps.variables(), carry, augmented), found, whole, stop, None)
-        return
-    if not _is_positive(found.count):
-        return
-    with trace.loops.tracing(site):
         try:
-            if tail is None:
-                _iterate(_Loop(steps.variables(), carry, augmented), found, body, stop, site)
-                return
-            # The tail hands names round.  As the beginning of the iteration that follows it does so in each.
-            _native(body, assigned, found.item(0))
-
-            def turned_round(item: Any) -> None:
-                tail()
-                body(item)
-
-            item = found.item
-            following = _Items(found.count - 1, lambda k: item(k + 1))
-            _iterate(_Loop(steps.variables(), between, augmented), following, turned_round, stop, site)
-            steps(tail)
+            _iterate(_Loop(steps.variables(), carry, augmented), found, whole, stop, None)
         except Exception as error:
-            as_python(site, str(error).partition("\n")[0])
+            if trace is not None and _counted(found) is not None:
+                as_python(site, _first_line(error), counted=True)
+            raise
+        return
+    if not _may_run(found.count):
+        return
+    if trace is None:
+        steps.in_the_program(found, carry, None, (0, 0))
+        return
+    decisions = trace.loops
+    if site in decisions.python:
+        raise TracerError(
+            f"the loop over tj.range cannot be one of the program: {decisions.python[site]}", location=user_location()
+        )
+    with decisions.tracing(site):
+        try:
+            steps.in_the_program(found, carry, site, decisions.apart.get(site, (0, 0)))
+        except IndexDecides as error:
+            as_python(site, _first_line(error), error.apart)
+        except Exception as error:
+            if found.asked and site in decisions.apart:
+                raise
+            as_python(site, _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _counted(found: _Items) -> _Items | None:
+    """A range whose bounds are traced integers, where they are extents: of the index of a loop around."""
+    assert found.bounds is not None
+    bounds = [b.extent() if isinstance(b, Tracer) else b for b in found.bounds]
+    if any(b is None for b in bounds):
+        return None
+    made = _range(*bounds)
+    count = made.count
+    if isinstance(count, Dim) and not surely_at_most(0, count):  # it is stacked, perhaps
+        count = count.maximum(0)
+    return _Items(count, made.item, made.bounds, found.asked)
 
 
 def _is_left_to_python(site: Site, found: _Items) -> bool:
@@ -423,8 +472,19 @@ def _can_start_again() -> bool:
     return recorder is not None and recorder.of_program
 
 
-def _is_positive(count: Extent) -> bool:
-    return bool(count >= 1)
+def _may_run(count: Extent) -> bool:
+    """Whether a loop has an iteration, or may have one where the index of a loop around tells how many it has."""
+    return has_index(count) or bool(count >= 1)
+
+
+def _number(x: Any) -> Any:
+    """What a loop goes over, with the Python integer of the program that an extent is."""
+    if not isinstance(x, Dim):
+        return x
+    number: Any = OPERATORS.extent(x)
+    if isinstance(number, Tracer):
+        number.weaken()
+    return number
 
 
 class _Steps:
@@ -441,6 +501,7 @@ class _Steps:
         self.stop = blocks[-1]
         self.assigned = assigned
         self.carry = carry
+        self.augmented_names = augmented
         self.augmented = [n for n in augmented if n in carry]
         self.branches = 0
 
@@ -448,10 +509,49 @@ class _Steps:
         """Those of the blocks, as they are now."""
         return Variables(self.blocks, self.assigned)
 
-    def run(self, source: Iterable[Any], body: Callable[[Any], None], tail: Callable[[], None] | None) -> None:
+    def run(self, source: Iterable[Any]) -> None:
+        body, tail, _ = self.blocks
         for item in source:
             if not self(body, item) or (tail is not None and not self(tail)):
                 return
+
+    def in_the_program(self, found: _Items, carry: Sequence[str], site: Site | None, apart: tuple[int, int]) -> None:
+        """A loop as one of the program.
+
+        apart: so many iterations at the beginning and at the end are no part of it: what these alone do (names that the
+        first one binds, numbers that become arrays there, values it computes for all, arrays without elements) is no
+        matter of the loop.
+        """
+        body, tail, stop = self.blocks
+        count, item = found.count, found.item
+        assert count is not None
+        done, last = apart
+        if done + last and not count >= done + last:
+            self.run(_Items(count, lambda k: _number(item(k))))
+            return
+        for k in builtins.range(done):
+            self(body, _number(item(k)))
+            if tail is not None:
+                self(tail)
+        whole = body
+        if tail is not None and not same_extent(count, done):
+            # The tail hands names round.  As the beginning of the iteration that follows it does so in each.
+            self(body, item(done))
+            done += 1
+
+            def turned_round(item: Any, /) -> None:
+                tail()
+                body(item)
+
+            whole = turned_round
+        following = _Items(count - done - last, lambda k: item(k + done))
+        if not same_extent(count - done, last):
+            loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names)
+            _iterate(loop, following, whole, stop, site)
+        if tail is not None:
+            self(tail)
+        for k in builtins.range(last):
+            self(body, _number(item(count - last + k)))
 
     def __call__(self, block: Callable[..., None], *args: Any) -> bool:
         """Run a block unless the loop was left; whether it may go on."""
@@ -468,7 +568,8 @@ class _Steps:
                 location=user_location(),
             )
         run = functools.partial(_native, block, self.assigned, *args)
-        _branch(negation(left), run, lambda: None, self.variables(), self.carry, self.augmented, ())
+        variables = self.variables()
+        _branch(negation(left), run, lambda: None, variables, self.carry, self.augmented, (), _site(block))
         return True
 
 
@@ -485,7 +586,8 @@ def _iterate(
 
     loop.begin(once)
     if stop is None:
-        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, count, certain=True)
+        certain = surely_at_most(1, count)
+        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, count, certain=certain)
         return
     number = count if isinstance(count, int) else OPERATORS.extent(count)
 
@@ -531,7 +633,12 @@ class _Loop:
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None]) -> None:
-        """Give the names that the loop itself binds first a value: of their kind, which nobody sees."""
+        """Give the names that the loop itself binds first a value: of their kind, which nobody sees.
+
+        Raises: TracerError where the loop might see it.
+        """
+        if any(n not in self.initial for n in self.names) and self.variables.may_be_caught_unbound():
+            raise TracerError("a variable has no value yet where errors are caught", location=user_location())
         while unbound := [n for n in self.names if n not in self.initial]:
             leaves, tree = flatten(self.initial)
 
@@ -742,12 +849,12 @@ def repetition(
 # -- expressions -------------------------------------------------------------------------------------------------------
 def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
-    if not _is_open(test):
+    if not _is_open(test) or _is_decided(_site(yes)):
         return yes() if test else no()
-    return _value_of_branch(test, yes, no)
+    return _value_of_branch(test, yes, no, _site(yes))
 
 
-def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
@@ -760,16 +867,18 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 
         return traced
 
-    result = control.cond(_flag(test), run(yes), run(no))
+    with _branching(site):
+        result = control.cond(_flag(test), run(yes), run(no))
     return _shared(tuple(seen.values()), result, ())
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:
     """`value and later() and ...`."""
     for k, following in enumerate(later):
-        if _is_open(value):
+        site = _site(following)
+        if _is_open(value) and not _is_decided(site):
             left, rest = value, later[k + 1 :]
-            return _value_of_branch(left, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left)
+            return _value_of_branch(left, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left, site)
         if not value:
             return value
         value = following()
@@ -779,9 +888,12 @@ def both(value: Any, *later: Callable[[], Any]) -> Any:
 def either(value: Any, *later: Callable[[], Any]) -> Any:
     """`value or later() or ...`."""
     for k, following in enumerate(later):
-        if _is_open(value):
+        site = _site(following)
+        if _is_open(value) and not _is_decided(site):
             left, rest = value, later[k + 1 :]
-            return _value_of_branch(left, lambda left=left: left, lambda f=following, rest=rest: either(f(), *rest))
+            return _value_of_branch(
+                left, lambda left=left: left, lambda f=following, rest=rest: either(f(), *rest), site
+            )
         if value:
             return value
         value = following()
@@ -807,10 +919,11 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
         result = _OPERATORS[which](left, right)
         if k == len(pairs) - 1:
             return result
-        if _is_open(result):
+        site = _site(later)
+        if _is_open(result) and not _is_decided(site):
             rest = pairs[k + 1 :]
             return _value_of_branch(
-                result, lambda right=right, rest=rest: chain(right, *rest), lambda result=result: result
+                result, lambda right=right, rest=rest: chain(right, *rest), lambda result=result: result, site
             )
         if not result:
             return result

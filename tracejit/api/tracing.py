@@ -211,7 +211,7 @@ def trace_call(
             finish=finish,
         )
         staged = _staged(once, trace)
-    by_python = tuple((Location(*site), reason) for site, reason in trace.loops.python.items())
+    by_python = tuple((site.what, Location(site.code, site.place), why) for site, why in trace.loops.python.items())
     staged = evolve(staged, numbers=frozenset(numbers), by_python=by_python)
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
@@ -245,7 +245,7 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
         except MasksByValue:
             by_value = True
         except AsPython as loop:
-            trace.loops.python[loop.site] = loop.reason
+            trace.loops.leave(loop)
         trace.restart()
 
 

@@ -7,6 +7,7 @@ the last one.  What it allocates is poisoned under TRACEJIT_POISON.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never, runtime_checkable
 
@@ -145,7 +146,7 @@ class _Walk:
 
     def begin(self, b: ProgramBuffer) -> None:
         """Give a buffer memory, poisoned if the switches ask for it."""
-        shape = _shape(b, self.dims)
+        shape = tuple([evaluate(n, self.dims) for n in b.room])
         fresh = self.memory[b] = self.machine.allocate(b.dtype, shape)
         if config.poison:
             poison = np.full(shape, poison_value(b.dtype), numpy_dtype(b.dtype))
@@ -182,8 +183,11 @@ class _Walk:
                         self.run(step.body)
                         self.run(step.condition)
                 case CountedLoop():
-                    for _ in range(evaluate(step.count, self.dims)):
+                    outer = self.dims
+                    for n in range(evaluate(step.count, outer)):
+                        self.dims = outer if step.index == "_" else {**outer, step.index: n}
                         self.run(step.body)
+                    self.dims = outer
                 case Branch():
                     self.run(step.then if self.flag(step.flag) else step.orelse)
                 case Check():
@@ -195,7 +199,9 @@ class _Walk:
 
 
 def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """The same memory in the shape a kernel gives it: kernels may see adjacent axes of contiguous memory as one."""
+    """The same memory in the shape a kernel gives it: kernels may see adjacent axes of contiguous memory as one, and
+    the beginning of memory that another iteration needs whole.
+    """
     shape = tuple(evaluate(n, dims) for n in buffer.shape)
     if array.shape == shape:
         return array
@@ -203,4 +209,4 @@ def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]
         raise InternalError(
             f"buffer {buffer.name} is {buffer.dtype}{list(shape)}, the array of shape {array.shape} is not contiguous"
         )
-    return array.reshape(shape)
+    return array.reshape(-1)[: math.prod(shape)].reshape(shape)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
-from tracejit.ir.extents import Dim, same_shape
+from tracejit.ir.extents import Dim, Index, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
@@ -335,7 +335,7 @@ class _Builder:
             index = self.temporary(Var(ShapedArray((), np.int64)), "i")
             self.into(index, Literal(0, ShapedArray((), np.int64)))
             carries.insert(0, index)
-        self.steps.append(CountedLoop(p["count"], tuple(self._carry(carries, body, consts))))
+        self.steps.append(CountedLoop(p["count"], tuple(self._carry(carries, body, consts)), p["index"] or "_"))
 
     def _cond(self, e: FormEquation, form: Loop) -> None:
         flag, *operands = [self.buffer_of(a) for a in e.inputs]
@@ -460,7 +460,7 @@ def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
     symbols: set[str] = set()
     for v in (*jaxpr.inputs, *(x for e in jaxpr.equations for x in e.outputs)):
         for n in v.aval.shape:
-            symbols |= n.symbols() if isinstance(n, Dim) else set()
+            symbols |= {a for a in n.symbols() if not isinstance(a, Index)} if isinstance(n, Dim) else set()
     results = outputs[: len(outputs) - len(checks)]
     return Program(
         compilation.name, inputs, results, tuple(context.temporaries), (*steps, *checks), tuple(sorted(symbols))

@@ -32,6 +32,7 @@ class _Checker:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.step: Step | None = None
+        self.indices: list[str] = []  # of the loops around
         self.declared = {*program.inputs, *program.outputs, *program.temporaries}
         names = [b.name for b in self.declared]
         for name in {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ():
@@ -77,7 +78,10 @@ class _Checker:
                 case "extent":
                     self.symbols(value)
                 case _:
+                    index = getattr(s, "index", "_")
+                    self.indices.append(index)
                     found = self.block(value, before)
+                    self.indices.pop()
                     self.step = s
                     if part.runs == "once":
                         before = found
@@ -124,8 +128,7 @@ class _Checker:
         if len(s.kernel.buffers) != len(s.arguments):
             self.fail(f"the kernel takes {len(s.kernel.buffers)} buffers, not {len(s.arguments)}")
         for name in s.kernel.dims:
-            if name not in self.program.dims:
-                self.fail(f"the program has no extent {name}")
+            self.known(name)
         for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):
             if parameter.dtype != b.dtype:
                 self.fail(f"{b.name} is {b.dtype}, and the kernel takes {parameter.dtype}")
@@ -141,8 +144,11 @@ class _Checker:
 
     def symbols(self, n: Extent) -> None:
         for name in () if isinstance(n, int) else n.symbols():
-            if name not in self.program.dims:
-                self.fail(f"the program has no extent {name}")
+            self.known(name)
+
+    def known(self, name: str) -> None:
+        if name not in self.program.dims and name not in self.indices:
+            self.fail(f"the program has no extent {name}")
 
 
 def _count(b: ProgramBuffer) -> int | None:

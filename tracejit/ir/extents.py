@@ -20,10 +20,15 @@ __all__ = [
     "Dim",
     "DimDependent",
     "Extent",
+    "Index",
     "Shape",
     "affine",
+    "decided_from",
     "evaluate",
+    "exceeds",
     "fits_in_64_bits",
+    "greatest_extent",
+    "has_index",
     "is_empty",
     "is_one",
     "operations",
@@ -32,6 +37,7 @@ __all__ = [
     "same_shape",
     "solved",
     "spreads",
+    "substituted",
     "surely_at_most",
 ]
 
@@ -42,13 +48,17 @@ T = TypeVar("T")
 class DimDependent(Restart, Undecided):
     """A decision depends on the value of symbolic extents: the trace restarts with these symbols fixed.
 
-    periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.
+    periods: by what symbols need only be known modulo, for a decision that depends on remainders alone.  difference:
+    of what was compared.
     """
 
-    def __init__(self, symbols: frozenset[str], periods: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, symbols: frozenset[str], periods: Mapping[str, int] | None = None, difference: Extent | None = None
+    ) -> None:
         super().__init__(f"the value of {', '.join(sorted(symbols))} is needed while tracing")
         self.symbols = symbols
         self.periods = periods or {}
+        self.difference = difference
 
 
 LARGE = 16
@@ -56,10 +66,31 @@ LARGE = 16
 extents."""
 
 
+class Index(str):
+    """A symbol that is the index of a loop: from 0 to `most`, an extent that may have indices of loops around.
+
+    Of two indices the one with the greater number is further inside.
+    """
+
+    most: Extent
+    used: bool
+    """Whether it is in an extent."""
+
+    def __new__(cls, number: int, most: Extent) -> Index:
+        made = super().__new__(cls, f"index{number}")
+        made.most = most
+        made.used = False
+        return made
+
+    @property
+    def number(self) -> int:
+        return int(self[len("index") :])
+
+
 @frozen(eq=False)
 class Dim:
     """A canonical integer polynomial over named extents, each known to be at least 2,
-    or more if its name says so (`least_extent`).
+    or more if its name says so (`least_extent`), and over indices of loops (`Index`).
 
     terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
     ("floordiv" | "mod" | "max", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
@@ -370,7 +401,7 @@ def _undecided(a: Dim, b: Any, difference: Extent) -> DimDependent:
             for atom in m:
                 if not isinstance(atom, str):
                     _add_periods(Dim((((atom,), 1),)), 1, periods)
-    return DimDependent(a.symbols() | (b.symbols() if isinstance(b, Dim) else frozenset()), periods)
+    return DimDependent(a.symbols() | (b.symbols() if isinstance(b, Dim) else frozenset()), periods, difference)
 
 
 def _add_periods(x: Extent, divisor: int, periods: dict[str, int]) -> None:
@@ -478,6 +509,9 @@ def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
     """
     if not isinstance(x, Dim):
         return int(x), int(x)
+    found = _between_ends(x)
+    if found is not None:
+        return found
     ranges: dict[Any, tuple[int, int | None]] = {}
     for monomial, _ in x.terms:
         for a in monomial:
@@ -509,6 +543,132 @@ def _bounds_as_written(x: Extent) -> tuple[int | None, int | None]:
     )
 
 
+def _between_ends(x: Dim) -> tuple[int | None, int | None] | None:
+    """Bounds of what rises or falls with the index of a loop: they lie where the loop begins and where it ends."""
+    for index in _indices(x):
+        ends = _ends(x, index)
+        if ends is not None:
+            return _bounds_as_written(ends[0])[0], _bounds_as_written(ends[1])[1]
+    return None
+
+
+def _indices(x: Dim) -> list[Index]:
+    """The indices of loops in an extent, those further inside first."""
+    found = {a for m, _ in x.terms for a in m if isinstance(a, Index)}
+    return sorted(found, key=lambda a: a.number, reverse=True)
+
+
+def _ends(x: Dim, index: Index) -> tuple[Extent, Extent] | None:
+    """(the least, the greatest) of what is linear in an index, if it is known whether it rises or falls."""
+    slope: Extent = 0
+    rest: Extent = 0
+    for m, c in x.terms:
+        if m.count(index) > 1:
+            return None
+        if index in m:
+            slope = slope + _collect([(tuple([a for a in m if not _same_atom(a, index)]), c)])
+        else:
+            rest = rest + _collect([(m, c)])
+    low, high = _bounds_as_written(slope)
+    last = rest + slope * index.most
+    if low is not None and low >= 0:
+        return rest, last
+    return (last, rest) if high is not None and high <= 0 else None
+
+
+def decided_from(x: Extent, index: Index) -> tuple[int, int] | None:
+    """(first, last): of a number that depends on an index it is known whether it is 0, or above or below, once so many
+    iterations at the beginning and the end are left out; None where it is not known of a few.
+    """
+    for both in range(1, _MOST_APART + 1):
+        for first, last in ((both, 0), (0, both), (both, both)):
+            rest = Index(index.number, index.most - first - last)
+            low, high = _bounds(substituted(x, {index: Dim.symbol(rest) + first}))
+            if (low is not None and low > 0) or (high is not None and high < 0):
+                return first, last
+    return None
+
+
+_MOST_APART = 3
+
+
+def greatest_extent(x: Extent) -> Extent:
+    """An extent without indices of loops that no value of it exceeds: how much memory it may need."""
+    while isinstance(x, Dim) and (inside := _every_index(x)):
+        x = _limits(x, max(inside, key=lambda a: a.number))[1]
+    return x
+
+
+def has_index(x: Extent) -> bool:
+    """Whether an extent depends on the index of a loop."""
+    return bool(_every_index(x))
+
+
+def _every_index(x: Extent) -> list[Index]:
+    return [a for a in x.symbols() if isinstance(a, Index)] if isinstance(x, Dim) else []
+
+
+def exceeds(m: Extent, n: Extent) -> bool:
+    """Whether one extent is greater than another: not so where only the index of a loop tells, of which no iteration
+    runs that would make it so.
+    """
+    try:
+        return m > n
+    except DimDependent as decision:
+        if any(isinstance(a, Index) for a in decision.symbols):
+            return False
+        raise
+
+
+def _limits(x: Extent, index: Index) -> tuple[Extent, Extent]:
+    """Between which extents without an index another lies.  Its atoms are taken to be at least 0."""
+    if not isinstance(x, Dim) or index not in x.symbols():
+        return x, x
+    nested = any(not isinstance(a, str) and index in Dim((((a,), 1),)).symbols() for m, _ in x.terms for a in m)
+    ends = None if nested else _ends(x, index)
+    if ends is not None:
+        return ends
+    low: Extent = 0
+    high: Extent = 0
+    for m, c in x.terms:
+        least: Extent = 1
+        most: Extent = 1
+        for a in m:
+            bottom, top = _limits_of_atom(a, index)
+            least, most = least * bottom, most * top
+        low, high = (low + least * c, high + most * c) if c > 0 else (low + most * c, high + least * c)
+    return low, high
+
+
+def _limits_of_atom(atom: Any, index: Index) -> tuple[Extent, Extent]:
+    if isinstance(atom, str):
+        return (0, index.most) if atom == index else (Dim.symbol(atom), Dim.symbol(atom))
+    (low, high), (small, large) = _limits(atom[1], index), _limits(atom[2], index)
+    if atom[0] == "max":
+        return _max(low, small), _max(high, large)
+    return (0, large - 1) if atom[0] == "mod" else (low // large, high // small)
+
+
+def _max(a: Extent, b: Extent) -> Extent:
+    if isinstance(a, Dim):
+        return a.maximum(b)
+    return b.maximum(a) if isinstance(b, Dim) else max(a, b)
+
+
+def substituted(x: Extent, values: Mapping[str, Extent]) -> Extent:
+    """An extent with others in place of some of its symbols."""
+    if not isinstance(x, Dim) or x.symbols().isdisjoint(values):
+        return x
+
+    def leaf(a: int | str) -> Extent:
+        return a if isinstance(a, int) else values[a] if a in values else Dim.symbol(a)
+
+    def apply(name: str, p: Extent, q: Extent) -> Extent:
+        return _max(p, q) if name == "max" else _OPERATIONS[name](p, q)  # type: ignore[arg-type]
+
+    return operations(x, leaf, apply)
+
+
 def is_one(n: Extent) -> bool:
     """Whether an extent is 1, where that decides what an operation means: a half or a difference of extents may be.
 
@@ -535,6 +695,8 @@ def is_empty(n: Extent) -> bool:
 
 def least_extent(symbol: str) -> int:
     """The least extent a symbol stands for."""
+    if symbol.startswith("index"):
+        return 0
     return LARGE if symbol.startswith("large") else 2
 
 

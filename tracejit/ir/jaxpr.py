@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from tracejit.ir.extents import Dim, Extent, substituted
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.printed import printed
 from tracejit.ir.types import ShapedArray
-from tracejit.support.nodes import field, frozen
+from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
-__all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var"]
+__all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var", "symbols_of", "with_extents"]
 
 _ids = itertools.count()
 
@@ -93,3 +94,66 @@ class Jaxpr:
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
         return tuple(v.aval for v in self.outputs)
+
+
+# -- extents -----------------------------------------------------------------------------------------------------------
+def symbols_of(jaxpr: Jaxpr) -> frozenset[str]:
+    """The symbols in the shapes and parameters of a program, and of those inside of it."""
+    found: set[str] = set()
+
+    def note(n: Dim) -> Dim:
+        found.update(n.symbols())
+        return n
+
+    _Extents(note).jaxpr(jaxpr)
+    return frozenset(found)
+
+
+def with_extents(jaxpr: Jaxpr, values: Mapping[str, Extent]) -> Jaxpr:
+    """The program with other extents in place of some symbols."""
+    return _Extents(lambda n: substituted(n, values)).jaxpr(jaxpr)
+
+
+class _Extents:
+    """A copy of a program, each symbolic extent in it as `change` gives it."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    def jaxpr(self, jaxpr: Jaxpr) -> Jaxpr:
+        new: dict[Var, Var] = {}
+
+        def variable(v: Var) -> Var:
+            if v not in new:
+                new[v] = Var(self.of(v.aval))
+            return new[v]
+
+        def atom(a: Atom) -> Atom:
+            return variable(a) if isinstance(a, Var) else a
+
+        inputs = [variable(v) for v in jaxpr.inputs]
+        equations = [
+            Equation(
+                self.of(e.primitive),
+                tuple([atom(a) for a in e.inputs]),
+                tuple([variable(v) for v in e.outputs]),
+                e.location,
+            )
+            for e in jaxpr.equations
+        ]
+        return Jaxpr(inputs, equations, [atom(a) for a in jaxpr.outputs])
+
+    def of(self, x: Any) -> Any:
+        """What a field holds, or the whole node."""
+        if type(x) is Dim:
+            return self.change(x)
+        if isinstance(x, Jaxpr):
+            return self.jaxpr(x)
+        if type(x) is tuple:
+            made = tuple([self.of(y) for y in x])
+            return x if all(a is b for a, b in zip(x, made, strict=True)) else made
+        if isinstance(x, (Primitive, ShapedArray)):
+            given = {f.name: getattr(x, f.name) for f in fields_of(type(x)) if f.init}
+            made = {name: self.of(value) for name, value in given.items()}
+            return x if all(given[name] is made[name] for name in given) else evolve(x, **made)
+        return x

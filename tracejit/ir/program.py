@@ -3,7 +3,7 @@
     program = buffers, steps
     step    = launch kernel(buffers) | call symbol(buffers, constants) | copy target <- source | swap a, b
             | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
-            | for count { steps }               a constant or symbolic number of times
+            | for index in count { steps }      a constant or symbolic number of times; extents may have the index
             | if flag { steps } else { steps }
             | check failure                     ends the program with an error if the buffer (i64, rank 0) is not 0
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from tracejit.ir.extents import Extent, Shape, prod
+from tracejit.ir.extents import Dim, Extent, Shape, greatest_extent, prod, surely_at_most
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
@@ -53,6 +53,12 @@ class ProgramBuffer:
     @property
     def size(self) -> Extent:
         return prod(self.shape)
+
+    @property
+    def room(self) -> Shape:
+        """Its shape where it is largest: the index of a loop may be in its extents."""
+        most = [greatest_extent(n) for n in self.shape]
+        return tuple([n if surely_at_most(0, n) or not isinstance(n, Dim) else n.maximum(0) for n in most])
 
 
 # -- what the fields of a step are -------------------------------------------------------------------------------------
@@ -204,12 +210,13 @@ class WhileLoop:
 
 @step
 class CountedLoop:
-    """Runs `body` `count` times."""
+    """Runs `body` `count` times.  index: the symbol that is the number of the iteration there, `_` if none is."""
 
-    syntax: ClassVar = "for {count} {body}"
+    syntax: ClassVar = "for {index} in {count} {body}"
 
     count: Extent = extent()
     body: Steps = inside("once")  # stacked results have no elements where it does not run
+    index: str = "_"
 
 
 @step

@@ -15,6 +15,7 @@ from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical, weak_kind
 from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.tracer import extent_of
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general",
@@ -26,7 +27,7 @@ __all__ = [
 
 def _shape(sizes: ShapeLike) -> Shape:
     given = sizes if isinstance(sizes, Sequence) else (sizes,)
-    out = tuple([n if isinstance(n, Dim) else int(n) for n in given])
+    out = tuple([n if isinstance(n, Dim) else int(n) for n in map(extent_of, given)])
     if any(isinstance(n, int) and n < 0 for n in out):
         raise reject(f"shape {out} has a negative extent")
     return out

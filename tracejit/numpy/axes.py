@@ -25,7 +25,7 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import sizes_of_inputs
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
     "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero",
@@ -90,6 +90,7 @@ def normalize_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
 
 def as_extent(n: ArrayLike) -> Extent:
     """An extent as an integer or a symbolic one.  Raises TracerError for a traced value, whose number is not known."""
+    n = extent_of(n)
     if isinstance(n, Dim):
         return n
     try:

@@ -39,7 +39,7 @@ from tracejit.tracer.layout import AS_IS, Layout, ordered_strides
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import with_masks_by_value
 from tracejit.tracer.tables import METHODS
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
     "IndexArray", "basic_index", "classify", "expanded", "getitem", "has_traced_mask", "index_arrays", "masked_part",
@@ -125,6 +125,7 @@ def _static_position(k: ArrayLike, n: Extent) -> Result:
 
 def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     """(start, size, step) of a slice along an axis."""
+    part = slice(extent_of(part.start), extent_of(part.stop), part.step)
     for bound in (part.start, part.stop, part.step):
         if isinstance(bound, Tracer):
             try:

@@ -22,7 +22,7 @@ from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.layout import UNKNOWN
 from tracejit.tracer.tables import FUNCTIONS
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
@@ -48,7 +48,7 @@ def arange(
         first = 0
     if stop is None:
         first, stop = 0, first
-    step = 1 if step is None else step
+    first, stop, step = extent_of(first), extent_of(stop), 1 if step is None else step
     if any(isinstance(n, Dim) for n in (first, stop, step)):
         return _symbolic_range(first, stop, step, dtype)
     a, b, s = [cast(Any, static_array(n, "arange's arguments")[()]) for n in (first, stop, step)]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.ir.builder import make_lambda
-from tracejit.ir.extents import Extent, is_empty
-from tracejit.ir.forms import Contract, Form, FormBuilder, Operand
+from tracejit.ir.extents import Extent, has_index, is_empty, surely_at_most
+from tracejit.ir.forms import Contract, Form, FormBuilder, Operand, Reduce
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_float
@@ -56,7 +56,8 @@ class DotGeneral(Primitive):
                     )
         for d in self.contract[0]:
             # symbolic ones are to be surely not: kernels of products add to what the first part of a sum has stored
-            is_empty(x.shape[d])
+            if not has_index(x.shape[d]):
+                is_empty(x.shape[d])
         fx, fy = self._free((x.ndim, y.ndim))
         return ShapedArray(
             (*[x.shape[d] for d in self.batch_axes[0]], *[x.shape[d] for d in fx], *[y.shape[d] for d in fy]), x.dtype
@@ -113,10 +114,12 @@ class DotGeneral(Primitive):
 
         joined = b.combiner([wide], lambda r, acc, e: r.op("or" if wide == "bool" else "add", acc[0], e[0]))
         finish = None if wide == x.dtype else make_lambda([wide], lambda r, acc: r.op("convert", acc, dtype=x.dtype))
+        elements, init, fold = b.body(len(domain) + len(over), body), (Const(0, wide),), make_lambda([wide] * 3, step)
+        if not all(surely_at_most(1, n) for n in over):
+            return Reduce(domain, over, elements, init, joined, finish, fold)
         return Contract(
-            domain, over, b.body(len(domain) + len(over), body), (Const(0, wide),), joined, finish,
-            make_lambda([wide] * 3, step), tuple(roles[0]), tuple(roles[1]), (nb, nm, len(fy)),
-        )  # fmt: skip
+            domain, over, elements, init, joined, finish, fold, tuple(roles[0]), tuple(roles[1]), (nb, nm, len(fy))
+        )
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         from tracejit.primitives.elementwise import add

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Dim, Extent, Index, Shape, greatest_extent, same_shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import Jaxpr, with_extents
 from tracejit.ir.kernel import index_const
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.passes.simplify import dce
@@ -30,7 +30,7 @@ from tracejit.primitives.elementwise import add, sub
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
@@ -50,6 +50,7 @@ class Loop(Primitive):
 
     Operands: consts, carries, xs (leading axis `count`) -> carries, ys (leading axis `count`).
     body: Jaxpr of (consts..., i: i64[], carries..., slices of xs...) -> (carries..., slices of ys...).
+    index: the symbol that is `i` in the extents of the body, if there is one.
     """
 
     name = "loop"
@@ -60,6 +61,7 @@ class Loop(Primitive):
     consts: int
     carries: int
     reverse: bool = False
+    index: Index | None = None
 
     def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
         a, b = self.consts, self.consts + self.carries
@@ -85,7 +87,8 @@ class Loop(Primitive):
         ys: list[list[Any]] = [[] for _ in self.body.out_avals[self.carries :]]
         order = range(int(self.count))
         for i in reversed(order) if self.reverse else order:
-            out = evaluate_jaxpr(self.body, [*consts, np.int64(i), *carries, *[x[i] for x in xs]])
+            body = self.body if self.index is None else with_extents(self.body, {self.index: i})
+            out = evaluate_jaxpr(body, [*consts, np.int64(i), *carries, *[x[i] for x in xs]])
             carries = out[: self.carries]
             for y, o in zip(ys, out[self.carries :], strict=True):
                 y.append(o)
@@ -97,7 +100,8 @@ class Loop(Primitive):
 
     def per_element(self, form_of: FormOf = own_form) -> bool:
         return (
-            len(self.body.outputs) == self.carries
+            self.index is None
+            and len(self.body.outputs) == self.carries
             and all(not w.shape for w in self.body.out_avals)
             and is_scalar_program(self.body, form_of)
         )
@@ -129,6 +133,9 @@ class Loop(Primitive):
         nk, nc, nx = len(consts), len(carries), len(xs)
         counted = bool(xs or ys) or self._uses_index()
         zero = np.int64(0)
+        source = self.body
+        if self.index is not None and self.reverse:
+            source = with_extents(source, {self.index: self.count - 1 - Dim.symbol(self.index)})
 
         def body(*args: ArrayLike) -> Sequence[Result]:
             at = nk + nx + counted
@@ -136,14 +143,14 @@ class Loop(Primitive):
             step = args[nk + nx] if counted else zero
             i = sub(extent_value(self.count - 1, np.int64), step) if self.reverse else step
             rows = [_row(x, i) for x in xa]
-            out = evaluate_jaxpr(self.body, [*ks, i, *cs, *rows])
+            out = evaluate_jaxpr(source, [*ks, i, *cs, *rows])
             new_ys = [_put_row(y, o, i) for y, o in zip(ya, out[nc:], strict=True)]
             return [*([add(step, np.int64(1))] if counted else []), *out[:nc], *new_ys]
 
         index = [ShapedArray((), np.int64)] if counted else []
         jaxpr = staged_body(body, [*consts, *xs, *index, *[c.strong() for c in carries], *ys], "loop")
         numbers = {"consts": nk, "scanned": nx, "carries": nc, "stacked": len(ys), "counted": counted}
-        return LoopForm("for", (jaxpr,), (*numbers.items(), ("count", self.count)))
+        return LoopForm("for", (jaxpr,), (*numbers.items(), ("count", self.count), ("index", self.index)))
 
     def _uses_index(self) -> bool:
         index, needed = self.body.inputs[self.consts], dce(self.body)
@@ -211,7 +218,7 @@ class Loop(Primitive):
         ka, ia, ca, xa = inner[:nk], inner[nk], inner[nk + 1 : nk + 1 + nc], inner[nk + 1 + nc :]
         pick = lambda avals, on: [a.strong() for a, f in zip(avals, on, strict=True) if f]  # noqa: E731
         jaxpr = staged_body(body, [*ka, *pick(ka, on_k), ia, *ca, *pick(ca, on_c), *xa, *pick(xa, on_x)], "loop")
-        new = Loop(jaxpr, self.count, nk + n_dk, nc + n_dc, self.reverse)
+        new = evolve(self, body=jaxpr, consts=nk + n_dk, carries=nc + n_dc)
         some = lambda ts: [t for t in ts if t is not None]  # noqa: E731
         outs = bind(new, *consts, *some(tk), *carries, *some(tc), *xs, *some(tx))
         ny = len(self.body.outputs) - nc
@@ -242,10 +249,12 @@ class Loop(Primitive):
             found["consts"] = [
                 next((n for n, a in enumerate(args[:nk]) if _same_value(a, r)), None) for r in lin.residuals
             ]
-            return [*lin.outputs, *[r for r, c in zip(lin.residuals, found["consts"], strict=True) if c is None]]
+            stacked = [r for r, c in zip(lin.residuals, found["consts"], strict=True) if c is None]
+            found["shapes"] = [shape_of(r) for r in stacked]
+            return [*lin.outputs, *[self._in_room(r) for r in stacked]]
 
         fw = staged_body(forward, [a.strong() for a in self.body.in_avals], "loop")
-        outs = bind(Loop(fw, self.count, nk, nc, self.reverse), *consts, *carries, *xs)
+        outs = bind(evolve(self, body=fw), *consts, *carries, *xs)
         n_out = len(self.body.outputs)
         stacked = list(outs[n_out:])
         lin: Jaxpr = found["jaxpr"]
@@ -262,7 +271,8 @@ class Loop(Primitive):
             fixed, args = args[: len(const_res)], args[len(const_res) :]
             _, args = args[0], args[1:]
             dcs, dxs, rows = args[:n_dc], args[n_dc : n_dc + n_dx], args[n_dc + n_dx :]
-            a, b = iter(fixed), iter(rows)
+            a = iter(fixed)
+            b = iter([_block(row, shape) for row, shape in zip(rows, found["shapes"], strict=True)])
             residuals = [next(a) if c is not None else next(b) for c in const_at]
             given = iter(evaluate_jaxpr(lin, [*dks, *dcs, *dxs, *residuals]))
             dots = [None if z else next(given) for z in zero]
@@ -274,7 +284,7 @@ class Loop(Primitive):
 
         ins = [v.aval for v in lin.inputs]
         fixed_avals = [a for a, c in zip(res_avals, const_at, strict=True) if c is not None]
-        row_avals = [a for a, c in zip(res_avals, const_at, strict=True) if c is None]
+        row_avals = [a.with_shape(_room(a.shape)) for a, c in zip(res_avals, const_at, strict=True) if c is None]
         avals = [
             *ins[:n_dk],
             *fixed_avals,
@@ -286,7 +296,7 @@ class Loop(Primitive):
         jaxpr = staged_body(linear, [a.strong() for a in avals], "loop")
         some = lambda ts: [t for t in ts if t is not None]  # noqa: E731
         dots = bind(
-            Loop(jaxpr, self.count, n_dk + len(const_res), n_dc, self.reverse),
+            evolve(self, body=jaxpr, consts=n_dk + len(const_res), carries=n_dc),
             *some(tk),
             *const_res,
             *some(tc),
@@ -295,6 +305,14 @@ class Loop(Primitive):
         )
         given = iter(dots)
         return list(outs[:n_out]), [next(given) if f else None for f in live]
+
+    def _in_room(self, x: ArrayLike) -> Result:
+        """A value whose extents depend on the index, at the beginning of one as large as the largest: it is stacked."""
+        room = _room(shape_of(x))
+        if same_shape(room, shape_of(x)):
+            return x
+        whole = zeros_of(aval_of_argument(x).strong().with_shape(room))
+        return dynamic_update_slice(whole, x, [np.int64(0)] * len(room))
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         """Of a linear loop: backwards, with the carries' cotangents as carries and those of constants summed."""
@@ -344,7 +362,7 @@ class Loop(Primitive):
         ]
         jaxpr = staged_body(body, avals, "loop")
         zeros = [zeros_of(a) for a in pick(ka, lin_k, True)]
-        new = Loop(jaxpr, self.count, len(known_k), n_lk + nc, not self.reverse)
+        new = evolve(self, body=jaxpr, consts=len(known_k), carries=n_lk + nc, reverse=not self.reverse)
         outs = bind(new, *known_k, *zeros, *ct_c, *ct_y, *known_x)
         k_cts, c_cts, x_cts = iter(outs[:n_lk]), outs[n_lk : n_lk + nc], iter(outs[n_lk + nc :])
         return [*[next(k_cts) if f else None for f in lin_k], *c_cts, *[next(x_cts) if f else None for f in lin_x]]
@@ -354,7 +372,7 @@ class Loop(Primitive):
     ) -> tuple[list[Result], Sequence[int | None]]:
         consts, carries, xs = self._split(args)
         dk, dc, dx = self._split(dims)
-        nk, nc = len(consts), len(carries)
+        nc = len(carries)
         consts = [move_to_front(x, d) for x, d in zip(consts, dk, strict=True)]
         kd = [0 if d is not None else None for d in dk]
         xd = [0 if d is not None else None for d in dx]
@@ -372,7 +390,7 @@ class Loop(Primitive):
         jaxpr = staged_body(
             body, [*avals, ShapedArray((), np.int64), *[aval_of_argument(c).strong() for c in carries], *rows], "loop"
         )
-        outs = bind(Loop(jaxpr, self.count, nk, nc, self.reverse), *consts, *carries, *xs)
+        outs = bind(evolve(self, body=jaxpr), *consts, *carries, *xs)
         axes = [0 if f else None for f in on[:nc]] + [1 if f else None for f in on[nc:]]
         return outs, axes
 
@@ -393,6 +411,15 @@ def _same_value(a: ArrayLike, r: ArrayLike) -> bool:
     return a is r or (
         isinstance(a, Tracer) and isinstance(r, Tracer) and a.interpreter is r.interpreter and a.value is r.value
     )
+
+
+def _room(shape: Shape) -> Shape:
+    return tuple([greatest_extent(n) for n in shape])
+
+
+def _block(x: ArrayLike, shape: Shape) -> Result:
+    """So many elements from the beginning."""
+    return x if same_shape(shape_of(x), shape) else dynamic_slice(x, [np.int64(0)] * len(shape), shape)
 
 
 def _row(x: ArrayLike, i: ArrayLike) -> Result:

@@ -13,7 +13,8 @@ from weakref import ref
 
 import numpy as np
 
-from tracejit.ir.ranges import ANYTHING, Range
+from tracejit.ir.extents import Dim, Extent, Index
+from tracejit.ir.ranges import ANYTHING, Range, fixed
 from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
@@ -196,6 +197,17 @@ class Cell(Owned):
     def value_range(self) -> Range:
         """Between which numbers its elements lie, if it holds integers and the trace can tell."""
         return self.interpreter.value_range(self) if self.interpreter.alive else ANYTHING
+
+    def extent(self) -> Extent | None:
+        """The extent that this integer is, of the index of a loop, say; None if that is not known."""
+        if self.shape or self.dtype.kind not in "iu":
+            return None
+        found = fixed(self.seen().value_range())
+        if isinstance(found, Dim):
+            for symbol in found.symbols():
+                if isinstance(symbol, Index):
+                    symbol.used = True
+        return found
 
     def made(self) -> Any:
         """Its value if it follows from nothing but arrays which the trace made, else None."""

@@ -27,7 +27,7 @@ from tracejit.tracer.restarts import NeedValue
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["StageInterpreter", "left_early", "sizes_of_inputs", "with_masks_by_value"]
+__all__ = ["StageInterpreter", "left_early", "recording", "recording_of", "sizes_of_inputs", "with_masks_by_value"]
 
 
 class StageInterpreter(Interpreter):
@@ -376,3 +376,19 @@ def with_masks_by_value() -> bool | None:
     while interpreter is not None and not isinstance(interpreter, StageInterpreter):
         interpreter = interpreter.parent
     return interpreter.masks_by_value if interpreter is not None and interpreter.of_program else None
+
+
+def recording_of(interpreter: Interpreter | None) -> StageInterpreter | None:
+    """What records a program at the bottom of the transformations in progress, if anything:
+    a loop is then one operation.
+    """
+    while interpreter is not None:
+        if isinstance(interpreter, StageInterpreter) and not interpreter.partial:
+            return interpreter
+        interpreter = interpreter.parent
+    return None
+
+
+def recording() -> StageInterpreter | None:
+    """What records a program, if anything does here and now."""
+    return recording_of(current_interpreter())

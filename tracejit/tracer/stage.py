@@ -43,7 +43,8 @@ class Staged:
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
     sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
     numbers: frozenset[int] = frozenset()  # the results that are Python numbers
-    by_python: tuple[tuple[Location, str], ...] = ()  # loops that could be none of the program, and why
+    # loops and branches that could be none of the program, and why
+    by_python: tuple[tuple[str, Location, str], ...] = ()
 
 
 def stage(

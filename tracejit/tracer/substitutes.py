@@ -271,6 +271,14 @@ def type_of(x: Any) -> type:
     return int if isinstance(x, Dim) else type(x)
 
 
+def _len(x: Any, /) -> Any:
+    """len, which Python has give an integer: of a traced array the extent, as `x.shape[0]` does."""
+    return x.shape[0] if isinstance(x, Tracer) and x.shape else len(x)
+
+
+functools.update_wrapper(_len, len)
+
+
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
     """min and max of traced numbers, compared in Python's order (a NaN that comes first stays)."""
 
@@ -396,7 +404,7 @@ for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
-redirect_members({builtins.max: _MAX, builtins.min: _MIN})
+redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
 redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
 

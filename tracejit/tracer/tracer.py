@@ -374,3 +374,11 @@ if np.ndarray.__flags__ & _MATCHES_SEQUENCES:  # from NumPy 2.5 on
 Tracer.__rdivmod__ = reflected("divmod")  # type: ignore[attr-defined]
 for _name in UNARY:
     setattr(Tracer, f"__{_name}__", unary(_name))
+
+
+def extent_of(n: Any) -> Any:
+    """A traced integer as the extent that it is (of the index of a loop), if that is known; anything else as it is."""
+    if not isinstance(n, Tracer):
+        return n
+    found = n.extent()
+    return n if found is None else found

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tracejit.ir.extents import Dim, Extent, Index
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, with_extents
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.text.tokens import Tokens, print_float
 from tracejit.ir.text.values import read_aval, read_parameters
@@ -199,6 +200,10 @@ class _Parser:
 
     def make(self, cls: type[Primitive], parameters: dict[str, Any]) -> Primitive:
         try:
+            index = parameters.get("index")
+            if isinstance(index, Index):  # in the text its extents only have the name
+                known: dict[str, Extent] = {index: Dim.symbol(index)}
+                parameters = {n: with_extents(v, known) if isinstance(v, Jaxpr) else v for n, v in parameters.items()}
             return cls(**{name.lstrip("_"): value for name, value in parameters.items()})
         except (TypeError, ValueError) as error:
             self.tokens.fail(f"parameters do not fit primitive {cls.name!r}: {error}", back=1)

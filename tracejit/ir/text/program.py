@@ -11,17 +11,29 @@ A result that lies in an argument is an input that is returned.
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Dim, Extent, Index, substituted
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import STEPS, Call, Launch, Program, ProgramBuffer, Step, Steps, walk_steps
+from tracejit.ir.program import (
+    STEPS,
+    Call,
+    CountedLoop,
+    Launch,
+    Program,
+    ProgramBuffer,
+    Step,
+    Steps,
+    replace_in_step,
+    walk_steps,
+)
 from tracejit.ir.syntax import tokens_of
 from tracejit.ir.text.kernel import quoted
 from tracejit.ir.text.tokens import Tokens, parse_extent
 from tracejit.support.errors import InternalError
+from tracejit.support.nodes import evolve
 
 __all__ = ["parse_program", "print_program", "show_step"]
 
@@ -107,7 +119,10 @@ class _Parser:
         tokens.skip_lines()
         tokens.expect("}")
         tokens.end()
-        inputs, _, temporaries = ([b for b in self.buffers.values() if b.role == role] for role in _ROLES)
+        whole = _indexed(steps, self.buffers.values())
+        steps = tuple([replace_in_step(s, whole) for s in steps])
+        buffers = [whole.get(b, b) for b in self.buffers.values()]
+        inputs, _, temporaries = ([b for b in buffers if b.role == role] for role in _ROLES)
         return Program(name, tuple(inputs), tuple(outputs), tuple(temporaries), steps, tuple(dims))
 
     def symbol(self, what: str) -> str:
@@ -184,6 +199,8 @@ class _Parser:
                     fields[name] = self.buffer()
                 case "Extent":
                     fields[name] = self.extent()
+                case "str":
+                    fields[name] = tokens.name("an index, or _")
                 case "Kernel":
                     fields[name] = self.symbol("a kernel")
                 case "tuple[ProgramBuffer, ...]":
@@ -230,6 +247,16 @@ class _Parser:
             names = ", ".join(dict.fromkeys([s.kernel.name for s in self.launches]))
             self.tokens.fail(f"there is no kernel {kernel}; there are {names or 'none'}", back)
         return Launch(known[0].kernel, arguments, known[0].schedule, known[0].product)
+
+
+def _indexed(steps: Steps, buffers: Iterable[ProgramBuffer]) -> dict[ProgramBuffer, ProgramBuffer]:
+    """Of buffers with the indices of loops in their extents: those with what is known of these."""
+    known: dict[str, Extent] = {}
+    for s in walk_steps(steps):
+        if isinstance(s, CountedLoop) and s.index != "_":
+            known[s.index] = Dim.symbol(Index(int(s.index[len("index") :]), substituted(s.count, known) - 1))
+    shapes = [(b, tuple([substituted(n, known) for n in b.shape])) for b in buffers]
+    return {b: evolve(b, shape=shape) for b, shape in shapes if shape is not b.shape and known}
 
 
 def parse_program(text: str, before: Program) -> Program:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, Index
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.scalar import DTYPES
 from tracejit.ir.text.tokens import Tokens, print_float
@@ -108,6 +108,7 @@ _PRINTERS: dict[type, Callable[[Any], str]] = {
     type(...): lambda _: "Ellipsis",
     tuple: _print_tuple,
     Dim: str,
+    Index: lambda i: f"Index({i.number}, {print_value(i.most)})",
     ShapedArray: str,
     Jaxpr: str,
     np.ndarray: _print_array,

@@ -1,5 +1,5 @@
-"""Which loops of a trace Python runs itself, and why: what cannot be one loop of the program is traced again, iteration
-by iteration.
+"""Which loops of a trace Python runs itself, and which branches it decides, and why: what cannot be one of the
+program is traced again.
 """
 
 from __future__ import annotations
@@ -10,27 +10,44 @@ from types import CodeType
 from typing import NoReturn
 
 from tracejit.support.errors import Restart
-from tracejit.support.nodes import define, field
+from tracejit.support.nodes import define, field, frozen
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 
 __all__ = ["AsPython", "Decisions", "Site", "as_python"]
 
-Site = tuple[CodeType, int]
-"""A loop: the code it stands in, and the instruction that calls it."""
+_MOST_APART = 6
+"""So many iterations of a loop at most stand apart from it."""
+_MOST_NESTED = 8
+"""So often a branch may be within itself, as those of functions are that call themselves."""
+
+
+@frozen
+class Site:
+    """Where a statement is.  place: of the instruction in its code."""
+
+    code: CodeType
+    place: int
+    what: str = "loop"
 
 
 class AsPython(Restart):
-    """The trace starts again, and Python runs a loop of it.  reason: why, as a sentence."""
+    """The trace starts again, and Python runs a loop of it, or decides a branch, unless there is another way.
 
-    def __init__(self, site: Site, reason: str) -> None:
+    reason: why, as a sentence.  apart: iterations (at the beginning, at the end) that are the reason.  counted: the
+    bounds of the loop are extents, and are to be taken for that.
+    """
+
+    def __init__(self, site: Site, reason: str, apart: tuple[int, int] | None = None, *, counted: bool = False) -> None:
         super().__init__(reason)
         self.site = site
         self.reason = reason
+        self.apart = apart
+        self.counted = counted
 
 
-def as_python(site: Site, reason: str) -> NoReturn:
-    """Have the trace start again with a loop that Python runs.  Raises: AsPython."""
-    restart = AsPython(site, reason)
+def as_python(site: Site, reason: str, apart: tuple[int, int] | None = None, *, counted: bool = False) -> NoReturn:
+    """Have the trace start again with a loop or branch that is left to Python.  Raises: AsPython."""
+    restart = AsPython(site, reason, apart, counted=counted)
     interpreter: Interpreter | None = current_interpreter()
     while interpreter is not None:
         if interpreter.is_program:
@@ -44,7 +61,26 @@ class Decisions:
     """Of one trace, however often it starts again."""
 
     python: dict[Site, str] = field(factory=dict[Site, str])
-    open: list[Site] = field(factory=list[Site])  # whose bodies are being traced
+    # loops with iterations (at the beginning, at the end) that are none of the program's loop
+    apart: dict[Site, tuple[int, int]] = field(factory=dict[Site, "tuple[int, int]"])
+    open: list[Site] = field(factory=list[Site])  # loops whose bodies are being traced
+    branches: list[Site] = field(factory=list[Site])  # likewise
+    counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
+    indices: int = 0  # how many loops have an index that may be in extents
+
+    def leave(self, restart: AsPython) -> None:
+        """What to do with a loop or branch that could be none of the program: some iterations may have been the reason,
+        the first one if nothing else is known.
+        """
+        site = restart.site
+        first, last = self.apart.get(site, (0, 0))
+        more = restart.apart or ((1, 0) if not first and restart.apart is None else (_MOST_APART, 0))
+        if restart.counted:
+            self.counted.add(site)
+        elif site.what == "loop" and max(first + more[0], last + more[1]) < _MOST_APART:
+            self.apart[site] = first + more[0], last + more[1]
+        else:
+            self.python[site] = restart.reason
 
     @contextmanager
     def tracing(self, site: Site) -> Generator[None]:
@@ -54,6 +90,17 @@ class Decisions:
             yield
         finally:
             self.open.pop()
+
+    @contextmanager
+    def branching(self, site: Site) -> Generator[None]:
+        """The sides of a branch are traced in the block.  Raises: AsPython for one that never ends to be in itself."""
+        if self.branches.count(site) >= _MOST_NESTED:
+            as_python(site, "what it decides is whether a function calls itself")
+        self.branches.append(site)
+        try:
+            yield
+        finally:
+            self.branches.pop()
 
     def give_up(self, reason: str) -> None:
         """What Python does here is not what one iteration for all would do.  Raises: AsPython in the body of a loop."""

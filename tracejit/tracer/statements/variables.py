@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from types import CellType
+from types import CellType, CodeType
 from typing import Any
 
 __all__ = ["UNBOUND", "Variables", "is_flag"]
@@ -25,13 +25,19 @@ UNBOUND: Any = _Unbound()
 """The value of a variable that has none."""
 
 
+def _catches(code: CodeType) -> bool:
+    return bool(code.co_exceptiontable) or any(_catches(c) for c in code.co_consts if isinstance(c, CodeType))
+
+
 class Variables:
     """Those of some blocks that have one of `names`, and what they were before."""
 
     def __init__(self, blocks: Iterable[Callable[..., Any] | None], names: Sequence[str]) -> None:
         self.cells: dict[str, CellType] = {}
+        self.codes: list[CodeType] = []
         for block in blocks:
             if block is not None:
+                self.codes.append(block.__code__)
                 pairs = zip(block.__code__.co_freevars, block.__closure__ or (), strict=True)
                 self.cells.update({name: cell for name, cell in pairs if name in names})
         self.before: dict[str, Any] = {name: self[name] for name in self.cells}
@@ -47,6 +53,10 @@ class Variables:
             self.cells[name].cell_contents = value
         elif self[name] is not UNBOUND:
             del self.cells[name].cell_contents
+
+    def may_be_caught_unbound(self) -> bool:
+        """Whether the blocks could go on after they read a variable without a value: they catch errors."""
+        return any(map(_catches, self.codes))
 
     def restore(self) -> None:
         """Everything is as it was before."""

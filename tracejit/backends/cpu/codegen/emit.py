@@ -89,6 +89,9 @@ class FunctionEmitter(Emit):
         self.env: dict[Value, Word] = {}
         self.buffers: dict[Buffer, tuple[str, list[str]]] = {}  # pointer, byte strides ("C": empty)
         self.dims: dict[str, str] = {}
+        self.indices: set[str] = (
+            set()
+        )  # of the loops of a program around: their extents are computed where they are used
         self.counts: dict[int, int] = {}
         self.width = 1
         self.mask: Word | None = None
@@ -237,8 +240,11 @@ class FunctionEmitter(Emit):
         return "%stop" if self.parent is None else self.capture(self.parent.stop_word(), "ptr")
 
     def polynomial(self, d: Dim) -> str:
-        """An extent polynomial, computed at the head of the function."""
-        found = self.polynomials.get(d)
+        """An extent polynomial, computed at the head of the function; in a loop of a program whose index it has, where
+        it is asked for.
+        """
+        inside = not self.indices.isdisjoint(d.symbols())
+        found = None if inside else self.polynomials.get(d)
         if found is None:
             symbols, function = extent_function(d)
             registers: dict[Operand, str] = dict(zip(function.params, map(self.dim, symbols), strict=True))
@@ -257,6 +263,8 @@ class FunctionEmitter(Emit):
                     registers[s.out] = scalar_op(self, s.op, s.out.dtype, args, [a.dtype for a in s.args], 1, known)
                 return of(function.results[0])
 
+            if inside:
+                return write()
             found = self.polynomials[d] = self.at(self.entry, write)
         return found
 

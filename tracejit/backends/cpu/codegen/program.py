@@ -21,7 +21,7 @@ from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
 from tracejit.backends.cpu.codegen.words import Word
 from tracejit.backends.entry import ProgramSlot
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import Alloc, Atomic, Buffer, For, If, Kernel, Load, Op, Prefix, Store, While
 from tracejit.ir.program import (
     Branch,
@@ -156,7 +156,9 @@ class _ProgramEmitter:
 
     def nbytes(self, b: ProgramBuffer) -> str:
         """The size in bytes; one that no machine has where the true one might not fit 64 bits."""
-        size = b.size * item_size(b.dtype)
+        return self.bytes_of(prod(b.room) * item_size(b.dtype))
+
+    def bytes_of(self, size: Extent) -> str:
         if not isinstance(size, Dim):
             return str(min(size, _NO_MACHINE))
         e, approximate = self.e, "0.0"
@@ -170,7 +172,7 @@ class _ProgramEmitter:
         return self._entry(f"select i1 {huge}, i64 {_NO_MACHINE}, i64 {e.polynomial(size)}")
 
     def allocate(self, b: ProgramBuffer) -> None:
-        e, size = self.e, b.size * item_size(b.dtype)
+        e, size = self.e, prod(b.room) * item_size(b.dtype)
         guards = 2 * GUARD if config.poison else 0
         if isinstance(size, int) and size <= 4096:
             pointer = self._entry(f"alloca [{max(size, 8) + guards} x i8], align 64")
@@ -289,7 +291,14 @@ class _ProgramEmitter:
 
         def body(index: str) -> list[Word]:
             self.interrupted()
+            if s.index == "_":
+                self.steps(s.body)
+                return []
+            self.e.dims[s.index] = index
+            self.e.indices.add(s.index)
             self.steps(s.body)
+            self.e.indices.remove(s.index)
+            del self.e.dims[s.index]
             return []
 
         counted_loop(self.e, "0", count, 1, [], [], body)

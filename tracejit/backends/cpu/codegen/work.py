@@ -31,7 +31,9 @@ def _steps(steps: Steps, dims: Mapping[str, int]) -> float:
             case WhileLoop():
                 return inf
             case CountedLoop():
-                total += _number(s.count, dims) * _steps(s.body, dims)
+                times = _number(s.count, dims)
+                inside = dims if s.index == "_" else {**dims, s.index: max(0, times - 1) // 2}  # as it is on average
+                total += times * _steps(s.body, inside)
             case _:  # branches count whole; copies and calls of libraries are what they are
                 total += sum([_steps(block, dims) for block in nested(s)])
     return total
