@@ -11,7 +11,7 @@ import pytest
 import tracejit as tj
 from tracejit import lax
 from tracejit.ir.program import CountedLoop, Launch
-from tracejit.support.errors import DtypeError, ShapeError, TracejitError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracejitError, TracerError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
@@ -408,3 +408,30 @@ def test_masks_in_loops_of_bodies_outside_of_programs():
     want = np.stack([f(row, plain) for row in a])
     for got in (tj.vmap(f)(a), tj.jit(tj.vmap(f))(a), np.stack([tj.jit(f)(row) for row in a])):
         np.testing.assert_array_equal(got, want)
+
+
+def test_slices_as_long_as_the_index_of_a_loop():
+    @tj.jit
+    def prefix_sums(x: Any) -> Any:
+        return tj.lax.fori_loop(0, x.shape[0], lambda i, y: y.at[i].set(np.sum(x[:i])), np.zeros_like(x))
+
+    for n in (9, 20, 30, 2, 1):
+        x = np.arange(1.0, n + 1)
+        np.testing.assert_array_equal(prefix_sums(x), np.concatenate([[0.0], np.cumsum(x)[:-1]]))
+    assert prefix_sums.compilations <= 4  # 9, all others, 2 (the least), 1
+
+    @tj.jit
+    def spread(x: Any) -> Any:  # whether x[:i] has one element decides what the sum of two arrays is
+        return tj.lax.fori_loop(0, 6, lambda i, s: s + np.sum(x[:i] + x[:4]), 0.0)
+
+    with pytest.raises(TracerError, match="write these iterations apart"):
+        spread(np.ones(6))
+
+    @tj.jit
+    def outlives(x: Any) -> Any:
+        kept = []
+        tj.lax.fori_loop(0, 5, lambda i, s: (kept.append(x[:i]), s)[1], 0.0)
+        return kept[0]
+
+    with pytest.raises(TracerError):
+        outlives(np.ones(6))

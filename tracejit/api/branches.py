@@ -1,0 +1,126 @@
+"""`if` in traced functions: decided by Python where it can be, else a branch of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.api import control
+from tracejit.api.carries import Sharing
+from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
+from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
+from tracejit.support.errors import TracejitError
+from tracejit.support.source import frames_of, located, raised_at
+from tracejit.tracer.bytecode import raises
+from tracejit.tracer.failures import Raised
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.ownership import is_installed
+from tracejit.tracer.recorder import StageInterpreter
+from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
+
+__all__ = ["branch", "traced_branch"]
+
+
+def branch(
+    test: Any,
+    then: Callable[[], Any],
+    orelse: Callable[[], Any],
+    assigned: Sequence[str],
+    known: Sequence[str],
+    augmented: Sequence[str],
+    sure: Sequence[str],
+) -> Any:
+    """`if test: then() else: orelse()`; what the block returns, where the statement ends the function."""
+    site = site_of(then)
+    if not is_open(test) or is_decided(site):
+        return run_by_python(then if test else orelse, assigned)
+    return traced_branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure, site)
+
+
+def traced_branch(
+    test: Any,
+    then: Callable[[], Any],
+    orelse: Callable[[], Any],
+    variables: Variables,
+    known: Sequence[str],
+    augmented: Sequence[str],
+    sure: Sequence[str],
+    site: Site,
+) -> Any:
+    """A branch of the program; see `branch`.  site: for a trace that starts again."""
+    kept = [n for n in known if n in variables.cells and stays(variables.before[n], n in augmented)]
+    names = [n for n in known if n in variables.cells and n not in kept]
+    filled = _filled(variables, (then, orelse), [n for n in names if variables.before[n] is UNBOUND and n not in sure])
+    names = [n for n in names if variables.before[n] is not UNBOUND or n in sure or n in filled]
+    seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
+
+    def run(block: Callable[[], Any]) -> Callable[[], Any]:
+        def traced() -> Any:
+            variables.restore()
+            try:
+                value = _run(block)
+                left = tuple([filled[n]() if n in filled and variables[n] is UNBOUND else variables[n] for n in names])
+                check_kept(variables, kept)
+                check_bound(names, left)
+                interpreter = current_interpreter()
+                assert isinstance(interpreter, StageInterpreter)
+                seen[block] = (value, left), Sharing.of(interpreter, (), (value, left))
+                return value, left
+            finally:
+                variables.restore()
+
+        return traced
+
+    try:
+        with branching(site):
+            value, left = control.cond(flag(test), run(then), run(orelse))
+    except _Raises as raising:
+        fails = raising.block is then
+        with located(raised_at(raising.exception)):
+            OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
+        return run_by_python(orelse if fails else then, tuple(variables.cells))
+    value, left = shared_results(tuple(seen.values()), (value, left), ())
+    finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
+    return value
+
+
+class _Raises(Exception):
+    """A block raises an exception whenever it runs."""
+
+    def __init__(self, block: Callable[[], Any], exception: Exception) -> None:
+        super().__init__()
+        self.block = block
+        self.exception = exception
+
+
+def _run(block: Callable[[], Any]) -> Any:
+    """What a block returns.  Raises: _Raises if it ends in a `raise` or `assert` of the user's functions."""
+    try:
+        return block()
+    except TracejitError:
+        raise
+    except Exception as error:
+        code, place = frames_of(error)[-1]
+        if is_installed(code.co_filename) or not raises(code, place):
+            raise
+        raise _Raises(block, error) from None
+
+
+def _filled(
+    variables: Variables, blocks: Sequence[Callable[[], Any]], names: Sequence[str]
+) -> dict[str, Callable[[], Any]]:
+    """Of names that one of the blocks binds: what the other has for them, which nobody reads.  Only of those that an
+    early `return` has made, a flag tells whether they count.
+    """
+    wanted = [n for n in names if is_flag(n)]
+    if not wanted:
+        return {}
+    found: dict[str, Callable[[], Any]] = {}
+    for block in blocks:
+        likes = probed(variables, wanted, (), lambda block=block: block())
+        found.update({n: like.zeros for n, like in likes.items() if n not in found})
+    return found

@@ -1,0 +1,180 @@
+"""What blocks bind is handed on: which names can be, what they have afterwards, and which arrays are one then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.api.bodies import Body, carried
+from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
+from tracejit.primitives.creation import zeros_of
+from tracejit.support.errors import TracerError
+from tracejit.support.nodes import define, field
+from tracejit.support.source import user_location
+from tracejit.support.tree import flatten, unflatten
+from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.statements.variables import UNBOUND, Variables
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["check_bound", "check_kept", "finish", "may_be_one", "probed", "run_by_python", "shared_results", "stays"]
+
+
+def probed(
+    variables: Variables, names: Sequence[str], given: Sequence[Any], run: Callable[..., Any]
+) -> dict[str, _Like]:
+    """Of what kind the names are after `run`, of arrays like those given, which is traced for that and left out of the
+    program.
+    """
+    found: dict[str, _Like] = {}
+
+    def traced(*args: Any) -> Any:
+        try:
+            variables.restore()
+            run(*args)
+            for n in names:
+                if variables[n] is not UNBOUND and can_be_carried(variables[n]):
+                    found[n] = _Like.of(variables[n])
+        finally:
+            variables.restore()
+        return ()
+
+    Body(traced, carried(given))
+    return found
+
+
+def stays(before: Any, is_augmented: bool) -> bool:
+    """Whether a name keeps its object: what cannot be carried, and arrays that `+=` changes in place."""
+    return before is not UNBOUND and (not can_be_carried(before) or (is_augmented and is_array(before)))
+
+
+def check_kept(variables: Variables, kept: Sequence[str]) -> None:
+    """Raises TracerError where a block binds a name anew that keeps its object."""
+    for n in kept:
+        before, now = variables.before[n], variables[n]
+        if now is not before:
+            raise TracerError(
+                f"{n!r}, which is {_described(before)} before a loop or branch of the program, is bound anew there",
+                location=user_location(),
+            )
+
+
+def _described(x: Any) -> str:
+    return "None" if x is None else f"a {type(x).__name__}"
+
+
+def check_bound(names: Sequence[str], values: Sequence[Any]) -> None:
+    """Raises TracerError where names have what cannot be handed on."""
+    for n, value in zip(names, values, strict=True):
+        if value is UNBOUND:
+            raise TracerError(f"{n!r} is deleted in a loop or branch of the program", location=user_location())
+        if not can_be_carried(value):
+            raise TracerError(
+                f"{n!r} becomes {_described(value)} in a loop or branch of the program, which hands on arrays, "
+                "numbers and tuples of them",
+                location=user_location(),
+            )
+
+
+def finish(variables: Variables, names: Sequence[str], values: Sequence[Any], kept: Sequence[str]) -> None:
+    """After a traced statement: what was handed on has new values, what it left as it is the old ones, and names that
+    nobody reads any more have none.
+    """
+    for name in variables.cells:
+        variables[name] = variables.before[name] if name in kept else UNBOUND
+    for name, value in zip(names, values, strict=True):
+        variables[name] = value
+
+
+def shared_results(
+    seen: Sequence[tuple[Any, Sharing]],
+    results: Any,
+    initial: Sequence[Any],
+    site: Site | None = None,
+    certain: bool = True,
+) -> Any:
+    """Results in which arrays are one that are one in Python; where only the data tell, neither can be changed.
+
+    seen: what blocks left, and what their arrays were.  initial: what a loop began with.  certain: whether one of the
+    blocks runs.
+    """
+    leaves, tree = flatten(results)
+    lefts = [flatten(left)[0] for left, _ in seen]
+    always = set[int]()
+    for n in range(len(leaves)):
+        sources = [left[n] for left in lefts]
+        outer = all(any(n == k for k, _ in sharing.outer) for _, sharing in seen)
+        if outer and not (certain and sources[0].interpreter.alive and all(x is sources[0] for x in sources)):
+            outer = False
+        both_have = len(seen) > 1 and (all(x is sources[0] for x in sources) or _is_one_number(sources))
+        if outer or both_have:
+            leaves[n] = sources[0]
+            always.add(n)
+    pairs = [frozenset(sharing.same) for _, sharing in seen]
+    for a, b in frozenset[tuple[int, int]]().union(*pairs):
+        if all((a, b) in these for these in pairs):
+            leaves[b] = leaves[a]
+        else:
+            may_be_one(leaves[a], leaves[b], site)
+    for _, sharing in seen:
+        for a, b in sharing.twins:
+            may_be_one(leaves[a], leaves[b], site)
+        for n, source in (*sharing.outer, *sharing.possible):
+            if n not in always:
+                may_be_one(leaves[n], root_of(source), site)
+        for n, k in sharing.inner:
+            if isinstance(initial[k], Tracer) and is_array(initial[k]):
+                may_be_one(leaves[n], root_of(initial[k]), site)
+    return unflatten(tree, leaves)
+
+
+def _is_one_number(values: Sequence[Any]) -> bool:
+    """Whether all of them are the same number, which Python knows."""
+    first = values[0]
+    return type(first) in (bool, int, float) and all(type(x) is type(first) and repr(x) == repr(first) for x in values)
+
+
+def may_be_one(a: Any, b: Any, site: Site | None) -> None:
+    """Two arrays may turn out to be one.  site: of the loop that makes it so."""
+    if isinstance(a, Tracer) and isinstance(b, Tracer) and a is not b:
+        a.may_be(b, site)
+
+
+def run_by_python(block: Callable[..., Any], assigned: Sequence[str], *args: Any) -> Any:
+    """A block that Python runs.  An unbound variable of the function is a free one here; its error is given back the
+    kind it had.
+    """
+    try:
+        return block(*args)
+    except NameError as e:
+        if type(e) is NameError and e.name in assigned and e.name in block.__code__.co_freevars:
+            raise UnboundLocalError(
+                f"cannot access local variable {e.name!r} where it is not associated with a value"
+            ).with_traceback(e.__traceback__) from None
+        raise
+
+
+@define(eq=False)
+class _Like:
+    """What is known of a value: its kind."""
+
+    parts: list[Any] = field(factory=list[Any])
+    tree: Any = None
+
+    @staticmethod
+    def of(value: Any) -> _Like:
+        leaves, tree = flatten(value)
+        return _Like([(aval_of_argument(x), is_array(x)) for x in leaves], tree)
+
+    def zeros(self) -> Any:
+        return unflatten(self.tree, [_zeros(aval, array) for aval, array in self.parts])
+
+
+def _zeros(aval: Any, array: bool) -> Any:
+    if not aval.shape and not array:
+        zero = aval.dtype.type(0)
+        return zero.item() if aval.weak else zero
+    made = zeros_of(aval)
+    if isinstance(made, Tracer):
+        made.is_array = True
+    return made

@@ -1,0 +1,120 @@
+"""What a `for` goes over, as a number of items by number: ranges, arrays, `zip`, `enumerate`, `reversed`."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.range import TracedRange, bounds_of, trip_count
+from tracejit.ir.extents import Dim, Extent, surely_at_most
+from tracejit.support.nodes import define
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import recording
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["Items", "counted_items", "items", "items_of", "number_of"]
+
+
+@define(eq=False)
+class Items:
+    """What a loop goes over: `item(k)` for k = 0, 1, ... count - 1.
+
+    count: None if only the program knows; then `bounds` are those of a range.  asked: `tj.range` asks for a loop of the
+    program: it is one, or an error.
+    """
+
+    count: Extent | None
+    item: Callable[[Any], Any]
+    bounds: tuple[Any, Any, Any] | None = None
+    asked: bool = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.item(k) for k in builtins.range(operator.index(self.count)))  # type: ignore[arg-type]
+
+
+def items(kind: Any, *args: Any) -> Any:
+    """What a `for` goes over, of `range`, `enumerate`, `zip` or `reversed`: a loop can be made of it."""
+    if recording() is None:
+        return kind(*args)
+    if kind is builtins.range:
+        return _range(*args)
+    if kind not in (enumerate, zip, reversed):
+        return kind(*args)
+    parts = [items_of(a) for a in args]
+    counts = [None if p is None else p.count for p in parts]
+    if any(n is None for n in counts) or not parts or (kind is not zip and len(parts) > 1):
+        return kind(*[_python(a) for a in args])
+    first = parts[0]
+    assert first is not None
+    asked = any(p is not None and p.asked for p in parts)
+    if kind is enumerate:
+        return Items(first.count, lambda k: (k, first.item(k)), asked=asked)
+    if kind is reversed:
+        last = first.count - 1  # type: ignore[operator]
+        return Items(first.count, lambda k: first.item(last - k), asked=asked)
+    if all(isinstance(n, int) for n in counts):
+        return Items(min(counts), lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[type-var, union-attr]
+    if all(n == counts[0] for n in counts):
+        return Items(counts[0], lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[union-attr]
+    return zip(*[_python(a) for a in args], strict=False)
+
+
+def _python(x: Any) -> Any:
+    """What Python's own functions take for a sequence."""
+    return builtins.range(*[operator.index(b) for b in x.bounds]) if isinstance(x, Items) and x.bounds else x
+
+
+def _range(*args: Any) -> Any:
+    if not 1 <= len(args) <= 3:
+        return builtins.range(*args)
+    start, stop, step = bounds_of(args)
+    if isinstance(step, Tracer) or not all(isinstance(b, (int, np.integer, Tracer, Dim)) for b in (start, stop, step)):
+        return builtins.range(*args)
+    count = trip_count(start, stop, step)
+    step = operator.index(step)
+    if count is None:
+        return Items(None, lambda k: k, (start, stop, step))
+    start = start if isinstance(start, Dim) else operator.index(start)
+    plain = step == 1 and isinstance(start, int) and start == 0
+    return Items(count, (lambda k: k) if plain else (lambda k: k * step + start), (start, stop, step))
+
+
+def items_of(x: Any) -> Items | None:
+    """The items of a range or an array; None of anything else."""
+    if isinstance(x, Items):
+        return x
+    if type(x) is builtins.range:
+        return _range(x.start, x.stop, x.step)
+    if type(x) is TracedRange:
+        made = _range(*x.bounds)
+        return Items(made.count, made.item, made.bounds, asked=True)
+    if type(x) is Tracer and x.shape:
+        return Items(x.shape[0], lambda k: x[k])
+    return None
+
+
+def counted_items(found: Items) -> Items | None:
+    """A range whose bounds are traced integers, where they are extents: of the index of a loop around."""
+    assert found.bounds is not None
+    bounds = [b.extent() if isinstance(b, Tracer) else b for b in found.bounds]
+    if any(b is None for b in bounds):
+        return None
+    made = _range(*bounds)
+    count = made.count
+    if isinstance(count, Dim) and not surely_at_most(0, count):  # it is stacked, perhaps
+        count = count.maximum(0)
+    return Items(count, made.item, made.bounds, found.asked)
+
+
+def number_of(x: Any) -> Any:
+    """What a loop goes over, with the Python integer of the program that an extent is."""
+    if not isinstance(x, Dim):
+        return x
+    number: Any = OPERATORS.extent(x)
+    if isinstance(number, Tracer):
+        number.weaken()
+    return number

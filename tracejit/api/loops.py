@@ -1,0 +1,468 @@
+"""`for` and `while` in traced functions: run by Python where it has to, else loops of the program.
+
+A loop whose number of iterations is known is traced once for all of them; where that is not what Python would do
+(lists that grow, an index used as a number, shapes that change), the trace starts again: some iterations stand apart,
+or Python runs it, iteration by iteration.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.api import control
+from tracejit.api.bodies import IndexDecides
+from tracejit.api.branches import traced_branch
+from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
+from tracejit.api.conditions import both, is_open, negation, site_of
+from tracejit.api.handing_on import (
+    check_bound,
+    check_kept,
+    finish,
+    may_be_one,
+    probed,
+    run_by_python,
+    shared_results,
+    stays,
+)
+from tracejit.api.iterated import Items, counted_items, items_of, number_of
+from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
+from tracejit.support.errors import TracerError
+from tracejit.support.nodes import define
+from tracejit.support.source import user_location
+from tracejit.support.tree import flatten, unflatten
+from tracejit.tracer.current import current_trace
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import StageInterpreter, recording
+from tracejit.tracer.statements.decisions import Site, as_python
+from tracejit.tracer.statements.variables import UNBOUND, Variables
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["iteration", "repetition"]
+
+
+_MOST_BRANCHES = 64
+"""Of a loop that Python runs and that may be left: how many iterations may follow."""
+
+
+_FEW = 4
+"""Loops of so many iterations at most are written out."""
+
+
+def iteration(
+    source: Any,
+    body: Callable[[Any], None],
+    tail: Callable[[], None] | None,
+    stop: Callable[[], Any] | None,
+    assigned: Sequence[str],
+    carry: Sequence[str],
+    augmented: Sequence[str],
+    between: Sequence[str],
+) -> None:
+    """`for item in source: body(item)`; where that has not left the loop, an iteration ends with its `tail`."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    site = Site(frame.f_code, frame.f_lasti)
+    found = items_of(source) if recording() is not None else None
+    steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented)
+    if found is None or (not found.asked and _is_left_to_python(site, found)):
+        steps.run(source if found is None else found)
+        return
+    trace = current_trace() if _can_start_again() else None
+    if found.count is None and trace is not None and site in trace.loops.counted:
+        found = counted_items(found) or found
+    if found.count is None:
+
+        def whole(item: Any) -> None:
+            body(item)
+            if tail is not None:
+                steps(tail)
+
+        try:
+            _iterate(_Loop(steps.variables(), carry, augmented), found, whole, stop, None)
+        except Exception as error:
+            if trace is not None and counted_items(found) is not None:
+                as_python(site, _first_line(error), counted=True)
+            raise
+        return
+    if not _may_run(found.count):
+        return
+    if trace is None:
+        steps.in_the_program(found, carry, None, (0, 0))
+        return
+    decisions = trace.loops
+    if site in decisions.python:
+        raise TracerError(
+            f"the loop over tj.range cannot be one of the program: {decisions.python[site]}", location=user_location()
+        )
+    with decisions.tracing(site):
+        try:
+            steps.in_the_program(found, carry, site, decisions.apart.get(site, (0, 0)))
+        except IndexDecides as error:
+            as_python(site, _first_line(error), error.apart)
+        except Exception as error:
+            if found.asked and site in decisions.apart:
+                raise
+            as_python(site, _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _is_left_to_python(site: Site, found: Items) -> bool:
+    if found.count is None:
+        return False
+    trace = current_trace()
+    if trace is None or not _can_start_again() or site in trace.loops.python:
+        return True
+    return isinstance(found.count, int) and found.count <= _FEW
+
+
+def _can_start_again() -> bool:
+    """Whether the trace at hand is that of a program."""
+    recorder = recording()
+    return recorder is not None and recorder.of_program
+
+
+def _may_run(count: Extent) -> bool:
+    """Whether a loop has an iteration, or may have one where the index of a loop around tells how many it has."""
+    return has_index(count) or bool(count >= 1)
+
+
+class _Steps:
+    """A loop that Python runs step by step; where only the program knows whether it was left, a step is a branch."""
+
+    def __init__(
+        self,
+        blocks: tuple[Callable[[Any], None], Callable[[], None] | None, Callable[[], Any] | None],
+        assigned: Sequence[str],
+        carry: Sequence[str],
+        augmented: Sequence[str],
+    ) -> None:
+        self.blocks = blocks
+        self.stop = blocks[-1]
+        self.assigned = assigned
+        self.carry = carry
+        self.augmented_names = augmented
+        self.augmented = [n for n in augmented if n in carry]
+        self.branches = 0
+
+    def variables(self) -> Variables:
+        """Those of the blocks, as they are now."""
+        return Variables(self.blocks, self.assigned)
+
+    def run(self, source: Iterable[Any]) -> None:
+        body, tail, _ = self.blocks
+        for item in source:
+            if not self(body, item) or (tail is not None and not self(tail)):
+                return
+
+    def in_the_program(self, found: Items, carry: Sequence[str], site: Site | None, apart: tuple[int, int]) -> None:
+        """A loop as one of the program.
+
+        apart: so many iterations at the beginning and at the end are no part of it: what these alone do (names that the
+        first one binds, numbers that become arrays there, values it computes for all, arrays without elements) is no
+        matter of the loop.
+        """
+        body, tail, stop = self.blocks
+        count, item = found.count, found.item
+        assert count is not None
+        done, last = apart
+        if done + last and not count >= done + last:
+            self.run(Items(count, lambda k: number_of(item(k))))
+            return
+        for k in builtins.range(done):
+            self(body, number_of(item(k)))
+            if tail is not None:
+                self(tail)
+        whole = body
+        if tail is not None and not same_extent(count, done):
+            # The tail hands names round.  As the beginning of the iteration that follows it does so in each.
+            self(body, item(done))
+            done += 1
+
+            def turned_round(item: Any, /) -> None:
+                tail()
+                body(item)
+
+            whole = turned_round
+        following = Items(count - done - last, lambda k: item(k + done))
+        if not same_extent(count - done, last):
+            loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names)
+            _iterate(loop, following, whole, stop, site)
+        if tail is not None:
+            self(tail)
+        for k in builtins.range(last):
+            self(body, number_of(item(count - last + k)))
+
+    def __call__(self, block: Callable[..., None], *args: Any) -> bool:
+        """Run a block unless the loop was left; whether it may go on."""
+        left = self.stop is not None and self.stop()
+        if not is_open(left):
+            if not left:
+                run_by_python(block, self.assigned, *args)
+            return not left
+        self.branches += 1
+        if self.branches > _MOST_BRANCHES:
+            raise TracerError(
+                f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been "
+                "left on a condition which only the program knows; loop over a range or an array, or use a mask",
+                location=user_location(),
+            )
+        run = functools.partial(run_by_python, block, self.assigned, *args)
+        variables = self.variables()
+        traced_branch(negation(left), run, lambda: None, variables, self.carry, self.augmented, (), site_of(block))
+        return True
+
+
+def _iterate(
+    loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callable[[], Any] | None, site: Site | None
+) -> None:
+    if found.count is None:
+        _count(loop, found, body, stop)
+        return
+    count = found.count
+
+    def once(k: Any) -> None:
+        body(found.item(k))
+
+    loop.begin(once)
+    if stop is None:
+        certain = surely_at_most(1, count)
+        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, count, certain=certain)
+        return
+    number = count if isinstance(count, int) else OPERATORS.extent(count)
+
+    def run(new: Callable[[Any, Any], Any]) -> Any:
+        def goes_on(state: Any) -> Any:
+            with loop.at(state[1]):
+                return both(state[0] < number, lambda: negation(stop()))
+
+        return control.while_loop(goes_on, lambda state: (state[0] + 1, new(*state)), (0, loop.initial))[1]
+
+    loop.end(run, once, site, None)
+
+
+def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callable[[], Any] | None) -> None:
+    """A range whose bounds the program computes."""
+    assert found.bounds is not None
+    start, end, step = found.bounds
+    loop.begin(body)
+
+    def run(new: Callable[[Any, Any], Any]) -> Any:
+        def goes_on(state: Any) -> Any:
+            inside = state[0] < end if step > 0 else state[0] > end
+            with loop.at(state[1]):
+                return inside if stop is None else both(inside, lambda: negation(stop()))  # pyright: ignore[reportOptionalCall]
+
+        return control.while_loop(goes_on, lambda state: (state[0] + step, new(*state)), (start, loop.initial))[1]
+
+    loop.end(run, body, None, None)
+
+
+class _Loop:
+    """A loop of the program, and the variables that its iterations hand on."""
+
+    def __init__(self, variables: Variables, carry: Sequence[str], augmented: Sequence[str]) -> None:
+        self.variables = variables
+        before = variables.before
+        carried = [n for n in carry if n in variables.cells]
+        self.kept = [n for n in carried if stays(before[n], n in augmented)]
+        self.in_place = [n for n in variables.cells if n in augmented and n not in carry]
+        self.names = [n for n in carried if n not in self.kept]
+        self.initial: dict[str, Any] = {n: before[n] for n in self.names if before[n] is not UNBOUND}
+        self.seen: list[tuple[Any, Sharing]] = []
+        self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
+
+    def begin(self, once: Callable[[Any], None]) -> None:
+        """Give the names that the loop itself binds first a value: of their kind, which nobody sees.
+
+        Raises: TracerError where the loop might see it.
+        """
+        if any(n not in self.initial for n in self.names) and self.variables.may_be_caught_unbound():
+            raise TracerError("a variable has no value yet where errors are caught", location=user_location())
+        while unbound := [n for n in self.names if n not in self.initial]:
+            leaves, tree = flatten(self.initial)
+
+            def run(k: Any, *state: Any, tree: Any = tree) -> None:
+                for n, value in unflatten(tree, state).items():
+                    self.variables[n] = value
+                once(k)
+
+            found = probed(self.variables, unbound, (0, *leaves), run)
+            if not found:
+                break
+            self.initial.update({n: like.zeros() for n, like in found.items()})
+        self.names = [n for n in self.initial if n in self.names]
+
+    def at(self, state: Any) -> _At:
+        """The variables hold a state in the block."""
+        return _At(self, state)
+
+    def end(
+        self,
+        run: Callable[[Any], Any],
+        once: Callable[[Any], None],
+        site: Site | None,
+        count: Extent | None,
+        *,
+        certain: bool = False,
+    ) -> None:
+        """Trace the loop, and give the variables what it leaves.
+
+        count: how many iterations, if that is known.  certain: whether it has one.
+        """
+        variables, names = self.variables, self.names
+        changed: set[int] = set()  # names that hand their arrays round, and change them
+
+        def new(k: Any, state: dict[str, Any]) -> Any:
+            first = flatten(self.initial)[0]
+            given = flatten(state)[0]
+            with self.at(state):
+                once(k)
+                left = {n: variables[n] for n in names}
+                check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
+            check_bound(names, tuple(left.values()))
+            interpreter = current_interpreter()
+            assert isinstance(interpreter, StageInterpreter)
+            sharing = Sharing.of(interpreter, given, left)
+            changed.clear()
+            changed.update(n for n in sharing.turned if given[n].version)
+            written = {*interpreter.cells}
+            for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *[root_of(x) for _, x in sharing.outer]):
+                if id(x) in written:
+                    raise _changed_elsewhere()
+            self._check_turned(sharing.turned, changed, interpreter)
+            self.seen.append((left, sharing))
+            if self.turns is not None:
+                left[_TURNS] = state[_TURNS] + np.int64(1)
+            return left
+
+        while True:
+            results = run(new)
+            turned = self.seen[-1][1].turned
+            if self.turns is not None or count is not None or order_of(turned) == 1:
+                break
+            self.turns = self.initial[_TURNS] = np.int64(0)  # once more, and count them
+        first = flatten(self.initial)[0]
+        shared = shared_results(self.seen[-1:], results, first, site, certain)
+        leaves, tree = flatten(shared)
+        if not certain:  # they may be what was there before
+            for n, (x, before) in enumerate(zip(leaves, first, strict=True)):
+                if n not in turned and isinstance(before, Tracer) and is_array(before) and x is not before:
+                    may_be_one(x, root_of(before), site)
+        turns = shared.get(_TURNS, 0) if count is None else count
+        self._turn(leaves, turned, changed, turns, site)
+        shared = unflatten(tree, leaves)
+        finish(variables, names, [shared[n] for n in names], [*self.kept, *self.in_place])
+
+    def _check_turned(self, turned: Mapping[int, int], changed: set[int], interpreter: StageInterpreter) -> None:
+        """Names that hand round arrays which they change: each has its own, which nobody reads by another name."""
+        if not changed:
+            return
+        first = flatten(self.initial)[0]
+        arrays = [first[n] for n in turned]
+        roots = [id(root_of(x)) for x in first if isinstance(x, Tracer) and is_array(x)]
+        for x in arrays:
+            if not isinstance(x, Tracer):
+                raise TracerError("an array from outside is changed in place", location=user_location())
+            if x.root is not None or id(x) in interpreter.captured_cells or roots.count(id(x)) > 1 or x.possible():
+                raise _changed_elsewhere()
+
+    def _turn(
+        self, leaves: list[Any], turned: Mapping[int, int], changed: set[int], turns: Any, site: Site | None
+    ) -> None:
+        """What names have that handed their arrays round so many times: the arrays of before, with new elements.
+
+        leaves: what the names were left with; changed here.
+        """
+        first = flatten(self.initial)[0]
+        order = order_of(turned)
+        if order > 1 and not isinstance(turns, int):
+            rest = np.remainder(OPERATORS.extent(turns) if isinstance(turns, Dim) else turns, order)
+            places = [places_after(turned, k) for k in builtins.range(order)]
+            before = dict(enumerate(leaves))
+            if changed:
+                for m in turned:
+                    value = before[m]
+                    for k in builtins.range(1, order):
+                        value = np.where(rest == k, before[next(n for n in turned if places[k][n] == m)], value)
+                    first[m].assign(value)
+            for n in turned:
+                for m in {place[n] for place in places}:
+                    may_be_one(leaves[n], root_of(first[m]) if isinstance(first[m], Tracer) else first[m], site)
+            return
+        after = places_after(turned, turns if order > 1 else 0)
+        before = {n: leaves[n] for n in turned}
+        for n, m in after.items():
+            if changed:
+                first[m].assign(before[n])
+            leaves[n] = first[m]
+
+
+def _changed_elsewhere() -> TracerError:
+    return TracerError(
+        "a name stands for an array that the loop changes in place under another name", location=user_location()
+    )
+
+
+_TURNS = "turns@"
+
+
+@define(eq=False)
+class _At:
+    loop: _Loop
+    state: Any
+
+    def __enter__(self) -> None:
+        self.loop.variables.restore()
+        for name, value in self.state.items():
+            if name != _TURNS:
+                self.loop.variables[name] = value
+
+    def __exit__(self, *_: object) -> None:
+        self.loop.variables.restore()
+
+
+def repetition(
+    test: Callable[[], Any],
+    body: Callable[[], None],
+    stop: Callable[[], Any] | None,
+    assigned: Sequence[str],
+    carry: Sequence[str],
+    augmented: Sequence[str],
+) -> None:
+    """`while test(): body()`."""
+    while True:
+        left = stop is not None and stop()
+        if is_open(left):
+            break
+        if left:
+            return
+        more = run_by_python(test, assigned)
+        if is_open(more):
+            break
+        if not more:
+            return
+        run_by_python(body, assigned)
+    loop = _Loop(Variables((body, test, stop), assigned), carry, augmented)
+
+    def once(_: Any) -> None:
+        body()
+
+    loop.begin(once)
+
+    def run(new: Callable[[Any, Any], Any]) -> Any:
+        def goes_on(state: Any) -> Any:
+            with loop.at(state):
+                return test() if stop is None else both(negation(stop()), test)
+
+        return control.while_loop(goes_on, lambda state: new(None, state), loop.initial)
+
+    loop.end(run, once, None, None)
