@@ -435,3 +435,15 @@ def test_slices_as_long_as_the_index_of_a_loop():
 
     with pytest.raises(TracerError):
         outlives(np.ones(6))
+
+
+def test_numbers_made_of_an_index_need_no_checks():
+    """Its least and greatest value tell that they fit."""
+
+    def f(x: Any) -> Any:
+        return tj.lax.fori_loop(0, 10, lambda i, s: s + x[i] * (i * i) + x[9 - i] * (3 * i) + x[i // 2], 0.0)
+
+    x = np.arange(10.0)
+    jitted = tj.jit(f)
+    assert jitted(x) == sum(x[i] * (i * i) + x[9 - i] * (3 * i) + x[i // 2] for i in range(10))
+    assert "check" not in jitted.lower(x).text("program")

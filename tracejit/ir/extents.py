@@ -35,6 +35,7 @@ __all__ = [
     "prod",
     "same_extent",
     "same_shape",
+    "smallest_extent",
     "solved",
     "spreads",
     "substituted",
@@ -596,6 +597,13 @@ def greatest_extent(x: Extent) -> Extent:
     """An extent without indices of loops that no value of it exceeds: how much memory it may need."""
     while isinstance(x, Dim) and (inside := _every_index(x)):
         x = _limits(x, max(inside, key=lambda a: a.number))[1]
+    return x
+
+
+def smallest_extent(x: Extent) -> Extent:
+    """An extent without indices of loops that is never greater."""
+    while isinstance(x, Dim) and (inside := _every_index(x)):
+        x = _limits(x, max(inside, key=lambda a: a.number))[0]
     return x
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tracejit.ir.extents import Extent, surely_at_most
+from tracejit.ir.extents import Dim, Extent, greatest_extent, smallest_extent, surely_at_most
 from tracejit.ir.kernel import Const, Operand, Value
 
 __all__ = [
-    "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed", "greatest", "least", "negated",
+    "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed",
+    "for_all_iterations", "greatest", "least", "negated",
     "product", "quotient", "remainder", "total", "within",
 ]  # fmt: skip
 
@@ -29,6 +30,15 @@ of versions of their own."""
 def within(a: Range, low: Extent, high: Extent) -> bool:
     """Whether all values lie between `low` and `high`, both included, for all admissible extents."""
     return a[0] is not None and a[1] is not None and surely_at_most(low, a[0]) and surely_at_most(a[1], high)
+
+
+def for_all_iterations(a: Range) -> Range:
+    """The same without indices of loops: what holds in every iteration."""
+    low, high = a
+    return (
+        smallest_extent(low) if isinstance(low, Dim) else low,
+        greatest_extent(high) if isinstance(high, Dim) else high,
+    )
 
 
 def fixed(a: Range) -> Extent | None:

@@ -28,7 +28,7 @@ def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:
     """Integers counted from the start of an axis of extent n.  `checked`:
     the program fails where one is out of range.
     """
-    known = k.seen().value_range()
+    known = k.seen().range_here()
     if k.dtype == np.uint64 and not k.shape:  # an index as a Python integer is: it does not turn around
         k = u.minimum(k, np.uint64(2**63 - 1))
     place = to_dtype(k, np.int64)

@@ -14,7 +14,7 @@ from weakref import ref
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Index
-from tracejit.ir.ranges import ANYTHING, Range, fixed
+from tracejit.ir.ranges import ANYTHING, Range, fixed, for_all_iterations
 from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
@@ -196,13 +196,17 @@ class Cell(Owned):
 
     def value_range(self) -> Range:
         """Between which numbers its elements lie, if it holds integers and the trace can tell."""
+        return for_all_iterations(self.range_here())
+
+    def range_here(self) -> Range:
+        """The same in one iteration: the index of a loop may be in it."""
         return self.interpreter.value_range(self) if self.interpreter.alive else ANYTHING
 
     def extent(self) -> Extent | None:
         """The extent that this integer is, of the index of a loop, say; None if that is not known."""
         if self.shape or self.dtype.kind not in "iu":
             return None
-        found = fixed(self.seen().value_range())
+        found = fixed(self.seen().range_here())
         if isinstance(found, Dim):
             for symbol in found.symbols():
                 if isinstance(symbol, Index):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import surely_at_most
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
@@ -140,11 +141,11 @@ def _checked(found: Range, dtype: np.dtype[Any]) -> Range:
             dtype.kind != "u" or _not_negative(found)
         )
         return found if fits and dtype.kind in "iu" else ANYTHING
-    return found if all(isinstance(end, int) for end in found) and within(found, *limits) else limits
+    return found if within(found, *limits) else limits
 
 
 def _not_negative(found: Range) -> bool:
-    return isinstance(found[0], int) and found[0] >= 0
+    return found[0] is not None and surely_at_most(0, found[0])
 
 
 def range_of_array(array: Any) -> Range:

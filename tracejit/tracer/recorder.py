@@ -149,7 +149,7 @@ class StageInterpreter(Interpreter):
         for place, (value, captured) in enumerate(zip(self.constants, self.captured.values(), strict=True)):
             if captured is var:
                 if isinstance(value, Tracer):
-                    return ANYTHING if self._may_change(place) else self._relying(var, value.value_range(), ANYTHING)
+                    return ANYTHING if self._may_change(place) else self._relying(var, value.range_here(), ANYTHING)
                 return range_of_array(value) if id(value) in self._made_here else ANYTHING
         return ANYTHING
 
