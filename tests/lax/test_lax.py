@@ -447,3 +447,35 @@ def test_numbers_made_of_an_index_need_no_checks():
     jitted = tj.jit(f)
     assert jitted(x) == sum(x[i] * (i * i) + x[9 - i] * (3 * i) + x[i // 2] for i in range(10))
     assert "check" not in jitted.lower(x).text("program")
+
+
+def test_loops_of_one_body_and_other_bounds():
+    """What follows from the greatest index belongs to the loop, not to others that look alike."""
+
+    def pieces(x: Any, last: int, fori: Any) -> Any:
+        return fori(1, last, lambda i, c: c + np.concatenate([x[i + 1 :], x[: i + 1]]) @ x + x[i:].max(), 0.0)
+
+    def plainly(first: int, last: int, body: Any, carry: Any) -> Any:
+        for i in range(first, last):
+            carry = body(i, carry)
+        return carry
+
+    x = np.arange(1.0, 8)
+    for last in (4, 6, 7, 2, 1):
+        found = tj.jit(lambda x, last=last: pieces(x, last, tj.lax.fori_loop))(x)
+        np.testing.assert_allclose(found, pieces(x, last, plainly))
+
+
+def test_extents_that_cannot_be_compared_are_computed():
+    @tj.jit
+    def f(x: Any) -> Any:
+        n = x.shape[0]
+
+        def body(i: Any, s: Any) -> Any:
+            return s + np.cumsum(x[n - i :] * np.hstack([x[:i], x[n - i : n - i + 1], x[i + 1 :]]).sum())[-1]
+
+        return tj.lax.fori_loop(2, n - 1, body, 0.0)
+
+    x = np.arange(7.0)
+    want = sum(np.sum(x[7 - i :]) * np.hstack([x[:i], x[7 - i : 7 - i + 1], x[i + 1 :]]).sum() for i in range(2, 6))
+    np.testing.assert_allclose(f(x), want)

@@ -208,7 +208,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
 def new_index(count: Extent) -> Index | None:
     """The symbol of a loop's index; None where no program is recorded."""
     trace = current_trace()
-    if trace is None or recording() is None:
+    if trace is None or recording() is None or (isinstance(count, int) and count <= 1):
         return None
     trace.loops.indices += 1
     return Index(trace.loops.indices, count - 1)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from tracejit.support.digest import fingerprint
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import Undecided, frozen
 from tracejit.support.source import is_internal
@@ -29,6 +30,7 @@ __all__ = [
     "fits_in_64_bits",
     "greatest_extent",
     "has_index",
+    "index_number",
     "is_empty",
     "is_one",
     "operations",
@@ -70,7 +72,8 @@ extents."""
 class Index(str):
     """A symbol that is the index of a loop: from 0 to `most`, an extent that may have indices of loops around.
 
-    Of two indices the one with the greater number is further inside.
+    Of two indices the one with the greater number is further inside.  What is decided of an extent, and kept, follows
+    from `most`: so that is in the name.
     """
 
     most: Extent
@@ -78,14 +81,20 @@ class Index(str):
     """Whether it is in an extent."""
 
     def __new__(cls, number: int, most: Extent) -> Index:
-        made = super().__new__(cls, f"index{number}")
+        last = f"x{fingerprint(str(most))[:10]}" if isinstance(most, Dim) else f"to{most}".replace("-", "m")
+        made = super().__new__(cls, f"index{number}{last}")
         made.most = most
         made.used = False
         return made
 
     @property
     def number(self) -> int:
-        return int(self[len("index") :])
+        return index_number(self)
+
+
+def index_number(symbol: str) -> int:
+    """The number of an index, of its name."""
+    return int(symbol[len("index") :].partition("to")[0].partition("x")[0])
 
 
 @frozen(eq=False)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from tracejit.ir.extents import Dim, Extent, Index, substituted
+from tracejit.ir.extents import Dim, Extent, Index, index_number, substituted
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import (
     STEPS,
@@ -254,7 +254,7 @@ def _indexed(steps: Steps, buffers: Iterable[ProgramBuffer]) -> dict[ProgramBuff
     known: dict[str, Extent] = {}
     for s in walk_steps(steps):
         if isinstance(s, CountedLoop) and s.index != "_":
-            known[s.index] = Dim.symbol(Index(int(s.index[len("index") :]), substituted(s.count, known) - 1))
+            known[s.index] = Dim.symbol(Index(index_number(s.index), substituted(s.count, known) - 1))
     shapes = [(b, tuple([substituted(n, known) for n in b.shape])) for b in buffers]
     return {b: evolve(b, shape=shape) for b, shape in shapes if shape is not b.shape and known}
 

@@ -98,7 +98,7 @@ class FunctionEmitter(Emit):
         self.nowhere = ""
         self.label = "start"
         self.captured: dict[tuple[str, str], str] = {}
-        self.polynomials: dict[Dim, str] = {}
+        self.polynomials: dict[str, str] = {}  # by their text: two extents cannot always be compared
         self.shifted: dict[str, tuple[str, int]] = {}  # a register that is another one plus a constant
         self.exact = True
         self.axes = 0
@@ -244,7 +244,7 @@ class FunctionEmitter(Emit):
         it is asked for.
         """
         inside = not self.indices.isdisjoint(d.symbols())
-        found = None if inside else self.polynomials.get(d)
+        found = None if inside else self.polynomials.get(str(d))
         if found is None:
             symbols, function = extent_function(d)
             registers: dict[Operand, str] = dict(zip(function.params, map(self.dim, symbols), strict=True))
@@ -265,7 +265,7 @@ class FunctionEmitter(Emit):
 
             if inside:
                 return write()
-            found = self.polynomials[d] = self.at(self.entry, write)
+            found = self.polynomials[str(d)] = self.at(self.entry, write)
         return found
 
     def vector(self, w: Word, key: Key, lanes: int | None = None) -> str:
