@@ -63,7 +63,7 @@ class Module:
 
 
 PLAIN_STATE = (
-    "axes", "count", "exact", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
+    "axes", "count", "exact", "indices", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
 )  # fmt: skip
 TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans", "shifted")
 

@@ -295,9 +295,10 @@ class _ProgramEmitter:
                 self.steps(s.body)
                 return []
             self.e.dims[s.index] = index
-            self.e.indices.add(s.index)
+            around = self.e.indices
+            self.e.indices = around | {s.index}
             self.steps(s.body)
-            self.e.indices.remove(s.index)
+            self.e.indices = around
             del self.e.dims[s.index]
             return []
 
