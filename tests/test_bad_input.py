@@ -515,7 +515,7 @@ def test_arrays_that_leak_out_of_a_loop_body():
 # -- results ----------------------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [({1, 2}, "a set"), ((i for i in ()), "a generator"), (len, "a builtin_function_or_method"), (object(), "an object"), (Ellipsis, "an ellipsis"), (1j, "a complex")],
+    [({1, 2}, "a set"), ((i for i in ()), "a generator"), (abs, "a builtin_function_or_method"), (object(), "an object"), (Ellipsis, "an ellipsis"), (1j, "a complex")],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:where a generator from outside stands:UserWarning")
 def test_results_of_other_kinds(value: Any, shown: str):
