@@ -421,11 +421,11 @@ def test_slices_as_long_as_the_index_of_a_loop():
     assert prefix_sums.compilations <= 4  # 9, all others, 2 (the least), 1
 
     @tj.jit
-    def spread(x: Any) -> Any:  # whether x[:i] has one element decides what the sum of two arrays is
-        return tj.lax.fori_loop(0, 6, lambda i, s: s + np.sum(x[:i] + x[:4]), 0.0)
+    def turns(x: Any) -> Any:  # half-way the bound counts from the end
+        return tj.lax.fori_loop(0, 20, lambda i, s: s + np.sum(x[: 21 - 2 * i]), 0.0)
 
     with pytest.raises(TracerError, match="write these iterations apart"):
-        spread(np.ones(6))
+        turns(np.ones(40))
 
     @tj.jit
     def outlives(x: Any) -> Any:
@@ -479,3 +479,79 @@ def test_extents_that_cannot_be_compared_are_computed():
     x = np.arange(7.0)
     want = sum(np.sum(x[7 - i :]) * np.hstack([x[:i], x[7 - i : 7 - i + 1], x[i + 1 :]]).sum() for i in range(2, 6))
     np.testing.assert_allclose(f(x), want)
+
+
+def _plain_loop(first: int, last: int, body: Any, carry: Any) -> Any:
+    for i in range(first, last):
+        carry = body(i, carry)
+    return carry
+
+
+APART: dict[str, Callable[..., Any]] = {
+    "known sizes decide": lambda x, n, loop: loop(2, 6, lambda i, s: s + x[:i].sum(), 0.0),
+    "none, or one": lambda x, n, loop: loop(0, min(n, 5), lambda i, s: s + x[i:].mean(), 0.0),
+    "past the end": lambda x, n, loop: loop(0, n + 2, lambda i, s: s + x[:i].sum(), 0.0),
+    "to both sides": lambda x, n, loop: loop(0, n // 2, lambda i, s: s + x[i : n - i].sum(), 0.0),
+    "a slice of a slice": lambda x, n, loop: loop(0, 2, lambda i, s: s + x[i:][i:].sum(), 0.0),
+    "coefficients of one hash": lambda x, n, loop: loop(
+        0, n // 2, lambda i, s: s + x[: n - i].sum() + 2 * x[: n - 2 * i].sum(), 0.0
+    ),
+    "numbers": lambda x, n, loop: loop(
+        0, n, lambda i, s: s + len(x[:i]) * 0.5 + x[:i].size / 3 + 2.5 ** len(x[i:]) + len(x[:i]) ** 2, 0.0
+    ),
+    "from a number of iterations on": lambda x, n, loop: loop(
+        0, n, lambda i, s: s + (x[i:] * x[: n - i][::-1]).max(), -1.0
+    ),
+}
+
+
+@pytest.mark.parametrize("what", APART)
+def test_iterations_that_differ_stand_apart(what: str):
+    """By the index it may be decided in the first and last iterations alone, and by sizes in all."""
+    f = APART[what]
+
+    @tj.jit
+    def compiled(x: Any) -> Any:
+        return f(x, x.shape[0], tj.lax.fori_loop)
+
+    for n in (7, 12, 15, 40, 7, 3, 2, 20):
+        x = np.linspace(0.5, 1.5, n)
+        np.testing.assert_allclose(compiled(x), f(x, n, _plain_loop), rtol=1e-12)
+
+
+def test_changes_in_iterations_that_stand_apart():
+    def shifted(x: Any, y: Any, loop: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            z, total = state
+            y[i:] += x[: x.shape[0] - i]
+            z[:i] = z[:i][::-1] + 1
+            return z, total + z[i:].sum()
+
+        return loop(0, 5, body, (x, 0.0))
+
+    for n in (12, 13, 5):
+        x = np.arange(1.0, n + 1)
+        y, other = np.zeros(n), np.zeros(n)
+        z, total = tj.jit(lambda x, y: shifted(x, y, tj.lax.fori_loop))(x, y)
+        want, sums = shifted(x.copy(), other, _plain_loop)
+        np.testing.assert_array_equal(x, np.arange(1.0, n + 1))  # what is handed on are copies
+        np.testing.assert_array_equal(y[:1], other[:1])
+        np.testing.assert_array_equal(z, want)
+        assert total == sums
+
+
+def test_second_derivatives_where_the_first_iterations_differ():
+    def products(x: Any, loop: Any) -> Any:
+        return loop(0, 7, lambda i, s: s + np.prod(x[:i]), 0.0)
+
+    def gradient_sum(z: Any) -> Any:
+        return tj.grad(lambda x: products(x, tj.lax.fori_loop))(z).sum()
+
+    x = np.random.default_rng(0).uniform(0.5, 1.5, 7)
+
+    def plain_sum(z: Any) -> Any:  # of all first derivatives
+        return sum(np.prod(np.delete(z[:i], k)) for i in range(7) for k in range(i))
+
+    step = 1e-5
+    want = [(plain_sum(x + step * e) - plain_sum(x - step * e)) / (2 * step) for e in np.eye(7)]
+    np.testing.assert_allclose(tj.jit(tj.grad(gradient_sum))(x), want, rtol=1e-7, atol=1e-9)

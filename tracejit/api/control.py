@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from tracejit.api.bodies import (
     strong,
     takes,
 )
-from tracejit.ir.extents import Dim, DimDependent, Extent, Index, decided_from
+from tracejit.ir.extents import Dim, DimDependent, Extent, Index, decided_from, is_decided_for_large, same_extent
 from tracejit.ir.jaxpr import Jaxpr, symbols_of
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
@@ -38,7 +39,7 @@ from tracejit.primitives.control_flow import to_flag
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.while_loop import While
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
-from tracejit.support.source import user_location
+from tracejit.support.source import located, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
@@ -49,7 +50,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+__all__ = ["cond", "counted_loop", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -66,9 +67,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         extent: Extent = upper if isinstance(upper, Dim) else builtins.max(0, int(upper) - int(lower))
         if isinstance(upper, Dim):
             extent = upper - int(lower)
-        first = int(lower)
-        carry, _ = _loop(lambda i, c, _: (body(i + first if first else i, c), None), init, None, extent, reverse=False)
-        return carry
+        return _with_iterations_apart(int(lower), extent, body, init)
 
     lower, upper = (_python_integer(x) for x in (lower, upper))
 
@@ -79,6 +78,40 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         return state[0] + 1, body(state[0], state[1])
 
     return while_loop(test, step, (lower, init))[1]
+
+
+def counted_loop(count: Extent, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """`for i in range(count): carry = body(i, carry)`, traced once for all iterations.
+
+    Raises: IndexDecides where these differ.
+    """
+    return _loop(lambda i, c, _: (body(i, c), None), init, None, count, reverse=False)[0]
+
+
+def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    """A counted loop, with those of its first and last iterations written out that differ from the others."""
+    first = last = 0
+    while not first or not same_extent(count, first + last):
+        begin = lower + first
+        try:
+            carry = counted_loop(count - first - last, lambda i, c, k=begin: body(i + k if k else i, c), carry)
+            break
+        except IndexDecides as error:
+            more = error.apart
+            if more is None or max(first + more[0], last + more[1]) > _MOST_APART:
+                raise
+            if not count >= first + last + sum(more):
+                raise
+            for k in builtins.range(more[0]):
+                carry = body(begin + k, apart(carry))
+            first, last = first + more[0], last + more[1]
+    for k in builtins.range(last):
+        at = lower + count - last + k
+        carry = body(OPERATORS.number_of_extents(at) if isinstance(at, Dim) else at, apart(carry))
+    return carry if not last else apart(carry)
+
+
+_MOST_APART = 6
 
 
 def _python_integer(x: Any) -> Any:
@@ -165,16 +198,10 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     while True:
         avals = [ShapedArray((), np.int64, True), *carried(inits), *row_avals]
         numbers: Range = (0, count - 1) if index is None else (Dim.symbol(index), Dim.symbol(index))
-        try:
+        with _deciding(index):
             body = Body(
                 flat, avals, ranges={0: numbers}, layouts=[None, *layouts, *of_rows], certain=is_positive(count)
             )
-        except DimDependent as decision:
-            if index is None or index not in decision.symbols:
-                raise
-            raise IndexDecides(
-                None if decision.difference is None else decided_from(decision.difference, index)
-            ) from None
         settled = not settle_layouts(layouts, body.layouts[: len(inits)])
         if not settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
@@ -189,13 +216,9 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
         (*outs[body.count :], *[outs[k] for k in kept], *outs[nc : body.count]),
     )
     constants = (*body.staged.constants, *[inits[k] for k in fixed])
-    results = bind(
-        Loop(jaxpr, count, len(constants), ncell + len(kept), reverse, _used(index, jaxpr)),
-        *constants,
-        *body.cells,
-        *[inits[k] for k in kept],
-        *rows,
-    )
+    loop = Loop(jaxpr, count, len(constants), ncell + len(kept), reverse, _used(index, jaxpr))
+    with _deciding(index):  # rules of derivatives ask, too
+        results = bind(loop, *constants, *body.cells, *[inits[k] for k in kept], *rows)
     for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
         inits[k] = own(inits[k])
     for cell, new in zip(body.cells, results[:ncell], strict=True):
@@ -203,6 +226,29 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
     for k, new in zip(kept, results[ncell:], strict=False):
         inits[k] = as_number(lying(new, layouts[k]), weak[k])
     return unflatten(init_tree, inits), unflatten(trees["y"], results[ncell + len(kept) :])
+
+
+@contextmanager
+def _deciding(index: Index | None) -> Generator[None]:
+    """What is decided in the block may depend on the index of a loop.  Raises: IndexDecides, DimDependent."""
+    try:
+        yield
+    except DimDependent as decision:
+        if index is None or index not in decision.symbols:
+            raise
+        with located(raised_at(decision)):
+            raise _of_the_index(decision, index) from None
+
+
+def _of_the_index(decision: DimDependent, index: Index) -> DimDependent | IndexDecides:
+    """What a decision that depends on the index of a loop is up to: the sizes of the arguments, where these tell."""
+    sizes = any(not isinstance(s, Index) for s in decision.symbols)
+    if decision.difference is None:
+        return decision if sizes else IndexDecides(None)
+    if sizes and is_decided_for_large(decision.difference):
+        return decision
+    found = decided_from(decision.difference, index)
+    return decision if sizes and found is None else IndexDecides(found)
 
 
 def new_index(count: Extent) -> Index | None:

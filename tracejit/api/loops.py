@@ -235,7 +235,7 @@ def _iterate(
     loop.begin(once)
     if stop is None:
         certain = surely_at_most(1, count)
-        loop.end(lambda new: control.fori_loop(0, count, new, loop.initial), once, site, count, certain=certain)
+        loop.end(lambda new: control.counted_loop(count, new, loop.initial), once, site, count, certain=certain)
         return
     number = count if isinstance(count, int) else OPERATORS.extent(count)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 import operator
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ __all__ = [
     "DimDependent",
     "Extent",
     "Index",
+    "NUMBERS",
     "Shape",
     "affine",
     "decided_from",
@@ -30,6 +32,7 @@ __all__ = [
     "fits_in_64_bits",
     "greatest_extent",
     "has_index",
+    "is_decided_for_large",
     "index_number",
     "is_empty",
     "is_one",
@@ -63,6 +66,14 @@ class DimDependent(Restart, Undecided):
         self.periods = periods or {}
         self.difference = difference
 
+
+class Numbers:
+    """How a program knows extents as numbers: NumPy's layer tells, before anything is traced."""
+
+    of: Callable[[Dim], Any]
+
+
+NUMBERS = Numbers()
 
 LARGE = 16
 """The least extent of a symbol `large0`: slices that leave out a few elements at the ends are decided for such
@@ -137,8 +148,18 @@ class Dim:
             raise DimDependent(self.symbols() | (other.symbols() if isinstance(other, Dim) else frozenset()))
         return NotImplemented
 
+    def _as_number(self, operation: str, other: Any) -> Any:
+        """An operation whose result is no extent: the program computes it from the index of a loop, other extents are
+        fixed.
+        """
+        if not has_index(self) and not has_index(other):
+            return self._specialise(other)
+        if not isinstance(other, (int, float, complex, np.number, Dim)):
+            return NotImplemented
+        return getattr(NUMBERS.of(self), operation)(NUMBERS.of(other) if isinstance(other, Dim) else other)
+
     def __add__(self, other: Extent) -> Extent:
-        return _collect(_terms(self) + _terms(other)) if _is_extent(other) else self._specialise(other)
+        return _collect(_terms(self) + _terms(other)) if _is_extent(other) else self._as_number("__add__", other)
 
     __radd__ = __add__
 
@@ -149,24 +170,26 @@ class Dim:
         return (
             _collect(_terms(self) + [(m, -c) for m, c in _terms(other)])
             if _is_extent(other)
-            else self._specialise(other)
+            else self._as_number("__sub__", other)
         )
 
     def __rsub__(self, other: Extent) -> Extent:
         return (
-            _collect(_terms(other) + [(m, -c) for m, c in self.terms]) if _is_extent(other) else self._specialise(other)
+            _collect(_terms(other) + [(m, -c) for m, c in self.terms])
+            if _is_extent(other)
+            else self._as_number("__rsub__", other)
         )
 
     def __mul__(self, other: Extent) -> Extent:
         if not _is_extent(other):
-            return self._specialise(other)
+            return self._as_number("__mul__", other)
         return _collect([(tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other)])
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Extent) -> Extent:
         if not _is_extent(other):
-            return self._specialise(other)
+            return self._as_number("__floordiv__", other)
         if _negative(other):
             return -self // -other
         exact = _divide(self, other)
@@ -180,7 +203,7 @@ class Dim:
 
     def __mod__(self, other: Extent) -> Extent:
         if not _is_extent(other):
-            return self._specialise(other)
+            return self._as_number("__mod__", other)
         if _negative(other):
             return -(-self % -other)
         _, rest = _whole(self, other)
@@ -194,9 +217,21 @@ class Dim:
     def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
         return self // other, self % other
 
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = (
-        __rrshift__
-    ) = _specialise
+    def __truediv__(self, other: Any) -> Any:
+        return self._as_number("__truediv__", other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._as_number("__rtruediv__", other)
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if isinstance(other, int) and 0 <= other <= 4 and modulo is None and has_index(self):
+            return prod([self] * other)
+        return self._specialise(other) if modulo is not None else self._as_number("__pow__", other)
+
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        return self._specialise(other) if modulo is not None else self._as_number("__rpow__", other)
+
+    __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _specialise
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __trunc__ = __floor__ = __ceil__ = (
         __complex__
     ) = _specialise
@@ -241,7 +276,7 @@ class Dim:
             other = int(other.real)
         elif not isinstance(other, (int, np.integer)):
             # Python's other numbers, as of `fractions`, compare with integers
-            return bool(self._specialise() == other) if hasattr(other, "as_integer_ratio") else NotImplemented
+            return bool(self._specialise() == other) if isinstance(other, numbers.Number) else NotImplemented
         difference = self - cast("Extent", other)
         low, high = _bounds(difference)
         if (low is not None and low > 0) or (high is not None and high < 0):
@@ -264,7 +299,7 @@ class Dim:
 
     def __hash__(self) -> int:
         # a key of the user's, which is a number
-        return self._specialise() if _is_asked_by_the_user() else hash(self.terms)
+        return self._specialise() if _is_asked_by_the_user() else hash(_told_apart(self.terms))
 
     def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
         difference = (self - other) * sign
@@ -586,13 +621,41 @@ def _ends(x: Dim, index: Index) -> tuple[Extent, Extent] | None:
     return (last, rest) if high is not None and high <= 0 else None
 
 
+def _told_apart(x: Any) -> Any:
+    """What extents are made of, without the one pair of integers that has the same hash: extents that are not equal
+    can often not be compared, so dicts of them should never have to.
+    """
+    if isinstance(x, int):
+        return 2 * x
+    return tuple(map(_told_apart, x)) if isinstance(x, tuple) else x
+
+
+def is_decided_for_large(x: Extent) -> bool:
+    """Whether a number is known to be 0, or above or below, once the sizes of arguments are large."""
+    if not isinstance(x, Dim):
+        return True
+    every = set(x.symbols())
+    for index in _indices(x):
+        every |= index.most.symbols() if isinstance(index.most, Dim) else set[str]()
+    larger: dict[str, Extent] = {s: Dim.symbol(f"large{s[1:]}") for s in every if s.startswith("n")}
+    if not larger:
+        return False
+    for index in reversed(_indices(x)):
+        larger[index] = Dim.symbol(Index(index.number, substituted(index.most, larger)))
+    low, high = _bounds(substituted(x, larger))
+    return (low is not None and low > 0) or (high is not None and high < 0) or low == high == 0
+
+
 def decided_from(x: Extent, index: Index) -> tuple[int, int] | None:
     """(first, last): of a number that depends on an index it is known whether it is 0, or above or below, once so many
     iterations at the beginning and the end are left out; None where it is not known of a few.
     """
     for both in range(1, _MOST_APART + 1):
         for first, last in ((both, 0), (0, both), (both, both)):
-            rest = Index(index.number, index.most - first - last)
+            most = index.most - first - last
+            if isinstance(most, int) and most < 0:
+                continue
+            rest = Index(index.number, most)
             low, high = _bounds(substituted(x, {index: Dim.symbol(rest) + first}))
             if (low is not None and low > 0) or (high is not None and high < 0):
                 return first, last
@@ -728,7 +791,7 @@ def _range(atom: Any) -> tuple[int | None, int | None]:
         return max(
             (n for n in (low, small) if n is not None), default=None
         ), None if high is None or large is None else max(high, large)
-    if small is None or small <= 0:
+    if small is None or small <= 0 or (large is not None and large < small):
         return None, None
     if kind == "mod":
         return 0, None if large is None else large - 1

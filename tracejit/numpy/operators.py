@@ -4,6 +4,7 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import assign, setitem
+from tracejit.ir.extents import NUMBERS
 from tracejit.numpy.axes import number_of_extents
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure
@@ -25,6 +26,7 @@ ARITHMETIC.update({
     "ne": u.not_equal, "lt": u.less, "le": u.less_equal, "gt": u.greater, "ge": u.greater_equal, "neg": u.negative,
     "pos": u.positive, "abs": u.absolute, "invert": u.invert,
 })  # fmt: skip
+NUMBERS.of = number_of_extents
 provide(
     OPERATORS,
     NumPy(

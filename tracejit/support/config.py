@@ -58,7 +58,7 @@ class Config:
     tiers: have LLVM translate a program quickly for its first call, and well in the background once it is called again
         (TRACEJIT_TIERS).
     statements: trace Python's own `for`, `while` and `if` on traced values as loops and branches of the program
-        (TRACEJIT_STATEMENTS; experimental, read when a function is traced).
+        (TRACEJIT_STATEMENTS; read when a function is traced).
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
     replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see
         `compiler/passes.py`.
@@ -71,7 +71,7 @@ class Config:
     cpu: str = "native"
     poison: bool = False
     tiers: bool = True
-    statements: bool = False
+    statements: bool = True
     dump: str = ""
     replace: str = ""
 
@@ -82,7 +82,7 @@ config = Config(
     cpu=variable("CPU") or "native",
     poison=_flag("POISON"),
     tiers=_flag("TIERS", True),
-    statements=_flag("STATEMENTS"),
+    statements=_flag("STATEMENTS", True),
     dump=variable("DUMP") or "",
     replace=variable("REPLACE") or "",
 )
