@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from tracejit.backends.registry import backend_reason, register_backend
+from tracejit.support.config import config
 
 BACKENDS_REPORT = Path(__file__).resolve().parent.parent / "out" / "backends.json"
 
@@ -26,6 +27,12 @@ hypothesis.settings.load_profile("tracejit")
 
 # what a newcomer writes, hidden from the lists of backends; missing tools fail its tests
 register_backend("plain_c", "tests.backends.plain_c:PlainC", priority=-1)
+
+
+@pytest.fixture
+def without_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are traced as those without source are: Python runs their statements."""
+    monkeypatch.setattr(config, "statements", False)
 
 
 @pytest.fixture

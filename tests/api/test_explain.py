@@ -101,7 +101,7 @@ def test_values_that_were_asked_for_have_their_line():
     assert "?" not in g.explain()
 
 
-def test_what_was_unrolled():
+def test_what_was_unrolled(without_statements: None):
     def smooth(x: Any) -> Any:
         y = np.roll(x, 1)
         return 0.5 * (x + y)
@@ -125,6 +125,17 @@ def test_what_was_unrolled():
     g = tj.jit(lambda x: x / 2 + np.int32(1))
     g(np.arange(3))
     assert "unrolled" not in g.explain()
+
+
+def test_what_is_a_loop_of_the_program_is_not_unrolled():
+    @tj.jit
+    def f(x: Any) -> Any:
+        for i in range(100):
+            x = np.tanh(x * 1.5 + i)
+        return x
+
+    f(np.ones(5))
+    assert "unrolled" not in f.explain() and "left to Python" not in f.explain()
 
 
 def test_every_compilation_is_logged(caplog: pytest.LogCaptureFixture):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.config import config
 from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError
 
 
@@ -236,8 +237,27 @@ CARRIED = [
 
 
 @pytest.mark.parametrize("function", CARRIED, ids=lambda f: f.__name__)
-def test_what_python_would_carry_to_the_next_iteration_is_refused(function):
+def test_what_python_would_carry_to_the_next_iteration_is_refused(function, without_statements):
     with pytest.raises(TracejitError, match=r"tj\.range|tj\.lax"):
+        tj.jit(function)(np.arange(1.0, 6.0))
+
+
+HANDED_ON = [
+    previous, previous_or_none, two_back, by_an_inner_loop, memo_of_what_changes, default_that_changes,
+    cached_function, cached_function_of_limited_size, name_without_value,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", HANDED_ON, ids=lambda f: f.__name__)
+def test_names_are_handed_on_and_the_first_iteration_stands_apart(function):
+    jitted = tj.jit(function)
+    for n in (5, 8, 2, 3, 1):
+        np.testing.assert_array_equal(jitted(np.arange(1.0, n + 1)), function(np.arange(1.0, n + 1)))
+
+
+@pytest.mark.parametrize("function", [f for f in CARRIED if f not in HANDED_ON], ids=lambda f: f.__name__)
+def test_what_objects_carry_to_the_next_iteration_is_refused(function):
+    with pytest.raises(TracejitError, match=r"tj\.range|tj\.lax|a loop|tracing has no value"):
         tj.jit(function)(np.arange(1.0, 6.0))
 
 
@@ -519,12 +539,34 @@ def read_where_it_may_have_failed(a):
         read_where_it_may_have_failed,
     ],
 )  # fmt: skip
-def test_a_name_that_is_read_before_it_is_bound_anew_is_refused(function: Any):
+def test_a_name_that_is_read_before_it_is_bound_anew_is_refused(function: Any, without_statements: None):
     with pytest.raises(TracerError, match="binds 't' anew"):
         tj.jit(function)(np.ones((4, 3)))
 
 
-def test_a_temporary_is_not_read_after_its_loop():
+@pytest.mark.parametrize(
+    "function",
+    [read_after_a_branch, read_by_a_closure, read_after_a_loop_that_may_be_empty, read_where_it_may_have_failed],
+)
+def test_a_name_that_is_read_before_it_is_bound_anew_is_handed_on(function: Any):
+    for n in (4, 3, 6):
+        a = np.random.default_rng(n).normal(size=(n, 3))
+        np.testing.assert_allclose(tj.jit(function)(a.copy()), function(a.copy()), rtol=1e-14)
+
+
+def test_a_name_of_a_loop_is_read_after_it():
+    def function(a: Any) -> Any:
+        t = a[0] * 2
+        for _ in tj.range(3):
+            t = a[1] * 3
+            a[1] += t
+        return a + t
+
+    a = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(tj.jit(function)(a.copy()), function(a.copy()))
+
+
+def test_a_temporary_is_not_read_after_its_loop(without_statements: None):
     def function(a):
         t = a[0] * 2
         for _ in tj.range(3):
@@ -591,7 +633,9 @@ def test_a_function_that_an_earlier_loop_made_holds_nothing():
     for x in (np.array([1.0, -1.0, 2.0]), -np.ones(3)):
         np.testing.assert_array_equal(tj.jit(twice)(x, np.zeros(3)), plain(x, np.zeros(3)))
 
-    def carried(x):  # the second loop reads what the first iteration of it has bound: refused
+
+def test_what_a_function_made_in_a_loop_reads(monkeypatch: pytest.MonkeyPatch):
+    def carried(x):  # the second loop reads what the first iteration of it has bound
         last = 0.0
         for i in tj.range(3):
 
@@ -615,6 +659,24 @@ def test_a_function_that_an_earlier_loop_made_holds_nothing():
             last = x[i]
         return x
 
+    def by_python(x):  # as the one before, with Python's own range
+        for i in range(6):
+            last = x[i] * 1
+
+            def read():
+                return last  # noqa: B023
+
+            x[i] += read()
+        for i in range(6):
+            x[i] += read()
+            last = x[i]
+        return x
+
+    np.testing.assert_array_equal(tj.jit(carried)(np.arange(1.0, 4)), carried(np.arange(1.0, 4)))
+    np.testing.assert_array_equal(tj.jit(by_python)(np.arange(1.0, 7)), by_python(np.arange(1.0, 7)))
+    with pytest.raises(TracejitError, match="'read' becomes a function"):
+        tj.jit(after_another)(np.arange(3.0))
+    monkeypatch.setattr(config, "statements", False)
     for f in (carried, after_another):
         with pytest.raises(TracejitError):
             tj.jit(f)(np.arange(3.0))

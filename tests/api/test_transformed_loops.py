@@ -9,6 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
+from tracejit.support.config import config
 from tracejit.support.errors import ConcretizationError, UnsupportedError
 
 
@@ -176,9 +177,10 @@ def test_integer_carries_and_captured_values():
     near(tj.jit(tj.grad(f))(x), tj.grad(f)(x))
 
 
-def test_what_python_would_carry_from_one_iteration_to_the_next_is_refused():
-    """The body is traced once: numbers that count and names that change places would be those
-    of the first iteration in all."""
+def test_what_python_carries_from_one_iteration_to_the_next(monkeypatch: pytest.MonkeyPatch):
+    """The body is traced once: without a function's source, numbers that count and names that change places would be
+    those of the first iteration in all.
+    """
 
     def counter(x: Any) -> Any:
         k, total = 0, np.zeros(1)
@@ -204,12 +206,15 @@ def test_what_python_would_carry_from_one_iteration_to_the_next_is_refused():
 
     x = np.arange(5.0)
     for f, name in ((counter, "k"), (swapped, "u")):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))
+        monkeypatch.setattr(config, "statements", False)
         with pytest.raises(TypeError, match=f"binds '{name}' anew"):
             tj.jit(f)(x)
+        monkeypatch.undo()
     np.testing.assert_array_equal(tj.jit(bound_first)(x), bound_first(x))
 
 
-def test_leaving_a_traced_loop_early_is_refused():
+def test_leaving_a_traced_loop_early_is_refused(without_statements: None):
     def broken(x: Any) -> Any:
         out = np.zeros(3)
         for _ in tj.range(5):
@@ -315,7 +320,7 @@ def test_a_body_reads_what_the_loop_around_it_has_changed(f: Callable[..., Any])
     np.testing.assert_array_equal(tj.jit(f)(3), f(3))
 
 
-def test_the_first_value_of_an_array_that_a_loop_changes_is_not_relied_on():
+def test_the_first_value_of_an_array_that_a_loop_changes_is_not_relied_on(monkeypatch: pytest.MonkeyPatch):
     def branched() -> Any:
         k, total = np.zeros(1), np.zeros(1)
         for _ in tj.range(3):
@@ -346,9 +351,13 @@ def test_the_first_value_of_an_array_that_a_loop_changes_is_not_relied_on():
                 total += k[1]
         return total
 
+    for f, args in ((branched, ()), (number, ())):
+        assert tj.jit(f)() == f() == 1
+    monkeypatch.setattr(config, "statements", False)
     for f, args in ((branched, ()), (number, ()), (cut, (np.zeros(5),))):
         with pytest.raises(ConcretizationError):
             tj.jit(f)(*args)
+    monkeypatch.undo()
     assert tj.jit(fixed)() == 15
 
 

@@ -17,7 +17,17 @@ from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["check_bound", "check_kept", "finish", "may_be_one", "probed", "run_by_python", "shared_results", "stays"]
+__all__ = [
+    "check_bound",
+    "check_kept",
+    "finish",
+    "may_be_one",
+    "not_handed_on",
+    "probed",
+    "run_by_python",
+    "shared_results",
+    "stays",
+]
 
 
 def probed(
@@ -69,11 +79,15 @@ def check_bound(names: Sequence[str], values: Sequence[Any]) -> None:
         if value is UNBOUND:
             raise TracerError(f"{n!r} is deleted in a loop or branch of the program", location=user_location())
         if not can_be_carried(value):
-            raise TracerError(
-                f"{n!r} becomes {_described(value)} in a loop or branch of the program, which hands on arrays, "
-                "numbers and tuples of them",
-                location=user_location(),
-            )
+            raise TracerError(not_handed_on(n, value), location=user_location())
+
+
+def not_handed_on(name: str, value: Any) -> str:
+    """Why a name cannot be handed on, as a sentence."""
+    return (
+        f"{name!r} becomes {_described(value)} in a loop or branch of the program, which hands on arrays, numbers and "
+        "tuples of them"
+    )
 
 
 def finish(variables: Variables, names: Sequence[str], values: Sequence[Any], kept: Sequence[str]) -> None:

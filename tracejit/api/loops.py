@@ -25,6 +25,7 @@ from tracejit.api.handing_on import (
     check_kept,
     finish,
     may_be_one,
+    not_handed_on,
     probed,
     run_by_python,
     shared_results,
@@ -278,6 +279,7 @@ class _Loop:
         self.names = [n for n in carried if n not in self.kept]
         self.initial: dict[str, Any] = {n: before[n] for n in self.names if before[n] is not UNBOUND}
         self.seen: list[tuple[Any, Sharing]] = []
+        self.dropped: list[str] = []  # names that get a value which cannot be handed on
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None]) -> None:
@@ -299,6 +301,7 @@ class _Loop:
             if not found:
                 break
             self.initial.update({n: like.zeros() for n, like in found.items()})
+        self.dropped = [n for n in self.names if n not in self.initial]
         self.names = [n for n in self.initial if n in self.names]
 
     def at(self, state: Any) -> _At:
@@ -318,7 +321,7 @@ class _Loop:
 
         count: how many iterations, if that is known.  certain: whether it has one.
         """
-        variables, names = self.variables, self.names
+        variables, names, trace = self.variables, self.names, current_trace()
         changed: set[int] = set()  # names that hand their arrays round, and change them
 
         def new(k: Any, state: dict[str, Any]) -> Any:
@@ -327,8 +330,11 @@ class _Loop:
             with self.at(state):
                 once(k)
                 left = {n: variables[n] for n in names}
+                dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
                 check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
             check_bound(names, tuple(left.values()))
+            if trace is not None and site is not None:
+                trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
             sharing = Sharing.of(interpreter, given, left)

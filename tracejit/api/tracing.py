@@ -246,6 +246,9 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
             by_value = True
         except AsPython as loop:
             trace.loops.leave(loop)
+        except NameError as error:
+            if not trace.loops.is_wanted(error.name):
+                raise
         trace.restart()
 
 

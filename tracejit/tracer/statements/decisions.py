@@ -67,6 +67,8 @@ class Decisions:
     branches: list[Site] = field(factory=list[Site])  # likewise
     counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
     indices: int = 0  # how many loops have an index that may be in extents
+    # names that a loop has bound to what cannot be handed on, and so have no value after it: the loop, and why
+    dropped: dict[str, tuple[Site, str]] = field(factory=dict[str, "tuple[Site, str]"])
 
     def leave(self, restart: AsPython) -> None:
         """What to do with a loop or branch that could be none of the program: some iterations may have been the reason,
@@ -81,6 +83,14 @@ class Decisions:
             self.apart[site] = first + more[0], last + more[1]
         else:
             self.python[site] = restart.reason
+
+    def is_wanted(self, name: str) -> bool:
+        """Whether a name that is read has no value because of a loop, which is left to Python then."""
+        if name not in self.dropped:
+            return False
+        site, reason = self.dropped.pop(name)
+        self.python[site] = reason
+        return True
 
     @contextmanager
     def tracing(self, site: Site) -> Generator[None]:
