@@ -135,7 +135,8 @@ def test_what_is_a_loop_of_the_program_is_not_unrolled():
         return x
 
     f(np.ones(5))
-    assert "unrolled" not in f.explain() and "left to Python" not in f.explain()
+    assert "unrolled" not in f.explain()
+    assert "left to Python" not in f.explain()
 
 
 def test_every_compilation_is_logged(caplog: pytest.LogCaptureFixture):

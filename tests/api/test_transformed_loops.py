@@ -351,7 +351,7 @@ def test_the_first_value_of_an_array_that_a_loop_changes_is_not_relied_on(monkey
                 total += k[1]
         return total
 
-    for f, args in ((branched, ()), (number, ())):
+    for f in (branched, number):
         assert tj.jit(f)() == f() == 1
     monkeypatch.setattr(config, "statements", False)
     for f, args in ((branched, ()), (number, ()), (cut, (np.zeros(5),))):

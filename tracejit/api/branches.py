@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.api import control
+from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
 from tracejit.support.errors import TracejitError
 from tracejit.support.source import frames_of, located, raised_at
+from tracejit.tracer.absence import absence_of
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
@@ -51,21 +53,35 @@ def traced_branch(
     sure: Sequence[str],
     site: Site,
 ) -> Any:
-    """A branch of the program; see `branch`.  site: for a trace that starts again."""
-    kept = [n for n in known if n in variables.cells and stays(variables.before[n], n in augmented)]
+    """A branch of the program; see `branch`.  site: for a trace that starts again.
+
+    A name that one side leaves without a value, or with None, and the other with one, has a value that may be absent.
+    """
+    before = variables.before
+    kept = [n for n in known if n in variables.cells and before[n] is not None and stays(before[n], n in augmented)]
     names = [n for n in known if n in variables.cells and n not in kept]
-    filled = _filled(variables, (then, orelse), [n for n in names if variables.before[n] is UNBOUND and n not in sure])
-    names = [n for n in names if variables.before[n] is not UNBOUND or n in sure or n in filled]
+    filled = _filled(variables, (then, orelse), [n for n in names if before[n] is UNBOUND and n not in sure])
+    perhaps_absent = MayBeAbsent(n for n in names if absence_of(before[n]) is not None)
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
+    kinds: dict[Callable[[], Any], dict[str, Any]] = {}
 
     def run(block: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
             variables.restore()
             try:
                 value = _run(block)
-                left = tuple([filled[n]() if n in filled and variables[n] is UNBOUND else variables[n] for n in names])
                 check_kept(variables, kept)
+                kinds[block] = {VALUE: kind_of(value), **{n: kind_of(variables[n]) for n in names}}
+                if len(kinds) > 1:
+                    perhaps_absent.settle(kinds[then], kinds[orelse])
+                left = tuple(
+                    [
+                        filled[n]() if n in filled and variables[n] is UNBOUND else perhaps_absent.pair(n, variables[n])
+                        for n in names
+                    ]
+                )
                 check_bound(names, left)
+                value = perhaps_absent.pair(VALUE, value)
                 interpreter = current_interpreter()
                 assert isinstance(interpreter, StageInterpreter)
                 seen[block] = (value, left), Sharing.of(interpreter, (), (value, left))
@@ -75,15 +91,21 @@ def traced_branch(
 
         return traced
 
-    try:
-        with branching(site):
-            value, left = control.cond(flag(test), run(then), run(orelse))
-    except _Raises as raising:
-        fails = raising.block is then
-        with located(raised_at(raising.exception)):
-            OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
-        return run_by_python(orelse if fails else then, tuple(variables.cells))
+    while True:
+        try:
+            with branching(site):
+                value, left = control.cond(flag(test), run(then), run(orelse))
+            break
+        except AbsentThere:
+            kinds.clear()
+        except _Raises as raising:
+            fails = raising.block is then
+            with located(raised_at(raising.exception)):
+                OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
+            return run_by_python(orelse if fails else then, tuple(variables.cells))
     value, left = shared_results(tuple(seen.values()), (value, left), ())
+    value = perhaps_absent.value(VALUE, value)
+    left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
     return value
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.api import control
+from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.handing_on import shared_results
+from tracejit.tracer.absence import absence_of, used
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
@@ -29,6 +31,7 @@ __all__ = [
     "either",
     "flag",
     "is_decided",
+    "is_none",
     "is_open",
     "negation",
     "site_of",
@@ -42,6 +45,7 @@ def is_open(x: Any) -> bool:
 
 def flag(x: Tracer) -> Any:
     """A condition as an array of rank 0."""
+    used(x)
     return x if not x.shape else x.reshape(())
 
 
@@ -71,10 +75,16 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
 
 def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}
+    kinds: dict[Callable[[], Any], dict[str, Any]] = {}
+    perhaps_absent = MayBeAbsent()
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
             value = value_of()
+            kinds[value_of] = {VALUE: kind_of(value)}
+            if len(kinds) > 1:
+                perhaps_absent.settle(kinds[yes], kinds[no])
+            value = perhaps_absent.pair(VALUE, value)
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
             seen[value_of] = value, Sharing.of(interpreter, (), value)
@@ -82,9 +92,14 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 
         return traced
 
-    with branching(site):
-        result = control.cond(flag(test), run(yes), run(no))
-    return shared_results(tuple(seen.values()), result, ())
+    while True:
+        try:
+            with branching(site):
+                result = control.cond(flag(test), run(yes), run(no))
+            break
+        except AbsentThere:
+            kinds.clear()
+    return perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), result, ()))
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:
@@ -118,6 +133,12 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
 def negation(value: Any) -> Any:
     """`not value`."""
     return np.logical_not(flag(value)) if is_open(value) else not value
+
+
+def is_none(x: Any) -> Any:
+    """`x is None`, which may be known to the program alone."""
+    absence = absence_of(x)
+    return absence.flag if absence is not None and absence.none else x is None
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

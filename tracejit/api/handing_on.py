@@ -12,6 +12,7 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
+from tracejit.tracer.absence import Absence, absence_of
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables
@@ -32,11 +33,11 @@ __all__ = [
 
 def probed(
     variables: Variables, names: Sequence[str], given: Sequence[Any], run: Callable[..., Any]
-) -> dict[str, _Like]:
+) -> dict[str, Like]:
     """Of what kind the names are after `run`, of arrays like those given, which is traced for that and left out of the
     program.
     """
-    found: dict[str, _Like] = {}
+    found: dict[str, Like] = {}
 
     def traced(*args: Any) -> Any:
         try:
@@ -44,7 +45,7 @@ def probed(
             run(*args)
             for n in names:
                 if variables[n] is not UNBOUND and can_be_carried(variables[n]):
-                    found[n] = _Like.of(variables[n])
+                    found[n] = Like.of(variables[n])
         finally:
             variables.restore()
         return ()
@@ -169,16 +170,17 @@ def run_by_python(block: Callable[..., Any], assigned: Sequence[str], *args: Any
 
 
 @define(eq=False)
-class _Like:
+class Like:
     """What is known of a value: its kind."""
 
     parts: list[Any] = field(factory=list[Any])
     tree: Any = None
+    absence: Absence | None = None  # when a value of the kind is absent
 
     @staticmethod
-    def of(value: Any) -> _Like:
+    def of(value: Any) -> Like:
         leaves, tree = flatten(value)
-        return _Like([(aval_of_argument(x), is_array(x)) for x in leaves], tree)
+        return Like([(aval_of_argument(x), is_array(x)) for x in leaves], tree, absence_of(value))
 
     def zeros(self) -> Any:
         return unflatten(self.tree, [_zeros(aval, array) for aval, array in self.parts])

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api import control
+from tracejit.api.absent import AbsentThere
 from tracejit.api.bodies import IndexDecides
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
@@ -37,6 +38,7 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
+from tracejit.tracer.absence import absence_of, perhaps
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
@@ -233,9 +235,10 @@ def _iterate(
     def once(k: Any) -> None:
         body(found.item(k))
 
-    loop.begin(once)
+    certain = surely_at_most(1, count)
+    trace = current_trace()
+    loop.begin(once, certain=certain, none=site is None or trace is None or site in trace.loops.apart)
     if stop is None:
-        certain = surely_at_most(1, count)
         loop.end(lambda new: control.counted_loop(count, new, loop.initial), once, site, count, certain=certain)
         return
     number = count if isinstance(count, int) else OPERATORS.extent(count)
@@ -254,7 +257,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
     """A range whose bounds the program computes."""
     assert found.bounds is not None
     start, end, step = found.bounds
-    loop.begin(body)
+    loop.begin(body, certain=False, none=True)
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
@@ -278,31 +281,79 @@ class _Loop:
         self.in_place = [n for n in variables.cells if n in augmented and n not in carry]
         self.names = [n for n in carried if n not in self.kept]
         self.initial: dict[str, Any] = {n: before[n] for n in self.names if before[n] is not UNBOUND}
+        # names that may have no value: whether they are None then; what is handed on is a flag and the value
+        self.absent: dict[str, bool] = {}
+        for n, value in self.initial.items():
+            absence = absence_of(value)
+            if absence is not None:
+                self.absent[n] = absence.none
+                self.initial[n] = absence.flag, value
         self.seen: list[tuple[Any, Sharing]] = []
+        self.state: Mapping[str, Any] = {}  # what the iteration that is traced began with
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
-    def begin(self, once: Callable[[Any], None]) -> None:
+    def begin(self, once: Callable[[Any], None], *, certain: bool, none: bool) -> None:
         """Give the names that the loop itself binds first a value: of their kind, which nobody sees.
+
+        certain: whether the loop has an iteration.  none: also those that are None before it.
 
         Raises: TracerError where the loop might see it.
         """
+        before = self.variables.before
         if any(n not in self.initial for n in self.names) and self.variables.may_be_caught_unbound():
             raise TracerError("a variable has no value yet where errors are caught", location=user_location())
+        if none:
+            self.names += [n for n in self.kept if before[n] is None]
         while unbound := [n for n in self.names if n not in self.initial]:
             leaves, tree = flatten(self.initial)
 
             def run(k: Any, *state: Any, tree: Any = tree) -> None:
-                for n, value in unflatten(tree, state).items():
-                    self.variables[n] = value
+                self._put(unflatten(tree, state))
                 once(k)
 
             found = probed(self.variables, unbound, (0, *leaves), run)
             if not found:
                 break
-            self.initial.update({n: like.zeros() for n, like in found.items()})
-        self.dropped = [n for n in self.names if n not in self.initial]
+            for n, like in found.items():
+                if before[n] is None or like.absence is not None or not certain:
+                    self.absent[n] = before[n] is None
+                    self.initial[n] = True, like.zeros()
+                    self.kept = [m for m in self.kept if m != n]
+                else:
+                    self.initial[n] = like.zeros()
+        self.dropped = [n for n in self.names if n not in self.initial and n not in self.kept]
         self.names = [n for n in self.initial if n in self.names]
+
+    def _put(self, state: Mapping[str, Any]) -> None:
+        """The variables get what is handed on."""
+        for n, value in state.items():
+            if n != _TURNS:
+                none = self.absent.get(n)
+                self.variables[n] = value if none is None else perhaps(value[1], value[0], n, none=none)
+
+    def _left(self) -> dict[str, Any]:
+        """What an iteration hands on.  Raises: AbsentThere if a name turns out to be one that may have no value."""
+        left: dict[str, Any] = {}
+        news = False
+        for n in self.names:
+            value = self.variables[n]
+            absence = absence_of(value)
+            if value is None or absence is not None:
+                none = value is None or absence is None or absence.none
+                if n not in self.absent:
+                    self.absent[n], news = none, True
+                    self.initial[n] = False, self.initial[n]
+                elif self.absent[n] != none:
+                    raise TracerError(f"{n!r} is either None or has no value in a loop", location=user_location())
+            if n in self.absent and not news:
+                state = self.state[n]
+                flag = True if value is None else False if absence is None else absence.flag
+                value = flag, state[1] if value is None else value
+            left[n] = value
+        if news:
+            raise AbsentThere
+        return left
 
     def at(self, state: Any) -> _At:
         """The variables hold a state in the block."""
@@ -329,10 +380,10 @@ class _Loop:
             given = flatten(state)[0]
             with self.at(state):
                 once(k)
-                left = {n: variables[n] for n in names}
+                left = self._left()
                 dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
                 check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
-            check_bound(names, tuple(left.values()))
+            check_bound(names, tuple([x[1] if n in self.absent else x for n, x in left.items()]))
             if trace is not None and site is not None:
                 trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
@@ -351,7 +402,10 @@ class _Loop:
             return left
 
         while True:
-            results = run(new)
+            try:
+                results = run(new)
+            except AbsentThere:
+                continue
             turned = self.seen[-1][1].turned
             if self.turns is not None or count is not None or order_of(turned) == 1:
                 break
@@ -366,7 +420,8 @@ class _Loop:
         turns = shared.get(_TURNS, 0) if count is None else count
         self._turn(leaves, turned, changed, turns, site)
         shared = unflatten(tree, leaves)
-        finish(variables, names, [shared[n] for n in names], [*self.kept, *self.in_place])
+        finish(variables, [], [], [*self.kept, *self.in_place])
+        self._put(shared)
 
     def _check_turned(self, turned: Mapping[int, int], changed: set[int], interpreter: StageInterpreter) -> None:
         """Names that hand round arrays which they change: each has its own, which nobody reads by another name."""
@@ -428,9 +483,8 @@ class _At:
 
     def __enter__(self) -> None:
         self.loop.variables.restore()
-        for name, value in self.state.items():
-            if name != _TURNS:
-                self.loop.variables[name] = value
+        self.loop.state = self.state
+        self.loop._put(self.state)
 
     def __exit__(self, *_: object) -> None:
         self.loop.variables.restore()
@@ -462,7 +516,7 @@ def repetition(
     def once(_: Any) -> None:
         body()
 
-    loop.begin(once)
+    loop.begin(once, certain=False, none=True)
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracejit.api.branches import branch
-from tracejit.api.conditions import both, chain, choose, claim, either, negation
+from tracejit.api.conditions import both, chain, choose, claim, either, is_none, negation
 from tracejit.api.iterated import items
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.statements.calls import Statements
@@ -19,6 +19,7 @@ STATEMENTS = Statements(
     both=both,
     either=either,
     negation=negation,
+    is_none=is_none,
     chain=chain,
     claim=claim,
 )

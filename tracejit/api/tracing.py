@@ -22,6 +22,7 @@ from tracejit.support.errors import TracejitError, TracerError, UserError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import Location, frames_of
 from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.tracer.absence import used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
@@ -154,6 +155,8 @@ def trace_call(
             raise refused
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)
+        for v in values:
+            used(v)
         out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
             raise UserError(

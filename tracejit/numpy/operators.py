@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from tracejit.ir.extents import NUMBERS
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import assign, setitem
-from tracejit.ir.extents import NUMBERS
 from tracejit.numpy.axes import number_of_extents
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure

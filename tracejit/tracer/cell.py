@@ -37,6 +37,7 @@ class Cell(Owned):
         "_aval",
         "_value",
         "_version",
+        "absence",
         "index",
         "is_array",
         "layout",
@@ -57,11 +58,14 @@ class Cell(Owned):
         self.index = index
         self.twins: dict[int, tuple[ref[Cell], Any]] = _NONE  # by identity: arrays that it may turn out to be
         self.location = None
+        self.absence: Any = None  # when the name that has it has none, where that is known to the program alone
         self.layout: Layout = None  # of an array that is no view
         # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
         self.is_array: bool | None = False
         if root is not None:
             self._version = root.version
+            if root.absence is not None:
+                root.absence.use()
 
     # -- what it holds -------------------------------------------------------------------------------------------------
     @property

@@ -230,12 +230,18 @@ class use_interpreter:
         _current.reset(self._token)
 
 
+watchers: list[Callable[[Primitive, Sequence[Any]], None]] = []
+"""What looks at every primitive with its operands before it is applied; none as long as nothing needs it."""
+
+
 def bind(primitive: Primitive, *args: Any) -> Any:
     """Apply a primitive.  One result, or a tuple when the primitive has several.
 
     Raises whatever the primitive's rules raise, with the user's line attached.
     """
     try:
+        for watch in watchers:
+            watch(primitive, args)
         results = _current.get().process(primitive, args)
     except TracejitError as error:
         error.about(primitive=primitive.name)

@@ -278,6 +278,11 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
+                if isinstance(other, ast.Constant) and other.value is None:
+                    call = self.call(node, "is_none", one)
+                    return call if isinstance(node.ops[0], ast.Is) else self.call(node, "negation", call)
         if len(node.ops) == 1 or not _movable(*node.comparators):
             return node
         pairs = [

@@ -38,6 +38,8 @@ class Statements:
     """(value, *later): `or`."""
     negation: Callable[[Any], Any]
     """`not`."""
+    is_none: Callable[[Any], Any]
+    """`x is None`."""
     chain: Callable[..., Any]
     """(left, *(operator, later)): `a < b < c`."""
     claim: Callable[..., Any]
