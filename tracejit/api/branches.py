@@ -71,15 +71,12 @@ def traced_branch(
             try:
                 value = _run(block)
                 check_kept(variables, kept)
-                kinds[block] = {VALUE: kind_of(value), **{n: kind_of(variables[n]) for n in names}}
+                values = {n: variables[n] for n in names}
+                values.update({n: zeros() for n, zeros in filled.items() if values[n] is UNBOUND})
+                kinds[block] = {n: kind_of(x) for n, x in [(VALUE, value), *values.items()]}
                 if len(kinds) > 1:
                     perhaps_absent.settle(kinds[then], kinds[orelse])
-                left = tuple(
-                    [
-                        filled[n]() if n in filled and variables[n] is UNBOUND else perhaps_absent.pair(n, variables[n])
-                        for n in names
-                    ]
-                )
+                left = tuple([perhaps_absent.pair(n, x) for n, x in values.items()])
                 check_bound(names, left)
                 value = perhaps_absent.pair(VALUE, value)
                 interpreter = current_interpreter()

@@ -44,7 +44,7 @@ from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
-from tracejit.tracer.statements.variables import UNBOUND, Variables
+from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["iteration", "repetition"]
@@ -316,7 +316,7 @@ class _Loop:
             if not found:
                 break
             for n, like in found.items():
-                if before[n] is None or like.absence is not None or not certain:
+                if before[n] is None or like.absence is not None or not (certain or is_flag(n)):
                     self.absent[n] = before[n] is None
                     self.initial[n] = True, like.zeros()
                     self.kept = [m for m in self.kept if m != n]
