@@ -15,10 +15,14 @@ COUNTS = ("i", "j", "k")
 
 
 class Writer:
-    """Writes one function, statement by statement."""
+    """Writes one function, statement by statement.
 
-    def __init__(self, seed: int) -> None:
+    absent: also with names that may have no value (q, an array) or be None (p, a number).
+    """
+
+    def __init__(self, seed: int, *, absent: bool = False) -> None:
         self.random = random.Random(seed)
+        self.absent = absent
         self.lines: list[str] = []
         self.loops: list[str] = []  # the indices of the loops around, None for what has none
         self.left = 14  # statements
@@ -28,6 +32,9 @@ class Writer:
         while self.left > 0:
             self.statement(1, top=True)
         names = self.random.sample((*ARRAYS, *NUMBERS), 3)
+        if self.absent:
+            self.lines.insert(3, f"    p = {self.random.choice(['None', 'None', '0.5'])}")
+            names += ["-1.0 if p is None else p", self.random.choice(["0.0", "0.0", "q"])]
         self.lines.append(f"    return {', '.join(names)}")
         return "\n".join(self.lines) + "\n"
 
@@ -41,6 +48,8 @@ class Writer:
             kinds += [self.loop, self.loop, self.branch, self.branch, self.repetition]
         if self.loops:
             kinds += [self.jump]
+        if self.absent:
+            kinds += [self.perhaps] * 4
         self.random.choice(kinds)(depth)
 
     def block(self, depth: int) -> None:
@@ -99,6 +108,20 @@ class Writer:
             ]),
         )  # fmt: skip
 
+    def perhaps(self, depth: int) -> None:
+        r, name = self.random, self.random.choice(NUMBERS)
+        self.put(
+            depth,
+            r.choice([
+                "p = None", f"p = {self.scalar()} * 0.5", f"p = {self.scalar()} * 0.5", f"q = {self.array()}",
+                f"if {self.test()}: p = {self.scalar()} * 1.0", f"if {self.test()}: q = {self.array()}",
+                f"if {self.test()}: p = None", f"{name} = p * 0.5 if p is not None else {name}",
+                f"if p is None: {name} = 0.5", f"if p is not None: {name} = 0.5 * p + 1", f"{name} = q.sum() * 0.1",
+                f"p = {self.scalar()} * 1.0 if {self.test()} else None", f"if p is None or p < 0.5: {name} = 2.0",
+                f"if {self.test()}: q[0] = 0.5", "p = 1.0 if p is None else p * 0.5",
+            ]),
+        )  # fmt: skip
+
     def rename(self, depth: int) -> None:
         r = self.random
         self.put(depth, r.choice(["x, y = y, x", "z = x", "z = y[...]", "y = z", "x = x", "z, y = y * 1.0, z"]))
@@ -140,15 +163,16 @@ class Writer:
             self.block(depth + 1)
 
     def jump(self, depth: int) -> None:
-        jump = self.random.choice(["break", "continue", "break", "return x, a, c"])
+        whole = "return x, a, c, -1.0, b" if self.absent else "return x, a, c"
+        jump = self.random.choice(["break", "continue", "break", whole])
         self.put(depth, f"if {self.test()}:")
         self.put(depth + 1, jump)
 
 
-def function_of(seed: int) -> tuple[Callable[..., Any], str]:
-    """A function of two arrays, a number and their extent, and its source."""
-    text = Writer(seed).function()
-    file = f"<statements {seed}>"
+def function_of(seed: int, *, absent: bool = False) -> tuple[Callable[..., Any], str]:
+    """A function of two arrays, a number and their extent, and its source.  It may raise where `absent`."""
+    text = Writer(seed, absent=absent).function()
+    file = f"<statements {seed}{' absent' if absent else ''}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"np": np}
     exec(compile(text, file, "exec"), scope)

@@ -16,6 +16,7 @@ from tracejit.support.errors import TracejitError
 from tracejit.support.source import frames_of, located, raised_at
 from tracejit.tracer.absence import absence_of
 from tracejit.tracer.bytecode import raises
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
@@ -117,14 +118,18 @@ class _Raises(Exception):
 
 
 def _run(block: Callable[[], Any]) -> Any:
-    """What a block returns.  Raises: _Raises if it ends in a `raise` or `assert` of the user's functions."""
+    """What a block returns.  Raises: _Raises if it ends in a `raise` or `assert` of the user's functions, or reads a
+    variable that has no value.
+    """
     try:
         return block()
     except TracejitError:
         raise
     except Exception as error:
         code, place = frames_of(error)[-1]
-        if is_installed(code.co_filename) or not raises(code, place):
+        trace = current_trace()
+        unbound = isinstance(error, NameError) and (trace is None or error.name not in trace.loops.dropped)
+        if is_installed(code.co_filename) or not (unbound or raises(code, place)):
             raise
         raise _Raises(block, error) from None
 
