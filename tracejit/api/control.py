@@ -50,7 +50,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["cond", "counted_loop", "fori_loop", "map", "scan", "switch", "while_loop"]
+__all__ = ["bounded_loop", "cond", "counted_loop", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -286,7 +286,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> halve(np.array([3.0, 10.0]))
     array([0.1875, 0.625 ])
     """
-    cond_fun, body_fun = redirected(cond_fun), redirected(body_fun)
+    return bounded_loop(redirected(cond_fun), redirected(body_fun), init_val, None)
+
+
+def bounded_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, most: Extent | None
+) -> Any:
+    """`while cond_fun(carry): carry = body_fun(carry)`, of so many iterations at most, if that is known."""
     inits, tree = leaves_of(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     layouts = layouts_of(inits)
@@ -315,7 +321,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         failure = failure_cell()
         if any(cell is not failure for cell in changed):
             raise TracerError("while_loop: the condition changes an array in place", location=user_location())
-        return _tested_in_its_body(cond_fun, body_fun, init_val)
+        return _tested_in_its_body(cond_fun, body_fun, init_val, most)
     cj, bj, ncell = condition.jaxpr, body.jaxpr, len(body.cells)
     nk, nb, nc = len(condition.staged.constants), len(body.staged.constants), len(inits)
     kept, fixed = _changing(bj.inputs[nb + ncell :], bj.outputs[:nc])
@@ -328,7 +334,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     body_jaxpr = Jaxpr(arranged(bj.inputs, nb), bj.equations, (*bj.outputs[nc:], *[bj.outputs[k] for k in kept]))
     constant = [inits[k] for k in fixed]
     results = bind(
-        While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed)),
+        While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed), most=most),
         *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells,
         *[inits[k] for k in kept],
     )  # fmt: skip
@@ -348,7 +354,9 @@ def _changed_cells(body: Body) -> list[Tracer]:
     return [cell for cell, before, after in pairs if after is not before]
 
 
-def _tested_in_its_body(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
+def _tested_in_its_body(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, most: Extent | None
+) -> Any:
     """The loop with its condition carried: one that can fail is computed where failures are carried,
     before the loop and in the body.
     """
@@ -357,7 +365,7 @@ def _tested_in_its_body(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any]
         new = body_fun(state[1])
         return to_flag(cond_fun(new)), new
 
-    return while_loop(lambda state: state[0], step, (to_flag(cond_fun(init)), init))[1]
+    return bounded_loop(lambda state: state[0], step, (to_flag(cond_fun(init)), init), most)[1]
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:

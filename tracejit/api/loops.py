@@ -248,7 +248,7 @@ def _iterate(
             with loop.at(state[1]):
                 return both(state[0] < number, lambda: negation(stop()))
 
-        return control.while_loop(goes_on, lambda state: (state[0] + 1, new(*state)), (0, loop.initial))[1]
+        return control.bounded_loop(goes_on, lambda state: (state[0] + 1, new(*state)), (0, loop.initial), count)[1]
 
     loop.end(run, once, site, None)
 

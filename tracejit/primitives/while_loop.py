@@ -18,6 +18,7 @@ from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import (
     described,
     fixpoint,
@@ -27,6 +28,7 @@ from tracejit.primitives.control_flow import (
     staged_body,
     tangents_out,
 )
+from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import zero_tangent
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import reduce_max
@@ -50,6 +52,7 @@ class While(Primitive):
 
     Operands: cond_consts, body_consts, carries -> carries.  cond: Jaxpr -> bool[]; body: Jaxpr -> avals of the carries.
     domain: axes one such loop per element is mapped over; mapped[k] says whether operand k has these axes in front.
+    most: how many iterations it has at most, if that is known.
     """
 
     name = "while"
@@ -61,6 +64,7 @@ class While(Primitive):
     body_consts: int
     domain: Shape = ()
     mapped: tuple[bool, ...] = ()
+    most: Extent | None = None
 
     def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
         a, b = self.cond_consts, self.cond_consts + self.body_consts
@@ -131,6 +135,8 @@ class While(Primitive):
             outs = bind(self, *primals)
             return outs, [None] * len(outs)
         if is_linearizing(tangents):
+            if self.most is not None and not self.domain:
+                return self._counted(self.most).jvp(primals, tangents)
             raise UnsupportedError(
                 "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use "
                 "tj.range, "
@@ -175,10 +181,31 @@ class While(Primitive):
 
         new_cond = staged_body(cond, [*self.cond.in_avals, *dot_avals], "while")
         results = bind(
-            While(new_cond, new_body, nk, nb + len(const_dots)), *primals[: nk + nb], *const_dots, *carries, *dots
+            While(new_cond, new_body, nk, nb + len(const_dots), most=self.most),
+            *primals[: nk + nb],
+            *const_dots,
+            *carries,
+            *dots,
         )
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
+
+    def _counted(self, most: Extent) -> Loop:
+        """The loop over its greatest number of iterations, of which those after the last one change nothing: a counted
+        loop has a derivative in reverse.
+        """
+        nk, nb, nc = self.cond_consts, self.body_consts, len(self.body.out_avals)
+
+        def once(*args: ArrayLike) -> Sequence[Result]:
+            consts, carries = args[: nk + nb], args[nk + nb + 1 :]  # between them is the index
+            (goes_on,) = evaluate_jaxpr(self.cond, [*consts[:nk], *carries])
+            return bind(Cond((untouched, iteration)), goes_on, *consts[nk:], *carries)
+
+        iteration = self.body
+        untouched = staged_body(lambda *args: list(args[nb:]), [a.strong() for a in iteration.in_avals], "while")
+        avals = [*self.cond.in_avals[:nk], *iteration.in_avals[:nb], ShapedArray((), np.int64)]
+        body = staged_body(once, [a.strong() for a in (*avals, *iteration.in_avals[nb:])], "while")
+        return Loop(body, most, nk + nb, nc)
 
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
@@ -186,7 +213,9 @@ class While(Primitive):
         if self.per_element():
             old = self.mapped or (False,) * len(args)
             new_args, mapped = remapped(args, dims, old, self.domain, size)
-            new = While(self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), mapped)
+            new = While(
+                self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), mapped, self.most
+            )
             outs = bind(new, *new_args)
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)
@@ -221,6 +250,7 @@ class While(Primitive):
         ka = [aval_of_argument(x) for x in cond_consts]
         ba = [aval_of_argument(x) for x in body_consts]
         ca = [aval_of_argument(x).strong() for x in carries]
-        new = While(staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*ka, *ba, *ca], "while"), nk, nk + nb)
+        new_cond, new_body = staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*ka, *ba, *ca], "while")
+        new = While(new_cond, new_body, nk, nk + nb, most=self.most)
         outs = bind(new, *cond_consts, *cond_consts, *body_consts, *carries)
         return outs, [0] * len(outs)
