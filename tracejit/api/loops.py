@@ -309,7 +309,7 @@ class _Loop:
             leaves, tree = flatten(self.initial)
 
             def run(k: Any, *state: Any, tree: Any = tree) -> None:
-                self._put(unflatten(tree, state))
+                self.put(unflatten(tree, state))
                 once(k)
 
             found = probed(self.variables, unbound, (0, *leaves), run)
@@ -325,7 +325,7 @@ class _Loop:
         self.dropped = [n for n in self.names if n not in self.initial and n not in self.kept]
         self.names = [n for n in self.initial if n in self.names]
 
-    def _put(self, state: Mapping[str, Any]) -> None:
+    def put(self, state: Mapping[str, Any]) -> None:
         """The variables get what is handed on."""
         for n, value in state.items():
             if n != _TURNS:
@@ -421,7 +421,7 @@ class _Loop:
         self._turn(leaves, turned, changed, turns, site)
         shared = unflatten(tree, leaves)
         finish(variables, [], [], [*self.kept, *self.in_place])
-        self._put(shared)
+        self.put(shared)
 
     def _check_turned(self, turned: Mapping[int, int], changed: set[int], interpreter: StageInterpreter) -> None:
         """Names that hand round arrays which they change: each has its own, which nobody reads by another name."""
@@ -484,7 +484,7 @@ class _At:
     def __enter__(self) -> None:
         self.loop.variables.restore()
         self.loop.state = self.state
-        self.loop._put(self.state)
+        self.loop.put(self.state)
 
     def __exit__(self, *_: object) -> None:
         self.loop.variables.restore()

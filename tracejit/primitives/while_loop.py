@@ -34,7 +34,7 @@ from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
@@ -213,9 +213,7 @@ class While(Primitive):
         if self.per_element():
             old = self.mapped or (False,) * len(args)
             new_args, mapped = remapped(args, dims, old, self.domain, size)
-            new = While(
-                self.cond, self.body, self.cond_consts, self.body_consts, (size, *self.domain), mapped, self.most
-            )
+            new = evolve(self, domain=(size, *self.domain), mapped=mapped)
             outs = bind(new, *new_args)
             return outs, [0] * len(outs)
         return self._batch_masked(args, dims, size)

@@ -48,7 +48,7 @@ def first_over(x):
 
 def in_place_until(x):
     y = x.copy()
-    for k in range(20):
+    for k in range(20):  # noqa: B007
         y[1:] += 0.5 * y[:-1]
         if y.sum() > 30:
             break

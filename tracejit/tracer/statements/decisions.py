@@ -84,9 +84,9 @@ class Decisions:
         else:
             self.python[site] = restart.reason
 
-    def is_wanted(self, name: str) -> bool:
+    def is_wanted(self, name: str | None) -> bool:
         """Whether a name that is read has no value because of a loop, which is left to Python then."""
-        if name not in self.dropped:
+        if name is None or name not in self.dropped:
             return False
         site, reason = self.dropped.pop(name)
         self.python[site] = reason
