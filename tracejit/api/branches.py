@@ -12,7 +12,7 @@ from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import Restart, TracejitError
 from tracejit.support.source import frames_of, located, raised_at
 from tracejit.tracer.absence import absence_of
 from tracejit.tracer.bytecode import raises
@@ -25,7 +25,7 @@ from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
 
-__all__ = ["branch", "traced_branch"]
+__all__ = ["Raises", "branch", "run_block", "traced_branch"]
 
 
 def branch(
@@ -70,7 +70,7 @@ def traced_branch(
         def traced() -> Any:
             variables.restore()
             try:
-                value = _run(block)
+                value = run_block(block, variables)
                 check_kept(variables, kept)
                 values = {n: variables[n] for n in names}
                 values.update({n: zeros() for n, zeros in filled.items() if values[n] is UNBOUND})
@@ -96,7 +96,7 @@ def traced_branch(
             break
         except AbsentThere:
             kinds.clear()
-        except _Raises as raising:
+        except Raises as raising:
             fails = raising.block is then
             with located(raised_at(raising.exception)):
                 OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
@@ -108,7 +108,7 @@ def traced_branch(
     return value
 
 
-class _Raises(Exception):
+class Raises(Restart):
     """A block raises an exception whenever it runs."""
 
     def __init__(self, block: Callable[[], Any], exception: Exception) -> None:
@@ -117,12 +117,12 @@ class _Raises(Exception):
         self.exception = exception
 
 
-def _run(block: Callable[[], Any]) -> Any:
-    """What a block returns.  Raises: _Raises if it ends in a `raise` or `assert` of the user's functions, or reads a
+def run_block(block: Callable[[], Any], variables: Variables) -> Any:
+    """What a block returns.  Raises: Raises if it ends in a `raise` or `assert` of the user's functions, or reads a
     variable that has no value.
     """
     try:
-        return block()
+        return run_by_python(block, tuple(variables.cells))
     except TracejitError:
         raise
     except Exception as error:
@@ -131,7 +131,7 @@ def _run(block: Callable[[], Any]) -> Any:
         unbound = isinstance(error, NameError) and (trace is None or error.name not in trace.loops.dropped)
         if is_installed(code.co_filename) or not (unbound or raises(code, place)):
             raise
-        raise _Raises(block, error) from None
+        raise Raises(block, error) from None
 
 
 def _filled(

@@ -10,7 +10,7 @@ from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
 from tracejit.primitives.creation import zeros_of
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
-from tracejit.support.source import user_location
+from tracejit.support.source import frames_of, user_location
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.absence import Absence, absence_of
 from tracejit.tracer.cell import aval_of_argument
@@ -162,7 +162,7 @@ def run_by_python(block: Callable[..., Any], assigned: Sequence[str], *args: Any
     try:
         return block(*args)
     except NameError as e:
-        if type(e) is NameError and e.name in assigned and e.name in block.__code__.co_freevars:
+        if type(e) is NameError and e.name in assigned and e.name in frames_of(e)[-1][0].co_freevars:
             raise UnboundLocalError(
                 f"cannot access local variable {e.name!r} where it is not associated with a value"
             ).with_traceback(e.__traceback__) from None

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import AbsentThere
 from tracejit.api.bodies import IndexDecides
-from tracejit.api.branches import traced_branch
+from tracejit.api.branches import Raises, run_block, traced_branch
 from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
 from tracejit.api.conditions import both, is_open, negation, site_of
 from tracejit.api.handing_on import (
@@ -257,7 +257,9 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
     """A range whose bounds the program computes."""
     assert found.bounds is not None
     start, end, step = found.bounds
-    loop.begin(body, certain=False, none=True)
+
+    def once(k: Any) -> None:
+        run_block(lambda: body(k), loop.variables)
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
@@ -267,7 +269,14 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
 
         return control.while_loop(goes_on, lambda state: (state[0] + step, new(*state)), (start, loop.initial))[1]
 
-    loop.end(run, body, None, None)
+    try:
+        loop.begin(once, certain=False, none=True)
+        loop.end(run, once, None, None)
+    except Raises:  # its first iteration does
+        runs = start < end if step > 0 else start > end
+        site, variables = site_of(body), loop.variables
+        variables.restore()
+        traced_branch(runs, lambda: body(start), lambda: None, variables, [], [], (), site)
 
 
 class _Loop:
@@ -514,9 +523,7 @@ def repetition(
     loop = _Loop(Variables((body, test, stop), assigned), carry, augmented)
 
     def once(_: Any) -> None:
-        body()
-
-    loop.begin(once, certain=False, none=True)
+        run_block(body, loop.variables)
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
@@ -525,4 +532,10 @@ def repetition(
 
         return control.while_loop(goes_on, lambda state: new(None, state), loop.initial)
 
-    loop.end(run, once, None, None)
+    try:
+        loop.begin(once, certain=False, none=True)
+        loop.end(run, once, None, None)
+    except Raises:  # its first iteration does
+        variables = Variables((body, test, stop), assigned)
+        more = test() if stop is None else both(negation(stop()), test)
+        traced_branch(more, body, lambda: None, variables, carry, augmented, (), site_of(body))

@@ -106,3 +106,35 @@ def test_a_loop_without_a_bound_says_so():
     np.testing.assert_allclose(tj.jit(lambda x: tj.jvp(halved, (x,), (1.0,)))(10.0)[1], 0.0625)
     with pytest.raises(UnsupportedError, match="number of iterations is not known"):
         tj.jit(tj.grad(halved))(10.0)
+
+
+def test_a_body_that_raises_whenever_it_runs():
+    def repeated(x: Any) -> Any:
+        n = 0
+        while x.sum() > n:
+            x[0] = 7
+            raise ValueError("too much")
+        return x
+
+    def counted(x: Any) -> Any:
+        for i in range(x.sum().astype(int)):
+            x[i] = 7
+            raise ValueError("too much")
+        return x
+
+    def unbound(x: Any) -> Any:
+        while x.sum() > 0:
+            q[0] = 1  # noqa: F821
+            q = x  # noqa: F841
+        return x
+
+    for f in (repeated, counted, unbound):
+        jitted = tj.jit(f)
+        for x in (np.ones(3), -np.ones(3), np.ones(3)):
+            if x[0] < 0:
+                np.testing.assert_array_equal(jitted(x), x)
+                continue
+            with pytest.raises((ValueError, UnboundLocalError), match="too much|'q'"):
+                jitted(x)
+            np.testing.assert_array_equal(x, 1)
+        assert jitted.compilations == 1
