@@ -134,7 +134,7 @@ def test_a_body_that_raises_whenever_it_runs():
             if x[0] < 0:
                 np.testing.assert_array_equal(jitted(x), x)
                 continue
-            with pytest.raises((ValueError, UnboundLocalError), match="too much|'q'"):
+            with pytest.raises((ValueError, UnboundLocalError), match=r"too much|'q'"):
                 jitted(x)
             np.testing.assert_array_equal(x, 1)
         assert jitted.compilations == 1
