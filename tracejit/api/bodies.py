@@ -115,7 +115,11 @@ def lying(x: Any, layout: Layout) -> Any:
 
 
 class Body:
-    """A staged body: jaxpr over (captured values, changed outer arrays, arguments)."""
+    """A staged body: jaxpr over (captured values, changed outer arrays, arguments).
+
+    cells: outer arrays that it changes; those that are not known before the body is traced are found by that, and it is
+    traced again.  once: it runs at most once, so that these are captured like all others, and listed in `staged`.
+    """
 
     def __init__(
         self,
@@ -126,6 +130,7 @@ class Body:
         layouts: Sequence[Layout] = (),
         *,
         certain: bool = False,
+        once: bool = False,
     ) -> None:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
@@ -145,7 +150,7 @@ class Body:
             )
             # of each: two may cancel out
             held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
-            if not staged.outer_cells:
+            if once or not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
         self.cells = cells

@@ -31,7 +31,7 @@ from tracejit.api.bodies import (
     takes,
 )
 from tracejit.ir.extents import Dim, DimDependent, Extent, Index, decided_from, is_decided_for_large, same_extent
-from tracejit.ir.jaxpr import Jaxpr, symbols_of
+from tracejit.ir.jaxpr import Jaxpr, Var, symbols_of
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.branch import Cond
@@ -50,7 +50,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["bounded_loop", "cond", "counted_loop", "fori_loop", "map", "scan", "switch", "while_loop"]
+__all__ = ["bounded_loop", "cond", "counted_loop", "fori_loop", "map", "python_integer", "scan", "switch", "while_loop"]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -69,7 +69,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
             extent = upper - int(lower)
         return _with_iterations_apart(int(lower), extent, body, init)
 
-    lower, upper = (_python_integer(x) for x in (lower, upper))
+    lower, upper = (python_integer(x, "tj.lax.fori_loop") for x in (lower, upper))
 
     def test(state: Any) -> Any:
         return state[0] < upper
@@ -114,15 +114,15 @@ def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any],
 _MOST_APART = 6
 
 
-def _python_integer(x: Any) -> Any:
+def python_integer(x: Any, who: str) -> Any:
     """An end of a range, as Python counts: an integer of a narrow dtype does not turn around.  Raises
     DtypeError or Python's TypeError for what is no integer.
     """
     if not isinstance(x, Tracer):
-        return x if isinstance(x, Dim) else in_64_bits(operator.index(x), "tj.lax.fori_loop")
+        return x if isinstance(x, Dim) else in_64_bits(operator.index(x), who)
     if x.shape or x.dtype.kind not in "biu":
         raise DtypeError(
-            f"tj.lax.fori_loop counts in integers, not in a traced array {x.aval}; use x.astype(int)",
+            f"{who} counts in integers, not in a traced array {x.aval}; use x.astype(int)",
             location=user_location(),
         )
     if x.dtype.kind in "iu" and x.aval.weak:
@@ -393,16 +393,11 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         functions[0] = functools.partial(_reordered, functions[0], yes)
         bodies = _branches(functions, avals, layouts)
     bodies = _reconcile(bodies, functions, avals, layouts)
-    constants = [c for b in bodies for c in b.staged.constants]
-    jaxprs: list[Jaxpr] = []
-    for which, b in enumerate(bodies):
-        own = b.jaxpr.inputs[: len(b.staged.constants)]
-        other = bodies[1 - which].jaxpr.inputs[: len(bodies[1 - which].staged.constants)]
-        captured = (*own, *other) if which == 0 else (*other, *own)
-        jaxprs.append(Jaxpr((*captured, *b.jaxpr.inputs[len(own) :]), b.jaxpr.equations, b.jaxpr.outputs))
-    results = bind(Cond((jaxprs[0], jaxprs[1])), to_flag(pred), *constants, *bodies[0].cells, *leaves)
-    count = bodies[0].count
-    for cell, new in zip(bodies[0].cells, results[count:], strict=True):
+    count = len(bodies[0].staged.jaxpr.outputs)
+    cells = list({id(c): c for b in bodies for c, _ in b.staged.outer_cells}.values())
+    jaxprs, captured = _joined(bodies, cells)
+    results = bind(Cond(jaxprs), to_flag(pred), *captured, *leaves)
+    for cell, new in zip(cells, results[count:], strict=True):
         cell.assign(new)
     lies = [a if same_layout(a, b) else UNKNOWN for a, b in zip(bodies[0].layouts, bodies[1].layouts, strict=True)]
     numbers = [a.weak and b.weak for a, b in zip(bodies[0].out_avals(), bodies[1].out_avals(), strict=True)]
@@ -414,14 +409,36 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 def _branches(
     functions: Sequence[Callable[..., Any]], avals: Sequence[ShapedArray], layouts: Sequence[Layout]
 ) -> list[Body]:
-    """The staged branches, which share their outputs: what either of them changes outside, both have, in one order."""
-    cells: list[Tracer] = []
-    while True:
-        bodies = [Body(f, avals, cells, layouts=layouts) for f in functions]
-        union = list({id(c): c for b in bodies for c in b.cells}.values())
-        if all([id(c) for c in b.cells] == [id(c) for c in union] for b in bodies):
-            return bodies
-        cells = union
+    return [Body(f, avals, layouts=layouts, once=True) for f in functions]
+
+
+def _joined(bodies: Sequence[Body], cells: Sequence[Tracer]) -> tuple[tuple[Jaxpr, Jaxpr], list[Any]]:
+    """The jaxprs of two branches of the same inputs, (captured ..., arguments ...), and what is captured: the outputs of
+    both end in new values of the cells that either changes.
+    """
+    values: dict[Any, Any] = {}  # by identity: what is captured
+    inputs: list[dict[Any, Var]] = [{}, {}]
+    for b, own in zip(bodies, inputs, strict=True):
+        for value, var in zip(b.staged.constants, b.jaxpr.inputs, strict=False):
+            key = (id(value.interpreter), id(value.value)) if isinstance(value, Tracer) else id(value)
+            values.setdefault(key, value)
+            if own.setdefault(key, var) is not var:  # captured under two names
+                key = key, id(var)
+                values[key], own[key] = value, var
+    after: list[list[Any]] = []
+    for b, own in zip(bodies, inputs, strict=True):
+        known = {id(c): var for c, var in b.staged.captured_cells} | {id(c): new for c, new in b.staged.outer_cells}
+        for c in cells:
+            if id(c) not in known:
+                values[id(c), "cell"] = c
+                own[id(c), "cell"] = known[id(c)] = Var(c.aval.strong())
+        after.append([known[id(c)] for c in cells])
+    jaxprs: list[Jaxpr] = []
+    for b, own, new in zip(bodies, inputs, after, strict=True):
+        first = [own[key] if key in own else Var(aval_of_argument(value)) for key, value in values.items()]
+        rest = b.jaxpr.inputs[len(b.staged.constants) :]
+        jaxprs.append(Jaxpr((*first, *rest), b.jaxpr.equations, (*b.jaxpr.outputs, *new)))
+    return (jaxprs[0], jaxprs[1]), list(values.values())
 
 
 def _reordered(function: Callable[..., Any], wanted: TreeDef, *args: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.control import python_integer
 from tracejit.api.range import TracedRange, bounds_of, trip_count
 from tracejit.ir.extents import Dim, Extent, surely_at_most
 from tracejit.support.nodes import define
@@ -77,7 +78,7 @@ def _range(*args: Any) -> Any:
     count = trip_count(start, stop, step)
     step = operator.index(step)
     if count is None:
-        return Items(None, lambda k: k, (start, stop, step))
+        return Items(None, lambda k: k, (python_integer(start, "range"), python_integer(stop, "range"), step))
     start = start if isinstance(start, Dim) else operator.index(start)
     plain = step == 1 and isinstance(start, int) and start == 0
     return Items(count, (lambda k: k) if plain else (lambda k: k * step + start), (start, stop, step))

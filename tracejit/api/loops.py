@@ -11,6 +11,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def iteration(
         raise TracerError(
             f"the loop over tj.range cannot be one of the program: {decisions.python[site]}", location=user_location()
         )
-    with decisions.tracing(site):
+    with nullcontext() if found.asked else decisions.tracing(site):
         try:
             steps.in_the_program(found, carry, site, decisions.apart.get(site, (0, 0)))
         except IndexDecides as error:

@@ -40,6 +40,7 @@ class Staged:
     # (argument position, equations before the first change) of arguments the function changed
     written: tuple[tuple[int, int], ...] = ()
     outer_cells: tuple[tuple[Tracer, Any], ...] = ()
+    captured_cells: tuple[tuple[Tracer, Var], ...] = ()  # outer cells whose value from before is an input
     looked_into: tuple[Any, ...] = ()  # captured arrays whose elements became part of the jaxpr
     sites: tuple[Site, ...] | None = None  # the last output says which of these has failed, if one can
     numbers: frozenset[int] = frozenset()  # the results that are Python numbers
@@ -121,7 +122,13 @@ def stage(
             outer_cells = tuple(c for n, c in interpreter.cells.items() if n not in given)
             sites = tuple(failures.sites) if failures is not None and failures.cell.version else None
             staged = Staged(
-                jaxpr, tuple(interpreter.constants), written, outer_cells, tuple(interpreter.looked_into), sites
+                jaxpr,
+                tuple(interpreter.constants),
+                written,
+                outer_cells,
+                tuple(interpreter.captured_cells.values()),
+                tuple(interpreter.looked_into),
+                sites,
             )
             finish(staged)
     except Exception as error:
