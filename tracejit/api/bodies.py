@@ -117,8 +117,9 @@ def lying(x: Any, layout: Layout) -> Any:
 class Body:
     """A staged body: jaxpr over (captured values, changed outer arrays, arguments).
 
-    cells: outer arrays that it changes; those that are not known before the body is traced are found by that, and it is
-    traced again.  once: it runs at most once, so that these are captured like all others, and listed in `staged`.
+    cells: outer arrays that it may change; those that it does are its `cells` then, the others are captured.  Others
+    that it changes are found by tracing it, and it is traced again.  once: it runs at most once, so that these are
+    captured like all others, and listed in `staged`.  as_given: all cells stay its `cells`.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Body:
         *,
         certain: bool = False,
         once: bool = False,
+        as_given: bool = False,
     ) -> None:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
@@ -153,14 +155,20 @@ class Body:
             if once or not staged.outer_cells:
                 break
             cells += [c for c, _ in staged.outer_cells]
-        self.cells = cells
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
         n, k = len(avals), len(cells)
-        inputs = staged.jaxpr.inputs
+        inputs, outputs = staged.jaxpr.inputs, staged.jaxpr.outputs
+        after = outputs[self.count :]
+        kept = [m for m in range(k) if as_given or after[m] is not inputs[n + m]]
+        same = [m for m in range(k) if m not in kept]
+        self.cells = [cells[m] for m in kept]
+        self.constants = (*staged.constants, *[cells[m] for m in same])
         # Inputs come as arguments, cells, captured; kernels of loops want captured, then cells, then arguments.
         self.jaxpr = Jaxpr(
-            (*inputs[n + k :], *inputs[n : n + k], *inputs[:n]), staged.jaxpr.equations, staged.jaxpr.outputs
+            (*inputs[n + k :], *[inputs[n + m] for m in same], *[inputs[n + m] for m in kept], *inputs[:n]),
+            staged.jaxpr.equations,
+            (*outputs[: self.count], *[after[m] for m in kept]),
         )
 
     def out_avals(self) -> tuple[ShapedArray, ...]:

@@ -80,12 +80,14 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     return while_loop(test, step, (lower, init))[1]
 
 
-def counted_loop(count: Extent, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def counted_loop(count: Extent, body: Callable[[Any, Any], Any], init: Any, cells: Sequence[Tracer] = ()) -> Any:
     """`for i in range(count): carry = body(i, carry)`, traced once for all iterations.
+
+    cells: arrays from around that it changes, as far as that is known.
 
     Raises: IndexDecides where these differ.
     """
-    return _loop(lambda i, c, _: (body(i, c), None), init, None, count, reverse=False)[0]
+    return _loop(lambda i, c, _: (body(i, c), None), init, None, count, reverse=False, cells=cells)[0]
 
 
 def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any], Any], carry: Any) -> Any:
@@ -177,7 +179,15 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda c, x: (c, f(x)), None, xs)[1]
 
 
-def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, *, reverse: bool) -> tuple[Any, Any]:
+def _loop(
+    f: Callable[[Any, Any, Any], Any],
+    init: Any,
+    xs: Any,
+    count: Extent,
+    *,
+    reverse: bool,
+    cells: Sequence[Tracer] = (),
+) -> tuple[Any, Any]:
     inits, init_tree = leaves_of(init)
     weak = [aval_of_argument(x).weak for x in inits]
     rows, xs_tree = leaves_of(xs)
@@ -200,13 +210,13 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
         numbers: Range = (0, count - 1) if index is None else (Dim.symbol(index), Dim.symbol(index))
         with _deciding(index):
             body = Body(
-                flat, avals, ranges={0: numbers}, layouts=[None, *layouts, *of_rows], certain=is_positive(count)
+                flat, avals, _with_failures(cells), {0: numbers}, [None, *layouts, *of_rows], certain=is_positive(count)
             )
         settled = not settle_layouts(layouts, body.layouts[: len(inits)])
         if not settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
-    j, nk, ncell, nc = body.jaxpr, len(body.staged.constants), len(body.cells), len(inits)
+    j, nk, ncell, nc = body.jaxpr, len(body.constants), len(body.cells), len(inits)
     captured, cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]
     outs = j.outputs
     kept, fixed = _changing(rest[:nc], outs[:nc])
@@ -215,7 +225,7 @@ def _loop(f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: Extent, 
         j.equations,
         (*outs[body.count :], *[outs[k] for k in kept], *outs[nc : body.count]),
     )
-    constants = (*body.staged.constants, *[inits[k] for k in fixed])
+    constants = (*body.constants, *[inits[k] for k in fixed])
     loop = Loop(jaxpr, count, len(constants), ncell + len(kept), reverse, _used(index, jaxpr))
     with _deciding(index):  # rules of derivatives ask, too
         results = bind(loop, *constants, *body.cells, *[inits[k] for k in kept], *rows)
@@ -249,6 +259,12 @@ def _of_the_index(decision: DimDependent, index: Index) -> DimDependent | IndexD
         return decision
     found = decided_from(decision.difference, index)
     return decision if sizes and found is None else IndexDecides(found)
+
+
+def _with_failures(cells: Sequence[Tracer]) -> list[Tracer]:
+    """The arrays that the body of a loop may change, and what says whether the program has failed, which it may too."""
+    failure = failure_cell() if recording() is not None else None
+    return [*cells, failure] if isinstance(failure, Tracer) else [*cells]
 
 
 def new_index(count: Extent) -> Index | None:
@@ -290,9 +306,16 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 
 def bounded_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, most: Extent | None
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    most: Extent | None,
+    cells: Sequence[Tracer] = (),
 ) -> Any:
-    """`while cond_fun(carry): carry = body_fun(carry)`, of so many iterations at most, if that is known."""
+    """`while cond_fun(carry): carry = body_fun(carry)`, of so many iterations at most, if that is known.
+
+    cells: arrays from around that it changes, as far as that is known.
+    """
     inits, tree = leaves_of(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
     layouts = layouts_of(inits)
@@ -302,7 +325,7 @@ def bounded_loop(
 
     while True:
         avals = carried(inits)
-        body = Body(step, avals, layouts=layouts)
+        body = Body(step, avals, _with_failures(cells), layouts=layouts)
         settled = not settle_layouts(layouts, body.layouts)
         if not settle(inits, weak, body.out_avals()) and settled:
             break
@@ -315,7 +338,7 @@ def bounded_loop(
         return [flag & (failure == 0)] if may_fail else [flag]
 
     may_fail = any(cell is failure for cell in body.cells)
-    condition = Body(test, avals, body.cells, layouts=layouts, certain=True)
+    condition = Body(test, avals, body.cells, layouts=layouts, certain=True, as_given=True)
     changed = _changed_cells(condition)
     if changed:
         failure = failure_cell()
@@ -323,7 +346,7 @@ def bounded_loop(
             raise TracerError("while_loop: the condition changes an array in place", location=user_location())
         return _tested_in_its_body(cond_fun, body_fun, init_val, most)
     cj, bj, ncell = condition.jaxpr, body.jaxpr, len(body.cells)
-    nk, nb, nc = len(condition.staged.constants), len(body.staged.constants), len(inits)
+    nk, nb, nc = len(condition.constants), len(body.constants), len(inits)
     kept, fixed = _changing(bj.inputs[nb + ncell :], bj.outputs[:nc])
 
     def arranged(inputs: Sequence[Any], n: int) -> tuple[Any, ...]:
@@ -335,7 +358,7 @@ def bounded_loop(
     constant = [inits[k] for k in fixed]
     results = bind(
         While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed), most=most),
-        *condition.staged.constants, *constant, *body.staged.constants, *constant, *body.cells,
+        *condition.constants, *constant, *body.constants, *constant, *body.cells,
         *[inits[k] for k in kept],
     )  # fmt: skip
     for k in fixed:  # before the arrays that the body changes have their new values: one of them may be a carry's first
@@ -349,7 +372,7 @@ def bounded_loop(
 
 def _changed_cells(body: Body) -> list[Tracer]:
     """The arrays from outside that a body gives new values."""
-    n, k = len(body.staged.constants), len(body.cells)
+    n, k = len(body.constants), len(body.cells)
     pairs = zip(body.cells, body.jaxpr.inputs[n : n + k], body.jaxpr.outputs[body.count :], strict=True)
     return [cell for cell, before, after in pairs if after is not before]
 
@@ -413,30 +436,30 @@ def _branches(
 
 
 def _joined(bodies: Sequence[Body], cells: Sequence[Tracer]) -> tuple[tuple[Jaxpr, Jaxpr], list[Any]]:
-    """The jaxprs of two branches of the same inputs, (captured ..., arguments ...), and what is captured: the outputs of
-    both end in new values of the cells that either changes.
+    """The jaxprs of two branches of the same inputs, (captured ..., arguments ...), and what is captured.  The outputs
+    of both end in new values of the cells that either changes.
     """
     values: dict[Any, Any] = {}  # by identity: what is captured
     inputs: list[dict[Any, Var]] = [{}, {}]
-    for b, own in zip(bodies, inputs, strict=True):
-        for value, var in zip(b.staged.constants, b.jaxpr.inputs, strict=False):
+    for b, mine in zip(bodies, inputs, strict=True):
+        for value, var in zip(b.constants, b.jaxpr.inputs, strict=False):
             key = (id(value.interpreter), id(value.value)) if isinstance(value, Tracer) else id(value)
             values.setdefault(key, value)
-            if own.setdefault(key, var) is not var:  # captured under two names
+            if mine.setdefault(key, var) is not var:  # captured under two names
                 key = key, id(var)
-                values[key], own[key] = value, var
+                values[key], mine[key] = value, var
     after: list[list[Any]] = []
-    for b, own in zip(bodies, inputs, strict=True):
+    for b, mine in zip(bodies, inputs, strict=True):
         known = {id(c): var for c, var in b.staged.captured_cells} | {id(c): new for c, new in b.staged.outer_cells}
         for c in cells:
             if id(c) not in known:
                 values[id(c), "cell"] = c
-                own[id(c), "cell"] = known[id(c)] = Var(c.aval.strong())
+                mine[id(c), "cell"] = known[id(c)] = Var(c.aval.strong())
         after.append([known[id(c)] for c in cells])
     jaxprs: list[Jaxpr] = []
-    for b, own, new in zip(bodies, inputs, after, strict=True):
-        first = [own[key] if key in own else Var(aval_of_argument(value)) for key, value in values.items()]
-        rest = b.jaxpr.inputs[len(b.staged.constants) :]
+    for b, mine, new in zip(bodies, inputs, after, strict=True):
+        first = [mine[key] if key in mine else Var(aval_of_argument(value)) for key, value in values.items()]
+        rest = b.jaxpr.inputs[len(b.constants) :]
         jaxprs.append(Jaxpr((*first, *rest), b.jaxpr.equations, (*b.jaxpr.outputs, *new)))
     return (jaxprs[0], jaxprs[1]), list(values.values())
 

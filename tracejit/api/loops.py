@@ -68,12 +68,13 @@ def iteration(
     carry: Sequence[str],
     augmented: Sequence[str],
     between: Sequence[str],
+    written: Sequence[str],
 ) -> None:
     """`for item in source: body(item)`; where that has not left the loop, an iteration ends with its `tail`."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     site = Site(frame.f_code, frame.f_lasti)
     found = items_of(source) if recording() is not None else None
-    steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented)
+    steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented, written)
     if found is None or (not found.asked and _is_left_to_python(site, found)):
         steps.run(source if found is None else found)
         return
@@ -88,7 +89,7 @@ def iteration(
                 steps(tail)
 
         try:
-            _iterate(_Loop(steps.variables(), carry, augmented), found, whole, stop, None)
+            _iterate(_Loop(steps.variables(), carry, augmented, written), found, whole, stop, None)
         except Exception as error:
             if trace is not None and counted_items(found) is not None:
                 as_python(site, _first_line(error), counted=True)
@@ -148,12 +149,14 @@ class _Steps:
         assigned: Sequence[str],
         carry: Sequence[str],
         augmented: Sequence[str],
+        written: Sequence[str],
     ) -> None:
         self.blocks = blocks
         self.stop = blocks[-1]
         self.assigned = assigned
         self.carry = carry
         self.augmented_names = augmented
+        self.written = written
         self.augmented = [n for n in augmented if n in carry]
         self.branches = 0
 
@@ -198,7 +201,7 @@ class _Steps:
             whole = turned_round
         following = Items(count - done - last, lambda k: item(k + done))
         if not same_extent(count - done, last):
-            loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names)
+            loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names, self.written)
             _iterate(loop, following, whole, stop, site)
         if tail is not None:
             self(tail)
@@ -240,7 +243,13 @@ def _iterate(
     trace = current_trace()
     loop.begin(once, certain=certain, none=site is None or trace is None or site in trace.loops.apart)
     if stop is None:
-        loop.end(lambda new: control.counted_loop(count, new, loop.initial), once, site, count, certain=certain)
+        loop.end(
+            lambda new: control.counted_loop(count, new, loop.initial, loop.changed()),
+            once,
+            site,
+            count,
+            certain=certain,
+        )
         return
     number = count if isinstance(count, int) else OPERATORS.extent(count)
 
@@ -249,7 +258,10 @@ def _iterate(
             with loop.at(state[1]):
                 return both(state[0] < number, lambda: negation(stop()))
 
-        return control.bounded_loop(goes_on, lambda state: (state[0] + 1, new(*state)), (0, loop.initial), count)[1]
+        def step(state: Any) -> Any:
+            return state[0] + 1, new(*state)
+
+        return control.bounded_loop(goes_on, step, (0, loop.initial), count, loop.changed())[1]
 
     loop.end(run, once, site, None)
 
@@ -268,7 +280,10 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
             with loop.at(state[1]):
                 return inside if stop is None else both(inside, lambda: negation(stop()))  # pyright: ignore[reportOptionalCall]
 
-        return control.while_loop(goes_on, lambda state: (state[0] + step, new(*state)), (start, loop.initial))[1]
+        def advance(state: Any) -> Any:
+            return state[0] + step, new(*state)
+
+        return control.bounded_loop(goes_on, advance, (start, loop.initial), None, loop.changed())[1]
 
     try:
         loop.begin(once, certain=False, none=True)
@@ -283,8 +298,11 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
 class _Loop:
     """A loop of the program, and the variables that its iterations hand on."""
 
-    def __init__(self, variables: Variables, carry: Sequence[str], augmented: Sequence[str]) -> None:
+    def __init__(
+        self, variables: Variables, carry: Sequence[str], augmented: Sequence[str], written: Sequence[str]
+    ) -> None:
         self.variables = variables
+        self.written = written
         before = variables.before
         carried = [n for n in carry if n in variables.cells]
         self.kept = [n for n in carried if stays(before[n], n in augmented)]
@@ -364,6 +382,15 @@ class _Loop:
         if news:
             raise AbsentThere
         return left
+
+    def changed(self) -> list[Tracer]:
+        """Arrays from around that the loop changes in place, as far as its text shows."""
+        found: dict[int, Tracer] = {}
+        for n in self.written:
+            x = UNBOUND if n in self.names else self.variables.read(n)
+            if isinstance(x, Tracer) and is_array(x) and isinstance(root := root_of(x), Tracer):
+                found[id(root)] = root
+        return list(found.values())
 
     def at(self, state: Any) -> _At:
         """The variables hold a state in the block."""
@@ -507,6 +534,7 @@ def repetition(
     assigned: Sequence[str],
     carry: Sequence[str],
     augmented: Sequence[str],
+    written: Sequence[str],
 ) -> None:
     """`while test(): body()`."""
     while True:
@@ -521,7 +549,7 @@ def repetition(
         if not more:
             return
         run_by_python(body, assigned)
-    loop = _Loop(Variables((body, test, stop), assigned), carry, augmented)
+    loop = _Loop(Variables((body, test, stop), assigned), carry, augmented, written)
 
     def once(_: Any) -> None:
         run_block(body, loop.variables)
@@ -531,7 +559,7 @@ def repetition(
             with loop.at(state):
                 return test() if stop is None else both(negation(stop()), test)
 
-        return control.while_loop(goes_on, lambda state: new(None, state), loop.initial)
+        return control.bounded_loop(goes_on, lambda state: new(None, state), loop.initial, None, loop.changed())
 
     try:
         loop.begin(once, certain=False, none=True)

@@ -15,6 +15,7 @@ from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.jumps import NotRewritten, at, name, without_jumps
 from tracejit.tracer.statements.names import (
     bound,
+    changed,
     hands_round,
     has,
     holds,
@@ -187,7 +188,7 @@ class _Calls(ast.NodeTransformer):
         after = self.after
         again = live_in_loop(node, after)
         loop = [node.target, *node.body]
-        assigned, augmented = bound(loop), only_augmented(loop)
+        assigned, augmented, written = bound(loop), only_augmented(loop), changed(loop)
         carry = assigned & (after | again)
         source = node.iter
         if (
@@ -211,19 +212,21 @@ class _Calls(ast.NodeTransformer):
             definitions.append(definition)
             again = again | between
         body, definition = self.local(node, [bind, *self.block(head, after | again)], ("item@",))
-        call = self.call(node, "iteration", source, body, tail, self.stop(node), assigned, carry, augmented, known)
+        names = (assigned, carry, augmented, known, written)
+        call = self.call(node, "iteration", source, body, tail, self.stop(node), *names)
         return [*definitions, definition, at(node, ast.Expr(call))]
 
     def visit_While(self, node: Any) -> Any:
         after = self.after
         again = live_in_loop(node, after)
         assigned, augmented = bound([*node.body, node.test]), only_augmented(node.body)
+        written = changed([*node.body, node.test])
         carry = assigned & (after | again)
         test, first = self.local(node, [at(node.test, ast.Return(self.visit(node.test)))])
         body, second = self.local(node, self.block(node.body, after | again))
         assert isinstance(body, ast.Name) and isinstance(second, ast.FunctionDef)
         body.id = second.name = second.name + ":do"
-        call = self.call(node, "repetition", test, body, self.stop(node), assigned, carry, augmented)
+        call = self.call(node, "repetition", test, body, self.stop(node), assigned, carry, augmented, written)
         return [first, second, at(node, ast.Expr(call))]
 
     def stop(self, s: Any) -> ast.expr:

@@ -17,17 +17,17 @@ class Statements:
     Blocks are functions without parameters (that of a `for` has the item) over variables of the function around them.
     assigned: the names that blocks bind.  known, carry: those of them that are wanted afterwards.  augmented: those
     bound by `x += ...` alone.  sure: those that both blocks bind in any case.  stop: whether a loop has been left, None
-    where nothing leaves it.
+    where nothing leaves it.  written: the names whose arrays blocks change in place.
     """
 
     branch: Callable[..., Any]
     """(test, then, orelse, assigned, known, augmented, sure): `if`; what the block returns."""
     iteration: Callable[..., None]
-    """(source, body, tail, stop, assigned, carry, augmented, between): `for`.  tail: what of an iteration follows a
-    `break`, or None; between: what of `assigned` is wanted there or later.
+    """(source, body, tail, stop, assigned, carry, augmented, between, written): `for`.  tail: what of an iteration
+    follows a `break`, or None; between: what of `assigned` is wanted there or later.
     """
     repetition: Callable[..., None]
-    """(test, body, stop, assigned, carry, augmented): `while`."""
+    """(test, body, stop, assigned, carry, augmented, written): `while`."""
     items: Callable[..., Any]
     """(kind, *arguments): what `range`, `enumerate`, `zip`, `reversed` give to a `for`."""
     choose: Callable[..., Any]

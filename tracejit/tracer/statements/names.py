@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 __all__ = [
-    "FUNCTIONS", "Nodes", "bound", "hands_round", "has", "holds", "live", "live_in_loop", "only_augmented", "own",
-    "read", "surely_bound",
+    "FUNCTIONS", "Nodes", "bound", "changed", "hands_round", "has", "holds", "live", "live_in_loop", "only_augmented",
+    "own", "read", "surely_bound",
 ]  # fmt: skip
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -110,6 +110,21 @@ def only_augmented(nodes: Nodes) -> set[str]:
     """The names bound by `x += ...` alone: an array is changed in place, only a number is bound anew."""
     found = [_names_of(n) for n in _each(nodes)]
     return set[str]().union(*(n.augmented for n in found)) - set[str]().union(*(n.otherwise for n in found))
+
+
+def changed(nodes: Nodes) -> set[str]:
+    """The names whose arrays are changed in place, as far as that can be seen: `x[...] = `, `x += `."""
+    found: set[str] = set()
+    for node in own(nodes):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base: ast.expr = node.value
+            while isinstance(base, (ast.Subscript, ast.Attribute)):
+                base = base.value
+            if isinstance(base, ast.Name):
+                found.add(base.id)
+    return found
 
 
 def hands_round(statements: Sequence[ast.stmt], loop: ast.AST) -> bool:

@@ -34,12 +34,13 @@ class Variables:
 
     def __init__(self, blocks: Iterable[Callable[..., Any] | None], names: Sequence[str]) -> None:
         self.cells: dict[str, CellType] = {}
+        self.seen: dict[str, CellType] = {}  # also what blocks only read
         self.codes: list[CodeType] = []
         for block in blocks:
             if block is not None:
                 self.codes.append(block.__code__)
-                pairs = zip(block.__code__.co_freevars, block.__closure__ or (), strict=True)
-                self.cells.update({name: cell for name, cell in pairs if name in names})
+                self.seen.update(zip(block.__code__.co_freevars, block.__closure__ or (), strict=True))
+        self.cells.update({name: cell for name, cell in self.seen.items() if name in names})
         self.before: dict[str, Any] = {name: self[name] for name in self.cells}
 
     def __getitem__(self, name: str) -> Any:
@@ -53,6 +54,13 @@ class Variables:
             self.cells[name].cell_contents = value
         elif self[name] is not UNBOUND:
             del self.cells[name].cell_contents
+
+    def read(self, name: str) -> Any:
+        """What a variable of the blocks is now; UNBOUND also of one that they do not have."""
+        try:
+            return self.seen[name].cell_contents
+        except (KeyError, ValueError):
+            return UNBOUND
 
     def may_be_caught_unbound(self) -> bool:
         """Whether the blocks could go on after they read a variable without a value: they catch errors."""
