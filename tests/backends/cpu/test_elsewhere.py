@@ -128,3 +128,13 @@ def test_code_for_another_processor_is_not_loaded():
 def test_an_unknown_processor_is_refused():
     with pytest.raises(ValueError, match="x86-64-v9"), processor.elsewhere("x86-64-v9"):
         pass
+
+
+def test_selected_elements_are_stored_whole():
+    """Masked stores are microcode on some processors with AVX2: they are for the ends of rows alone."""
+    with processor.elsewhere("x86-64-v3") as other:
+        program = tj.jit(lambda x: np.argmax(x, axis=0)).lower(np.ones((4096, 4096), np.float32)).program
+        assembly = other.assembly(emit_program(program))
+    stored = re.findall(r"vp?maskmov\w+\s+%ymm\d+, %ymm\d+, ", assembly)
+    assert len(re.findall(r"vcmpnleps", assembly)) >= 6  # four vectors at a time, and the ends
+    assert len(stored) <= 6  # the two accumulators, and the result's two halves

@@ -316,6 +316,8 @@ def _store_vector(
         register = _reverse(e, register, memory)
         mask = None if mask is None else _reverse(e, mask, "i1")
     if mask is None:
+        # LLVM makes a masked store of one of `select m, new, old`, which is microcode on AMD's processors: not of this.
+        register = e.line(f"freeze <{n} x {memory}> {register}")
         e.put(f"store <{n} x {memory}> {register}, ptr {first}, align {size}")
         return
     symbol = f"@llvm.masked.store.v{n}{_suffix(memory)}.p0"
