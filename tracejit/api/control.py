@@ -38,7 +38,8 @@ from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import to_flag
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.while_loop import While
-from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.config import config
+from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import located, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
@@ -50,7 +51,18 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["bounded_loop", "cond", "counted_loop", "fori_loop", "map", "python_integer", "scan", "switch", "while_loop"]
+__all__ = [
+    "Short",
+    "bounded_loop",
+    "cond",
+    "counted_loop",
+    "fori_loop",
+    "map",
+    "python_integer",
+    "scan",
+    "switch",
+    "while_loop",
+]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -80,14 +92,39 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     return while_loop(test, step, (lower, init))[1]
 
 
-def counted_loop(count: Extent, body: Callable[[Any, Any], Any], init: Any, cells: Sequence[Tracer] = ()) -> Any:
+class Short(Restart):
+    """A loop is better written out: what few iterations do with arrays is one kernel then."""
+
+
+def _is_short(body: Jaxpr, count: Extent) -> bool:
+    equations = body.equations
+    return (
+        isinstance(count, int)
+        and count * len(equations) <= config.unroll
+        and any(v.aval.shape for e in equations for v in e.outputs)
+        and not any(e.primitive.runs_jaxprs for e in equations)
+    )
+
+
+def counted_loop(
+    count: Extent,
+    body: Callable[[Any, Any], Any],
+    init: Any,
+    cells: Sequence[Tracer] = (),
+    *,
+    may_be_short: bool = False,
+) -> Any:
     """`for i in range(count): carry = body(i, carry)`, traced once for all iterations.
 
     cells: arrays from around that it changes, as far as that is known.
 
-    Raises: IndexDecides where these differ.
+    Raises: IndexDecides where these differ, Short if `may_be_short` and it is.
     """
-    return _loop(lambda i, c, _: (body(i, c), None), init, None, count, reverse=False, cells=cells)[0]
+
+    def once(i: Any, c: Any, _: Any) -> tuple[Any, None]:
+        return body(i, c), None
+
+    return _loop(once, init, None, count, reverse=False, cells=cells, may_be_short=may_be_short)[0]
 
 
 def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any], Any], carry: Any) -> Any:
@@ -187,6 +224,7 @@ def _loop(
     *,
     reverse: bool,
     cells: Sequence[Tracer] = (),
+    may_be_short: bool = False,
 ) -> tuple[Any, Any]:
     inits, init_tree = leaves_of(init)
     weak = [aval_of_argument(x).weak for x in inits]
@@ -215,6 +253,8 @@ def _loop(
         settled = not settle_layouts(layouts, body.layouts[: len(inits)])
         if not settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
+    if may_be_short and _is_short(body.jaxpr, count):
+        raise Short
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
     j, nk, ncell, nc = body.jaxpr, len(body.constants), len(body.cells), len(inits)
     captured, cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]

@@ -13,6 +13,7 @@ from typing import Any
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, fits, leaf_path
 from tracejit.ir.jaxpr import Equation, Jaxpr
 from tracejit.support.nodes import fields_of
+from tracejit.tracer.statements.variables import ITEM
 
 __all__ = ["difference", "shown", "unrolled"]
 
@@ -93,11 +94,12 @@ def unrolled(jaxpr: Jaxpr) -> list[str]:
         if times < 2:
             continue
         file = Path(code.co_filename).name
-        what = (
-            f"the loop at {file}:{_line(code, begin)}"
-            if begin >= 0
-            else f"{code.co_name} at {file}:{code.co_firstlineno}"
-        )
+        if begin >= 0:
+            what = f"the loop at {file}:{_line(code, begin)}"
+        elif ITEM in code.co_varnames:  # the block of a `for`
+            what = f"the loop at {file}:{code.co_firstlineno}"
+        else:
+            what = f"{code.co_name} at {file}:{code.co_firstlineno}"
         found.append((sum(counts.values()), f"{what}, {times} times ({sum(counts.values())} of {total} equations)"))
     found.sort(key=lambda pair: -pair[0])
     return [text for _, text in found[:_MOST]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -126,7 +127,7 @@ def _is_left_to_python(site: Site, found: Items) -> bool:
     trace = current_trace()
     if trace is None or not _can_start_again() or site in trace.loops.python:
         return True
-    return isinstance(found.count, int) and found.count <= _FEW
+    return isinstance(found.count, int) and (found.count <= _FEW or (site, found.count) in trace.loops.short)
 
 
 def _can_start_again() -> bool:
@@ -199,10 +200,19 @@ class _Steps:
                 body(item)
 
             whole = turned_round
-        following = Items(count - done - last, lambda k: item(k + done))
+        following = Items(count - done - last, lambda k: item(k + done), asked=found.asked)
         if not same_extent(count - done, last):
             loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names, self.written)
-            _iterate(loop, following, whole, stop, site)
+            try:
+                _iterate(loop, following, whole, stop, site)
+            except control.Short:
+                trace = current_trace()
+                assert trace is not None
+                assert site is not None
+                trace.loops.short.add((site, operator.index(count)))
+                loop.variables.restore()
+                for x in following:
+                    self(whole, x)
         if tail is not None:
             self(tail)
         for k in builtins.range(last):
@@ -244,7 +254,9 @@ def _iterate(
     loop.begin(once, certain=certain, none=site is None or trace is None or site in trace.loops.apart)
     if stop is None:
         loop.end(
-            lambda new: control.counted_loop(count, new, loop.initial, loop.changed()),
+            lambda new: control.counted_loop(
+                count, new, loop.initial, loop.changed(), may_be_short=site is not None and not found.asked
+            ),
             once,
             site,
             count,

@@ -59,6 +59,8 @@ class Config:
         (TRACEJIT_TIERS).
     statements: trace Python's own `for`, `while` and `if` on traced values as loops and branches of the program
         (TRACEJIT_STATEMENTS; read when a function is traced).
+    unroll: loops over a known range that have at most so many equations, those of all iterations together, are written
+        out, and so fused (TRACEJIT_UNROLL; 0: none are).
     dump: a directory to which what each pass of the compiler makes is written (TRACEJIT_DUMP).
     replace: a directory of edited texts that take the place of what a pass made (TRACEJIT_REPLACE); see
         `compiler/passes.py`.
@@ -72,6 +74,7 @@ class Config:
     poison: bool = False
     tiers: bool = True
     statements: bool = True
+    unroll: int = 100
     dump: str = ""
     replace: str = ""
 
@@ -83,6 +86,7 @@ config = Config(
     poison=_flag("POISON"),
     tiers=_flag("TIERS", True),
     statements=_flag("STATEMENTS", True),
+    unroll=int(variable("UNROLL") or 100),
     dump=variable("DUMP") or "",
     replace=variable("REPLACE") or "",
 )

@@ -11,10 +11,17 @@ import pytest
 
 import tracejit as tj
 from tests.generators.statements import function_of
+from tracejit.support.config import config
 from tracejit.support.errors import TracejitError
 
 SEEDS = (7, 9, 12, 13, 14, 15, 16, 19, 21, 22, 23, 24, 26, 30, 36, 114)
 ABSENT = tuple(range(12))
+
+
+@pytest.fixture(autouse=True)
+def loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short loops stay loops."""
+    monkeypatch.setattr(config, "unroll", 0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -20,8 +20,9 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[tuple[Any, ...], ...], set[str]]]
 @pytest.fixture(autouse=True)
 def _statements() -> Iterator[None]:
     before, config.statements = config.statements, True
+    unroll, config.unroll = config.unroll, 0
     yield
-    config.statements = before
+    config.statements, config.unroll = before, unroll
 
 
 def program(kinds: set[str], *calls: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -495,3 +496,23 @@ def test_explain_tells_which_loops_python_runs():
     f(np.ones(3))
     assert "left to Python: the loop at test_statements.py:" in f.explain()
     assert "for i in range" not in f.explain()
+
+
+def test_short_loops_over_arrays_are_written_out(monkeypatch: pytest.MonkeyPatch):
+    def f(x):
+        for i in range(10):
+            x = np.tanh(x * 0.5 + i)
+        return x
+
+    def scalars(a):
+        for i in range(10):
+            a = np.tanh(a * 0.5 + i)
+        return a
+
+    x = np.linspace(-1, 1, 7)
+    for unroll, function, argument, kinds in ((100, f, x, set()), (20, f, x, {"loop"}), (100, scalars, 0.5, {"loop"})):
+        monkeypatch.setattr(config, "unroll", unroll)
+        jitted = tj.jit(function)
+        np.testing.assert_allclose(jitted(argument), function(argument), rtol=1e-14)
+        assert {e.primitive.name for e in jitted.lower(argument).jaxpr.equations} & {"loop", "while", "cond"} == kinds
+        assert "left to Python" not in jitted.explain()

@@ -20,6 +20,7 @@ from tracejit.support.errors import TracejitError
 @pytest.fixture(autouse=True)
 def _statements(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(config, "statements", True)
+    monkeypatch.setattr(config, "unroll", 0)
 
 
 def prefix_sums(x):

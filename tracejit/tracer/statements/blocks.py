@@ -26,7 +26,7 @@ from tracejit.tracer.statements.names import (
     read,
     surely_bound,
 )
-from tracejit.tracer.statements.variables import is_flag
+from tracejit.tracer.statements.variables import ITEM, is_flag
 
 __all__ = ["HELPERS", "rewritten_definition"]
 
@@ -201,7 +201,7 @@ class _Calls(ast.NodeTransformer):
             source = self.call(source, "items", source.func, *[self.visit(a) for a in source.args])
         else:
             source = self.visit(source)
-        bind = at(node.target, ast.Assign([node.target], name("item@")))
+        bind = at(node.target, ast.Assign([node.target], name(ITEM)))
         head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
         known = set[str]()
         if node.tail is not None and hands_round(node.tail.body, node):
@@ -211,7 +211,7 @@ class _Calls(ast.NodeTransformer):
             tail, definition = self.local(node.tail, self.block(node.tail.body, after | again))
             definitions.append(definition)
             again = again | between
-        body, definition = self.local(node, [bind, *self.block(head, after | again)], ("item@",))
+        body, definition = self.local(node, [bind, *self.block(head, after | again)], (ITEM,))
         names = (assigned, carry, augmented, known, written)
         call = self.call(node, "iteration", source, body, tail, self.stop(node), *names)
         return [*definitions, definition, at(node, ast.Expr(call))]

@@ -67,6 +67,8 @@ class Decisions:
     branches: list[Site] = field(factory=list[Site])  # likewise
     counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
     indices: int = 0  # how many loops have an index that may be in extents
+    # loops, of so many iterations, that are better written out
+    short: set[tuple[Site, int]] = field(factory=set[tuple[Site, int]])
     # names that a loop has bound to what cannot be handed on, and so have no value after it: the loop, and why
     dropped: dict[str, tuple[Site, str]] = field(factory=dict[str, "tuple[Site, str]"])
 

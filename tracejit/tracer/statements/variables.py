@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CellType, CodeType
 from typing import Any
 
-__all__ = ["UNBOUND", "Variables", "is_flag"]
+__all__ = ["ITEM", "UNBOUND", "Variables", "is_flag"]
+
+ITEM = "item@"
+"""The parameter of the block of a `for`."""
 
 _FLAGS = ("break", "continue", "return", "value")
 
