@@ -257,11 +257,11 @@ def _loop(
         raise Short
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
     j, nk, ncell, nc = body.jaxpr, len(body.constants), len(body.cells), len(inits)
-    captured, cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]
+    captured, carried_cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]
     outs = j.outputs
     kept, fixed = _changing(rest[:nc], outs[:nc])
     jaxpr = Jaxpr(
-        (*captured, *[rest[k] for k in fixed], i, *cells, *[rest[k] for k in kept], *rest[nc:]),
+        (*captured, *[rest[k] for k in fixed], i, *carried_cells, *[rest[k] for k in kept], *rest[nc:]),
         j.equations,
         (*outs[body.count :], *[outs[k] for k in kept], *outs[nc : body.count]),
     )

@@ -22,10 +22,11 @@ VARIABLES = {
     "POISON": "fill memory with a pattern before it is used, between guards",
     "RECYCLE_BYTES": "how much memory of results is kept for the next ones",
     "REPLACE": "a directory of edited texts that take the place of what passes made",
-    "STATEMENTS": "trace Python's own loops and branches as loops and branches of the program (experimental)",
+    "STATEMENTS": "trace Python's own loops and branches as loops and branches of the program; 0: do not",
     "THREADS": "how many threads parallel loops use",
     "TIERS": "translate quickly at first, and well in the background",
     "TUNE_DB": "the file of tuned schedules; empty: none",
+    "UNROLL": "up to how many equations loops over arrays are written out",
 }
 """All variables of the environment that count, without their prefix TRACEJIT_."""
 
