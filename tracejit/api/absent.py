@@ -58,6 +58,9 @@ class MayBeAbsent:
                 news = news or n not in self.constant
                 self.constant[n] = a
                 continue
+            if n in self.constant:  # it is no longer
+                del self.constant[n]
+                news = True
             like, none = (b, a) if _is_absent(a) else (a, b)
             marked = [k.absence for k in (a, b) if isinstance(k, Like) and k.absence is not None]
             if not _is_absent(none) and not marked:

@@ -130,7 +130,7 @@ def counted_loop(
 def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any], Any], carry: Any) -> Any:
     """A counted loop, with those of its first and last iterations written out that differ from the others."""
     first = last = 0
-    while not first or not same_extent(count, first + last):
+    while not first + last or not same_extent(count, first + last):
         begin = lower + first
         try:
             carry = counted_loop(count - first - last, lambda i, c, k=begin: body(i + k if k else i, c), carry)
@@ -472,6 +472,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 def _branches(
     functions: Sequence[Callable[..., Any]], avals: Sequence[ShapedArray], layouts: Sequence[Layout]
 ) -> list[Body]:
+    """The staged branches."""
     return [Body(f, avals, layouts=layouts, once=True) for f in functions]
 
 

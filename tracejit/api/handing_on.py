@@ -19,6 +19,7 @@ from tracejit.tracer.statements.variables import UNBOUND, Variables
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
+    "Like",
     "check_bound",
     "check_kept",
     "finish",
