@@ -555,3 +555,41 @@ def test_second_derivatives_where_the_first_iterations_differ():
     step = 1e-5
     want = [(plain_sum(x + step * e) - plain_sum(x - step * e)) / (2 * step) for e in np.eye(7)]
     np.testing.assert_allclose(tj.jit(tj.grad(gradient_sum))(x), want, rtol=1e-7, atol=1e-9)
+
+
+def test_a_value_kept_for_the_iterations_that_follow_is_refused():
+    def kept(y: Any) -> Any:
+        memo: dict[str, Any] = {}
+
+        def body(i: Any, y: Any) -> Any:
+            if "sum" not in memo:
+                memo["sum"] = y.sum()
+            return y * 0.5 + memo["sum"]
+
+        return tj.lax.fori_loop(0, 5, body, y)
+
+    def told_apart(y: Any) -> Any:
+        memo: dict[str, Any] = {}
+
+        def body(i: Any, y: Any) -> Any:
+            first = "y" not in memo
+            memo["y"] = y
+            return y + (1 if first else 2)
+
+        return tj.lax.fori_loop(0, 5, body, y)
+
+    for f in (kept, told_apart):
+        with pytest.raises(TracejitError):
+            tj.jit(f)(np.arange(3.0))
+
+    def scratch(y: Any) -> Any:  # put anew in each
+        memo: dict[str, Any] = {}
+
+        def body(i: Any, y: Any) -> Any:
+            memo["sum"] = y.sum()
+            return y * 0.5 + memo["sum"]
+
+        return tj.lax.fori_loop(0, 2, body, y)
+
+    y = np.arange(3.0)
+    np.testing.assert_array_equal(tj.jit(scratch)(y), (y / 2 + 3) / 2 + 10.5)

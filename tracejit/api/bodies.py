@@ -5,23 +5,26 @@ Arrays of the surrounding function that a body changes in place become further c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.extents import Extent
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.ranges import Range
+from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
-from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
@@ -44,6 +47,7 @@ __all__ = [
     "settle_layouts",
     "strong",
     "takes",
+    "varies",
 ]
 
 
@@ -139,7 +143,9 @@ class Body:
         self.weak: list[bool] = []  # which of them are Python numbers
         cells = list(cells)
         held = PythonState((function,))
-        while True:
+        seen = ""
+        for trial in itertools.count():
+            left: list[bool] = []
 
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = leaves_of(function(*tracers))
@@ -148,12 +154,24 @@ class Body:
                 return result
 
             staged: Staged = stage(
-                flat, avals, own_changes=True, cells=cells, ranges=ranges, layouts=layouts, certain=certain
+                flat,
+                avals,
+                own_changes=True,
+                cells=cells,
+                ranges=ranges,
+                layouts=layouts,
+                certain=certain,
+                finish=lambda _, left=left: left.append(varies(current_interpreter(), held.filled())),
             )
             # of each: two may cancel out
             held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
-            if once or not staged.outer_cells:
+            # What it has put somewhere is there in the next iteration, which is to be the same.
+            text = print_jaxpr(staged.jaxpr) if left[0] else ""
+            alike, seen = text == seen, text
+            if once or (alike and not staged.outer_cells):
                 break
+            if trial == _MOST_TRIALS:
+                raise filled_a_cache("the function of a tj.lax loop or branch")
             cells += [c for c, _ in staged.outer_cells]
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
@@ -179,6 +197,39 @@ class Body:
                 for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)
             ]
         )
+
+
+_MOST_TRIALS = 6
+
+
+def filled_a_cache(what: str) -> TracerError:
+    """The error of a body that keeps a value for the iterations that follow."""
+    return TracerError(
+        f"{what} keeps a traced array for the next iteration, in an attribute, a dict or a cached function; there it "
+        "would be another value; pass it on in the state or in an array (y[...] = value)",
+        location=user_location(),
+    )
+
+
+def varies(inner: Interpreter, values: Iterable[Tracer]) -> bool:
+    """Whether one of the values that the body of a loop, which is being traced, has put somewhere differs from one
+    iteration to the next.
+    """
+    assert isinstance(inner, StageInterpreter)
+    put = list(values)
+    if not all(x.interpreter.alive for x in put):
+        return True  # of a loop within this one
+    own = [x for x in put if x.interpreter is inner]
+    if not own:
+        return False
+    varying: set[Any] = set(inner.inputs)
+    varying.update(
+        known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None
+    )
+    for equation in inner.equations:
+        if not varying.isdisjoint(x for x in equation.inputs if isinstance(x, Var)):
+            varying.update(equation.outputs)
+    return any(isinstance(atom := inner.atom(x), Var) and atom in varying for x in own)
 
 
 def strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:

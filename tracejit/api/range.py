@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
-from tracejit.api.bodies import in_64_bits, is_positive
+from tracejit.api.bodies import in_64_bits, is_positive, varies
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
@@ -167,7 +167,7 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
                 else index * step + start
             )
             enter(current)
-            filled = first is None and (_varies(inner, held.filled()) or _asks_for_names(frame.f_code))
+            filled = first is None and (varies(inner, held.filled()) or _asks_for_names(frame.f_code))
         except GeneratorExit:  # an error raised here would be lost: the trace raises it when the function returns
             program.refused = left_early() if first is None else _filled_a_cache()
             # Whoever keeps the generator (a traceback) may let it go when other traces are at work, in any thread.
@@ -234,24 +234,6 @@ def _check_names(frame: FrameType, before: dict[str, Any], inner: StageInterpret
                 f"change an array in place ({name}[...] = ...) or use tj.lax.fori_loop",
                 location=user_location(),
             )
-
-
-def _varies(inner: StageInterpreter, values: Iterable[Tracer]) -> bool:
-    """Whether one of the values that the body of a loop has put somewhere is another one in each iteration."""
-    put = list(values)
-    if not all(x.interpreter.alive for x in put):
-        return True  # of a loop within this one
-    own = [x for x in put if x.interpreter is inner]
-    if not own:
-        return False
-    varying: set[Any] = {inner.inputs[0]}
-    varying.update(
-        known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None
-    )
-    for equation in inner.equations:
-        if not varying.isdisjoint(x for x in equation.inputs if isinstance(x, Var)):
-            varying.update(equation.outputs)
-    return any(isinstance(atom := inner.atom(x), Var) and atom in varying for x in own)
 
 
 def _same_program(one: StageInterpreter, two: StageInterpreter) -> bool:
