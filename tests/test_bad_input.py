@@ -218,7 +218,7 @@ def test_numbers_that_are_equal_and_differ():
     np.testing.assert_array_equal(f(X, -0.0), X - 1)
     np.testing.assert_array_equal(f(X, float("nan")), X + 1)
     np.testing.assert_array_equal(f(X, float("nan")), X + 1)
-    assert f.compilations == 3
+    assert f.compilations == 1  # a branch of the program
     g = tj.jit(lambda x, n: x[: n + 1])
     for n in (True, 1, 2):
         np.testing.assert_array_equal(g(X, n), X[: n + 1])
@@ -646,7 +646,7 @@ LEFT = (
 )
 
 
-def test_loops_that_are_left_early():
+def test_loops_that_are_left_early(without_statements: None):
     def breaking(x: Any) -> Any:
         for _ in tj.range(10):
             x[0] += 1
@@ -782,7 +782,7 @@ def test_the_smallest_of_an_array_of_rank_0_and_a_number_may_be_either():
             np.testing.assert_array_equal(tj.jit(f)(a.copy(), c), f(a.copy(), c))
 
 
-def test_names_that_a_loop_binds_anew():
+def test_names_that_a_loop_binds_anew(without_statements: None):
     def f(x: Any) -> Any:
         total = 0.0
         for i in tj.range(3):
@@ -1242,7 +1242,7 @@ def test_negative_powers_of_integers():
 
 
 # -- what a loop leaves ----------------------------------------------------------------------------------------------------------------------------
-def test_values_of_a_loop_s_body_after_the_loop():
+def test_values_of_a_loop_s_body_after_the_loop(without_statements: None):
     def index(x: Any) -> Any:
         for i in tj.range(3):
             x[i] += 1
@@ -1263,7 +1263,7 @@ def test_values_of_a_loop_s_body_after_the_loop():
         )
 
 
-def test_slices_with_traced_bounds():
+def test_slices_with_traced_bounds(without_statements: None):
     def f(x: Any) -> Any:
         for i in tj.range(1, 3):
             x[i] += x[i - 1 : i].sum()

@@ -175,7 +175,9 @@ BRANCH = (
         (lambda x: list(filter(None, x)), "list()", "", "list(filter(None, x))"),
     ],
 )
-def test_what_asks_for_a_truth_value_decides_the_advice(function: Any, start: str, advice: str, line: str):
+def test_what_asks_for_a_truth_value_decides_the_advice(
+    function: Any, start: str, advice: str, line: str, without_statements: None
+):
     error = failure(function, X)
     assert type(error) is ConcretizationError
     if advice:
@@ -184,7 +186,7 @@ def test_what_asks_for_a_truth_value_decides_the_advice(function: Any, start: st
     assert marked(error) in (line, "") or line in marked(error)
 
 
-def test_assertions(tmp_path: Path):
+def test_assertions(tmp_path: Path, without_statements: None):
     """In a file of its own: pytest rewrites those of this one."""
     file = tmp_path / "asserting.py"
     file.write_text("def asserting(x):\n    assert x[0] > 0, 'positive'\n    return x\n")
@@ -199,7 +201,7 @@ def test_assertions(tmp_path: Path):
     )
 
 
-def test_a_branch_names_its_remedies_in_order():
+def test_a_branch_names_its_remedies_in_order(without_statements: None):
     for function in (branching, negated, lambda x: 1 if x[0] > 0 else 2):
         error = failure(function, X)
         assert error.message == BRANCH

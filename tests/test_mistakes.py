@@ -897,7 +897,7 @@ def with_trydyn2(x, i):
         return x[0]
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_tryany(x):
     try:
         if x[0] > 0:
@@ -907,7 +907,7 @@ def with_tryany(x):
         return x * 0
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_trybare(x):
     try:
         y = 1 if x[0] > 0 else 2
@@ -1451,24 +1451,24 @@ def with_wh(x):
     return np.where(x > 0)[0]
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_iscl(x):
     return x if np.allclose(x, x) else -x
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_arreq(x):
     return x if np.array_equal(x, x) else -x
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_isnanif(x):
     if np.isnan(x).any():
         return x * 0
     return x
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_clipneg(x):
     for i in range(len(x)):
         if x[i] < 0:

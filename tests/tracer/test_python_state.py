@@ -235,7 +235,7 @@ def test_arrays_of_objects_change_in_place() -> None:
     np.testing.assert_array_equal(tj.jit(f)(np.ones(4)), f(np.ones(4)))
 
 
-def test_a_range_is_for_for_statements() -> None:
+def test_a_range_is_for_for_statements(without_statements: None) -> None:
     def by_zip(x: Any) -> None:
         for i, v in zip(tj.range(3), x):  # noqa: B905
             x[i] = v * 2
@@ -283,3 +283,16 @@ def test_a_range_can_be_looped_over_again_and_backwards() -> None:
     compiled = tj.jit(f)
     for n in (4, 1, 2, 9, 0):
         np.testing.assert_array_equal(compiled(np.arange(n) + 1.0), f(np.arange(n) + 1.0))
+
+
+def test_a_generator_that_goes_through_another_moves_on() -> None:
+    def f(x: Any) -> Any:
+        items = pairs(x)
+        next(items)
+        total = np.zeros(1)
+        for _ in tj.range(2):
+            total += next(items)
+        return total
+
+    with pytest.raises(TracerError, match="a generator"):
+        tj.jit(f)(np.arange(4.0))

@@ -348,7 +348,7 @@ def test_functions_without_a_traced_version_work_on_known_values():
         tj.jit(lambda x: np.spacing(x))(X)
 
 
-def test_a_branch_on_an_argument_is_refused_as_before():
+def test_a_branch_on_an_argument_is_refused_as_before(without_statements: None):
     with pytest.raises(ConcretizationError):
         tj.jit(lambda x: x if x[0] > 0 else np.zeros(4))(X)
 

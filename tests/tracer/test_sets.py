@@ -99,7 +99,7 @@ def test_sets(program: Callable[[], Program]):
     assert results(program, tj.jit) == results(program, lambda function: function)
 
 
-def test_a_set_that_a_loop_of_the_program_fills_is_told():
+def test_a_set_that_a_loop_of_the_program_fills_is_told(without_statements: None):
     seen: set[Any] = set()
 
     @tj.jit

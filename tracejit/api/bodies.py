@@ -5,7 +5,6 @@ Arrays of the surrounding function that a body changes in place become further c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -143,8 +142,8 @@ class Body:
         self.weak: list[bool] = []  # which of them are Python numbers
         cells = list(cells)
         held = PythonState((function,))
-        seen = ""
-        for trial in itertools.count():
+        seen: str | None = None
+        while True:
             left: list[bool] = []
 
             def flat(*tracers: Any) -> Sequence[Any]:
@@ -166,12 +165,12 @@ class Body:
             # of each: two may cancel out
             held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
             # What it has put somewhere is there in the next iteration, which is to be the same.
-            text = print_jaxpr(staged.jaxpr) if left[0] else ""
-            alike, seen = text == seen, text
+            text = _text(staged.jaxpr, len(cells)) if left[0] else ""
+            if seen not in (None, text):
+                raise filled_a_cache("the function of a tj.lax loop or branch")
+            alike, seen = text in ("", seen), text
             if once or (alike and not staged.outer_cells):
                 break
-            if trial == _MOST_TRIALS:
-                raise filled_a_cache("the function of a tj.lax loop or branch")
             cells += [c for c, _ in staged.outer_cells]
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
@@ -199,7 +198,10 @@ class Body:
         )
 
 
-_MOST_TRIALS = 6
+def _text(jaxpr: Jaxpr, cells: int) -> str:
+    """What a body computes, whichever of its inputs are cells."""
+    inputs = {v: None for e in jaxpr.equations for v in e.inputs if v in jaxpr.inputs}
+    return print_jaxpr(Jaxpr(tuple(inputs), jaxpr.equations, jaxpr.outputs[: len(jaxpr.outputs) - cells]))
 
 
 def filled_a_cache(what: str) -> TracerError:

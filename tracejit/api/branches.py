@@ -101,6 +101,9 @@ def traced_branch(
             with located(raised_at(raising.exception)):
                 OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
             return run_by_python(orelse if fails else then, tuple(variables.cells))
+        except TracejitError:
+            test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
+            raise
     value, left = shared_results(tuple(seen.values()), (value, left), ())
     value = perhaps_absent.value(VALUE, value)
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]

@@ -13,6 +13,7 @@ from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.handing_on import shared_results
+from tracejit.support.errors import TracejitError
 from tracejit.tracer.absence import absence_of, used
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
@@ -99,6 +100,9 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
             break
         except AbsentThere:
             kinds.clear()
+        except TracejitError:
+            test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
+            raise
     return perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), result, ()))
 
 
@@ -132,7 +136,12 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
 
 def negation(value: Any) -> Any:
     """`not value`."""
-    return np.logical_not(flag(value)) if is_open(value) else not value
+    if not is_open(value):
+        return not value
+    result: Any = np.logical_not(flag(value))
+    if value.aval.weak and isinstance(result, Tracer):
+        result.weaken()  # of a number it is a bool of Python's
+    return result
 
 
 def is_none(x: Any) -> Any:

@@ -521,6 +521,8 @@ def _reconcile(
     no, yes = bodies[0].out_avals(), bodies[1].out_avals()
 
     def common(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
+        if a.weak and b.weak and (a.dtype == np.bool_) != (b.dtype == np.bool_):
+            return None  # True is not 1, where it is printed
         if a.weak == b.weak:
             return (
                 a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None

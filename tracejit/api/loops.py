@@ -137,8 +137,8 @@ def _can_start_again() -> bool:
 
 
 def _may_run(count: Extent) -> bool:
-    """Whether a loop has an iteration, or may have one where the index of a loop around tells how many it has."""
-    return has_index(count) or bool(count >= 1)
+    """Whether a loop has an iteration, or may have one."""
+    return has_index(count) or not surely_at_most(count, 0)
 
 
 class _Steps:
@@ -400,7 +400,7 @@ class _Loop:
         found: dict[int, Tracer] = {}
         for n in self.written:
             x = UNBOUND if n in self.names else self.variables.read(n)
-            if isinstance(x, Tracer) and is_array(x) and isinstance(root := root_of(x), Tracer):
+            if type(x) is Tracer and is_array(x) and isinstance(root := root_of(x), Tracer):
                 found[id(root)] = root
         return list(found.values())
 

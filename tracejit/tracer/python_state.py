@@ -137,7 +137,8 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
         yield _through, _parts(item)
     elif kind is GeneratorType:
         if item.gi_frame is not None and not item.gi_running:
-            yield _changed_generator, (item.gi_frame.f_lasti, *item.gi_frame.f_locals.values())
+            frame = item.gi_frame
+            yield _changed_generator, (frame.f_lasti, item.gi_yieldfrom, *frame.f_locals.values())
     elif module_of(kind) in ("builtins", "itertools") and isinstance(item, Iterator):
         yield _changed_iterator, _iterator(item)
     elif (namespace := namespace_of(item)) is not None:
@@ -328,7 +329,8 @@ def _changed_generator(item: Any, before: tuple[Any, ...]) -> str | None:
     if item.gi_running:
         return None
     frame = item.gi_frame
-    stays = frame is not None and frame.f_lasti == before[0] and all(map(same, frame.f_locals.values(), before[1:]))
+    now = () if frame is None else (item.gi_yieldfrom, *frame.f_locals.values())
+    stays = frame is not None and frame.f_lasti == before[0] and all(map(same, now, before[1:]))
     return None if stays else "a generator, which moves on"
 
 

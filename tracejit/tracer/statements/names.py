@@ -56,10 +56,10 @@ class _Names:
 
 def _names_of(node: Any) -> _Names:
     """Kept with the node, whose children do not change as long as anybody asks."""
-    known = getattr(node, "names", None)
+    known = getattr(node, "found_names", None)
     if known is not None:
         return known
-    found = node.names = _Names()
+    found = node.found_names = _Names()
     if isinstance(node, _SCOPES):
         found.read |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     else:
