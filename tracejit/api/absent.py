@@ -11,7 +11,7 @@ from tracejit.api.carries import can_be_carried
 from tracejit.api.handing_on import Like, not_handed_on
 from tracejit.support.errors import Restart, TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.absence import absence_of, perhaps
+from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.statements.variables import UNBOUND
 
 __all__ = ["VALUE", "AbsentThere", "MayBeAbsent", "kind_of"]
@@ -87,7 +87,7 @@ class MayBeAbsent:
             assert like is not None
             return True, like.zeros()
         absence = absence_of(value)
-        return (False if absence is None else absence.flag), value
+        return (False if absence is None else absence.flag), unmarked(value)
 
     def value(self, name: str, handed: Any) -> Any:
         """What a name has of what was handed on."""

@@ -40,7 +40,7 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
-from tracejit.tracer.absence import absence_of, perhaps
+from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
@@ -327,7 +327,7 @@ class _Loop:
             absence = absence_of(value)
             if absence is not None:
                 self.absent[n] = absence.none
-                self.initial[n] = absence.flag, value
+                self.initial[n] = absence.flag, unmarked(value)
         self.seen: list[tuple[Any, Sharing]] = []
         self.state: Mapping[str, Any] = {}  # what the iteration that is traced began with
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
@@ -389,7 +389,7 @@ class _Loop:
             if n in self.absent and not news:
                 state = self.state[n]
                 flag = True if value is None else False if absence is None else absence.flag
-                value = flag, state[1] if value is None else value
+                value = flag, state[1] if value is None else unmarked(value)
             left[n] = value
         if news:
             raise AbsentThere

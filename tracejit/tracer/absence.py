@@ -19,7 +19,7 @@ from tracejit.tracer.interpreter import watchers
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Absence", "absence_of", "perhaps", "used"]
+__all__ = ["Absence", "absence_of", "perhaps", "unmarked", "used"]
 
 
 @frozen(eq=False)
@@ -68,6 +68,22 @@ def absence_of(value: Any) -> Absence | None:
     if type(value) is tuple:
         return next((a for x in value if (a := absence_of(x)) is not None), None)
     return None
+
+
+def unmarked(value: Any) -> Any:
+    """A value to hand on with its flag, which is no use of it: its numbers without marks.  Arrays stay the ones they
+    are.
+    """
+    leaves, tree = flatten(value)
+    return unflatten(tree, [_without_mark(x) if type(x) is Tracer and x.absence is not None else x for x in leaves])
+
+
+def _without_mark(x: Tracer) -> Tracer:
+    if not x.is_scalar:
+        return x
+    made = Tracer(x.interpreter, x.value, x.aval)
+    made.is_array = x.is_array
+    return made
 
 
 def used(value: Any) -> Any:

@@ -146,10 +146,23 @@ def used_where_it_is_none(x):
     return t * 2
 
 
+def of_two_kinds(x):
+    p = None
+    n = None
+    if x[0] > 0:
+        p = x[1] * 1.0
+        n = 1
+    for i in range(len(x)):
+        if x[2] > 0:
+            p = 1 if p is None else p * 2
+            n = 0.5 if n is None else n + i
+    return -1.0 if p is None else p, -2.0 if n is None else n
+
+
 PROGRAMS: list[Callable[[Any], Any]] = [
     bound_in_one_branch, bound_in_one_branch_and_read, found_in_a_loop, found_or_not, none_in_a_branch,
     returned_by_a_helper, greatest, greatest_of_some, reset_to_none, counted_from_the_last, array_or_none,
-    by_a_loop_that_may_be_empty, deleted, pair_or_none, used_where_it_is_none,
+    by_a_loop_that_may_be_empty, deleted, pair_or_none, used_where_it_is_none, of_two_kinds,
 ]  # fmt: skip
 INPUTS = [
     np.array([0.5, 2.0, -1.0, 3.0, 0.2, 5.0]), -np.arange(6.0), np.array([3.0, -1.0, 0.0, 0.0, 2.0, 1.5]),
