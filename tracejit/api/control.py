@@ -49,6 +49,7 @@ from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
+from tracejit.tracer.statements.decisions import MOST_APART
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -137,7 +138,7 @@ def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any],
             break
         except IndexDecides as error:
             more = error.apart
-            if more is None or max(first + more[0], last + more[1]) > _MOST_APART:
+            if more is None or max(first + more[0], last + more[1]) > MOST_APART:
                 raise
             if not count >= first + last + sum(more):
                 raise
@@ -148,9 +149,6 @@ def _with_iterations_apart(lower: int, count: Extent, body: Callable[[Any, Any],
         at = lower + count - last + k
         carry = body(OPERATORS.number_of_extents(at) if isinstance(at, Dim) else at, apart(carry))
     return carry if not last else apart(carry)
-
-
-_MOST_APART = 6
 
 
 def python_integer(x: Any, who: str) -> Any:

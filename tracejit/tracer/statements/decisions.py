@@ -13,9 +13,9 @@ from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field, frozen
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 
-__all__ = ["AsPython", "Decisions", "Site", "as_python"]
+__all__ = ["MOST_APART", "AsPython", "Decisions", "Site", "as_python"]
 
-_MOST_APART = 6
+MOST_APART = 6
 """So many iterations of a loop at most stand apart from it."""
 _MOST_NESTED = 8
 """So often a branch may be within itself, as those of functions are that call themselves."""
@@ -78,10 +78,10 @@ class Decisions:
         """
         site = restart.site
         first, last = self.apart.get(site, (0, 0))
-        more = restart.apart or ((1, 0) if not first and restart.apart is None else (_MOST_APART, 0))
+        more = restart.apart or ((1, 0) if not first and restart.apart is None else (MOST_APART, 0))
         if restart.counted:
             self.counted.add(site)
-        elif site.what == "loop" and max(first + more[0], last + more[1]) < _MOST_APART:
+        elif site.what == "loop" and max(first + more[0], last + more[1]) < MOST_APART:
             self.apart[site] = first + more[0], last + more[1]
         else:
             self.python[site] = restart.reason
