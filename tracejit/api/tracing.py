@@ -5,6 +5,7 @@ one run of the function on traced arrays, then the passes.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -237,6 +238,11 @@ def trace_call(
     return Traced(staged, lowered, out["tree"], out["slots"], dependencies)
 
 
+def _name_in(error: NameError) -> str | None:
+    """The name that has no value; Python tells that of a local one in words only."""
+    return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)
+
+
 def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
     """What was staged, of a trace that starts again as often as it has to."""
     careful = by_value = False
@@ -250,7 +256,7 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
         except AsPython as loop:
             trace.loops.leave(loop)
         except NameError as error:
-            if not trace.loops.is_wanted(error.name):
+            if not trace.loops.is_wanted(_name_in(error)):
                 raise
         trace.restart()
 
