@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tracejit.api.bodies import Again
 from tracejit.api.carries import can_be_carried
 from tracejit.api.handing_on import Like, not_handed_on
-from tracejit.support.errors import Restart, TracerError
+from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.statements.variables import UNBOUND
@@ -20,7 +21,7 @@ VALUE = "the value"
 """The name, among those of variables, of what an expression or a block gives."""
 
 
-class AbsentThere(Restart):
+class AbsentThere(Again):
     """A name has turned out to be one that may have no value: the block is to be traced again."""
 
 

@@ -15,7 +15,7 @@ from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import TracerError, UnsupportedError
+from tracejit.support.errors import Restart, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
@@ -29,6 +29,7 @@ from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
+    "Again",
     "Body",
     "IndexDecides",
     "apart",
@@ -117,6 +118,13 @@ def lying(x: Any, layout: Layout) -> Any:
     return x
 
 
+class Again(Restart):
+    """A body is to be traced again, or left out: what it has done to Python's objects must be nothing."""
+
+
+_NOT_TWICE = "the function of a tj.lax loop or branch", "return the value as part of the state"
+
+
 class Body:
     """A staged body: jaxpr over (captured values, changed outer arrays, arguments).
 
@@ -141,7 +149,7 @@ class Body:
         self.layouts: list[Layout] = []  # of the results
         self.weak: list[bool] = []  # which of them are Python numbers
         cells = list(cells)
-        held = PythonState((function,))
+        held = PythonState((function,), certain=certain and not once)
         seen: str | None = None
         while True:
             left: list[bool] = []
@@ -152,18 +160,22 @@ class Body:
                 self.weak = [aval_of_argument(x).weak for x in result]
                 return result
 
-            staged: Staged = stage(
-                flat,
-                avals,
-                own_changes=True,
-                cells=cells,
-                ranges=ranges,
-                layouts=layouts,
-                certain=certain,
-                finish=lambda _, left=left: left.append(varies(current_interpreter(), held.filled())),
-            )
+            try:
+                staged: Staged = stage(
+                    flat,
+                    avals,
+                    own_changes=True,
+                    cells=cells,
+                    ranges=ranges,
+                    layouts=layouts,
+                    certain=certain,
+                    finish=lambda _, left=left: left.append(varies(current_interpreter(), held.filled())),
+                )
+            except Again:  # it begins with what it has left
+                held.check(*_NOT_TWICE)
+                raise
             # of each: two may cancel out
-            held.check("the function of a tj.lax loop or branch", "return the value as part of the state")
+            held.check(*_NOT_TWICE)
             # What it has put somewhere is there in the next iteration, which is to be the same.
             text = _text(staged.jaxpr, len(cells)) if left[0] else ""
             if seen not in (None, text):

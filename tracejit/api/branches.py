@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
-from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
+from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -22,20 +22,15 @@ from tracejit.api.handing_on import (
     shared_results,
     stays,
 )
-from tracejit.support.errors import Restart, TracejitError
-from tracejit.support.source import frames_of, located, raised_at
+from tracejit.api.raising import Raises, raise_where, run_block
+from tracejit.support.errors import TracejitError
 from tracejit.tracer.absence import absence_of
-from tracejit.tracer.bytecode import raises
-from tracejit.tracer.current import current_trace
-from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
 
-__all__ = ["Raises", "branch", "run_block", "traced_branch"]
+__all__ = ["branch", "traced_branch"]
 
 
 def branch(
@@ -48,7 +43,7 @@ def branch(
     sure: Sequence[str],
 ) -> Any:
     """`if test: then() else: orelse()`; what the block returns, where the statement ends the function."""
-    site = site_of(then)
+    site, test = site_of(then), condition(test)
     if not is_open(test) or is_decided(site):
         return run_by_python(then if test else orelse, assigned)
     return traced_branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure, site)
@@ -81,7 +76,7 @@ def traced_branch(
         def traced() -> Any:
             variables.restore()
             try:
-                value = run_block(block, variables)
+                value = run_block(block, tuple(variables.cells))
                 check_kept(variables, kept)
                 value, values = number_of(value), {n: number_of(variables[n]) for n in names}
                 values.update({n: zeros() for n, zeros in filled.items() if values[n] is UNBOUND})
@@ -109,8 +104,7 @@ def traced_branch(
             kinds.clear()
         except Raises as raising:
             fails = raising.block is then
-            with located(raised_at(raising.exception)):
-                OPERATORS.check_none(flag(test) if fails else np.logical_not(flag(test)), Raised(raising.exception))
+            raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
             return run_by_python(orelse if fails else then, tuple(variables.cells))
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
@@ -120,32 +114,6 @@ def traced_branch(
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
     return value
-
-
-class Raises(Restart):
-    """A block raises an exception whenever it runs."""
-
-    def __init__(self, block: Callable[[], Any], exception: Exception) -> None:
-        super().__init__()
-        self.block = block
-        self.exception = exception
-
-
-def run_block(block: Callable[[], Any], variables: Variables) -> Any:
-    """What a block returns.  Raises: Raises if it ends in a `raise` or `assert` of the user's functions, or reads a
-    variable that has no value.
-    """
-    try:
-        return run_by_python(block, tuple(variables.cells))
-    except TracejitError:
-        raise
-    except Exception as error:
-        code, place = frames_of(error)[-1]
-        trace = current_trace()
-        unbound = isinstance(error, NameError) and (trace is None or error.name not in trace.loops.dropped)
-        if is_installed(code.co_filename) or not (unbound or raises(code, place)):
-            raise
-        raise Raises(block, error) from None
 
 
 def _filled(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -11,10 +11,14 @@ import numpy as np
 
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
-from tracejit.api.carries import Sharing
-from tracejit.api.handing_on import shared_results
-from tracejit.support.errors import TracejitError
-from tracejit.tracer.absence import absence_of, used
+from tracejit.api.carries import Sharing, is_array, root_of
+from tracejit.api.handing_on import run_by_python, shared_results
+from tracejit.api.raising import Raises, raise_where, run_block
+from tracejit.support.errors import TracejitError, TracerError
+from tracejit.support.source import user_location
+from tracejit.support.tree import flatten
+from tracejit.tracer.absence import absence_of, unmarked, used
+from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import current_interpreter
@@ -24,24 +28,45 @@ from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
+    "all_of",
+    "any_of",
     "both",
     "branching",
     "chain",
     "choose",
     "claim",
+    "condition",
+    "compared",
     "either",
     "flag",
+    "identical",
     "is_decided",
-    "is_none",
     "is_open",
     "negation",
     "site_of",
+    "subject",
 ]
 
 
 def is_open(x: Any) -> bool:
     """Whether a condition is known only when the program runs; arrays of several elements are none, as in NumPy."""
     return isinstance(x, Tracer) and x.size == 1 and x.seen().concrete() is None and recording() is not None
+
+
+def condition(x: Any) -> Any:
+    """A value as a condition: one that may be None does not hold then."""
+    absence = absence_of(x)
+    if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
+        return x
+    return _number(np.logical_and(np.not_equal(flag(_present(x)), 0), np.logical_not(absence.flag)))
+
+
+def _present(x: Tracer) -> Tracer:
+    """A value without the mark that it may be absent."""
+    made = unmarked(x)
+    if made is x:  # an array
+        made = Tracer(x.interpreter, x.value, x.aval)
+    return made
 
 
 def flag(x: Tracer) -> Any:
@@ -69,6 +94,7 @@ def branching(site: Site) -> AbstractContextManager[None]:
 
 def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
+    test = condition(test)
     if not is_open(test) or is_decided(site_of(yes)):
         return yes() if test else no()
     return _value_of_branch(test, yes, no, site_of(yes))
@@ -81,7 +107,7 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
-            value = value_of()
+            value = run_block(value_of)
             kinds[value_of] = {VALUE: kind_of(value)}
             if len(kinds) > 1:
                 perhaps_absent.settle(kinds[yes], kinds[no])
@@ -100,6 +126,10 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
             break
         except AbsentThere:
             kinds.clear()
+        except Raises as raising:
+            fails = raising.block is yes
+            raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
+            return run_by_python(no if fails else yes, ())
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise
@@ -109,11 +139,11 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 def both(value: Any, *later: Callable[[], Any]) -> Any:
     """`value and later() and ...`."""
     for k, following in enumerate(later):
-        site = site_of(following)
-        if is_open(value) and not is_decided(site):
+        site, test = site_of(following), condition(value)
+        if is_open(test) and not is_decided(site):
             left, rest = value, later[k + 1 :]
-            return _value_of_branch(left, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left, site)
-        if not value:
+            return _value_of_branch(test, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left, site)
+        if not test:
             return value
         value = following()
     return value
@@ -122,20 +152,60 @@ def both(value: Any, *later: Callable[[], Any]) -> Any:
 def either(value: Any, *later: Callable[[], Any]) -> Any:
     """`value or later() or ...`."""
     for k, following in enumerate(later):
-        site = site_of(following)
-        if is_open(value) and not is_decided(site):
+        site, test = site_of(following), condition(value)
+        if is_open(test) and not is_decided(site):
             left, rest = value, later[k + 1 :]
             return _value_of_branch(
-                left, lambda left=left: left, lambda f=following, rest=rest: either(f(), *rest), site
+                test, lambda left=left: left, lambda f=following, rest=rest: either(f(), *rest), site
             )
-        if value:
+        if test:
             return value
         value = following()
     return value
 
 
+def all_of(value: Any, *later: Callable[[], Any]) -> Any:
+    """Whether `value and later() and ...` holds."""
+    return _truth(value, later, True)
+
+
+def any_of(value: Any, *later: Callable[[], Any]) -> Any:
+    """Whether `value or later() or ...` holds."""
+    return _truth(value, later, False)
+
+
+def _truth(value: Any, later: Sequence[Callable[[], Any]], goes_on: bool) -> Any:
+    """What the operands are together, of which those that `goes_on` is not the truth of end the expression."""
+    for k, following in enumerate(later):
+        site, test = site_of(following), condition(value)
+        if is_open(test) and not is_decided(site):
+            rest, found = later[k + 1 :], list[Any]()
+
+            def go_on(following: Any = following, rest: Any = rest, found: list[Any] = found) -> Any:
+                found.append(_as_flag(_truth(following(), rest, goes_on)))
+                return found[-1]
+
+            def end() -> bool:
+                return not goes_on
+
+            yes, no = (go_on, end) if goes_on else (end, go_on)
+            result = _value_of_branch(test, yes, no, site)
+            return result if not found or isinstance(found[-1], Tracer) or found[-1] is goes_on else not goes_on
+        if bool(test) is not goes_on:
+            return value
+        value = following()
+    return value
+
+
+def _as_flag(x: Any) -> Any:
+    """The truth of a value, a bool of Python's."""
+    test = condition(x)
+    return _number(np.not_equal(flag(test), 0)) if is_open(test) else bool(test)
+
+
 def negation(value: Any) -> Any:
     """`not value`."""
+    value = condition(value)
     if not is_open(value):
         return not value
     result: Any = np.logical_not(flag(value))
@@ -144,10 +214,69 @@ def negation(value: Any) -> Any:
     return result
 
 
-def is_none(x: Any) -> Any:
-    """`x is None`, which may be known to the program alone."""
-    absence = absence_of(x)
-    return absence.flag if absence is not None and absence.none else x is None
+def identical(x: Any, y: Any) -> Any:
+    """`x is y`, which may be known to the program alone: whether a name has None, or which bool a bool of Python's is.
+
+    Raises: TracerError for arrays that may be one, depending on data.
+    """
+    if x is y:
+        return True
+    for one, other in ((x, y), (y, x)):
+        absence = absence_of(one)
+        none = absence is not None and absence.none
+        if other is None:
+            return absence.flag if none and absence is not None else one is None
+        if type(one) is Tracer and type(other) is bool and one.aval.weak and one.dtype == np.bool_:
+            there = unmarked(one) if none else one
+            same = there if other else np.logical_not(there)
+            return _number(np.logical_and(same, np.logical_not(absence.flag)) if none and absence is not None else same)
+    if type(x) is Tracer and type(y) is Tracer:
+        if (absence_of(x) is not None or absence_of(y) is not None) and not (is_array(x) and is_array(y)):
+            raise TracerError("`is` of values that may be None both is not supported", location=user_location())
+        if any(root in (root_of(y), y) for root in root_of(x).possible()):
+            raise TracerError(
+                "whether two names have one array is known to the program alone; compare what they hold",
+                location=user_location(),
+            )
+    if type(x) is Tracer or type(y) is Tracer:
+        number = next((z for z in (x, y) if type(z) is int), None)
+        other = y if number is x else x
+        if number is not None and -5 <= number <= 256 and is_number(other) and other.dtype.kind == "i":
+            return _number(other == number)  # CPython has one object for each of these
+    return False
+
+
+def _number(x: Any) -> Any:
+    """A bool of Python's."""
+    if isinstance(x, Tracer):
+        x.weaken()
+    return x
+
+
+def compared(which: str, x: Any, y: Any) -> Any:
+    """`x == None` and `x != None`."""
+    for one, other in ((x, y), (y, x)):
+        absence = absence_of(one)
+        if other is None and absence is not None and absence.none and type(one) is Tracer and one.is_scalar:
+            return absence.flag if which == "Eq" else negation(absence.flag)
+    return _OPERATORS[which](x, y)
+
+
+def subject(x: Any) -> Any:
+    """What is matched with `case None` or `case True`.
+
+    Raises: TracerError where the program alone knows which of these it is.
+    """
+    for leaf in flatten(x)[0]:
+        absence = absence_of(leaf)
+        bools = type(leaf) is Tracer and leaf.aval.weak and leaf.dtype == np.bool_ and is_open(leaf)
+        if bools or (absence is not None and absence.none):
+            raise TracerError(
+                "`case None`, `case True` and `case False` of a value that only the program knows are not supported; "
+                "use `if x is None`, `if x`",
+                location=user_location(),
+            )
+    return x
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -178,6 +307,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
 
 def claim(test: Any, message: Callable[[], Any] | None) -> Any:
     """What is to be asserted; a condition of the program is checked there."""
+    test = condition(test)
     if not is_open(test):
         return test
     said = () if message is None else (message(),)

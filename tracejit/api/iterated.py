@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import gc
+import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,10 +16,11 @@ from tracejit.api.control import python_integer
 from tracejit.api.range import TracedRange, bounds_of, trip_count
 from tracejit.ir.extents import Dim, Extent, surely_at_most
 from tracejit.support.nodes import define
+from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Items", "counted_items", "items", "items_of"]
+__all__ = ["Items", "counted_items", "held", "is_shared", "items", "items_of"]
 
 
 @define(eq=False)
@@ -95,6 +99,55 @@ def items_of(x: Any) -> Items | None:
     if type(x) is Tracer and x.shape:
         return Items(x.shape[0], lambda k: x[k])
     return None
+
+
+class Held:
+    """An iterator that a loop goes over and that has a name: who reads it afterwards sees how far the loop has come."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self.iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.iterator
+
+
+def held(x: Any) -> Any:
+    """What a loop goes over that is no new object."""
+    return Held(x) if isinstance(x, Iterator) and not isinstance(x, Tracer) else x
+
+
+_PRIVATE: Any = (
+    zip, enumerate, reversed, itertools.product, itertools.permutations, itertools.combinations, itertools.chain,
+    itertools.combinations_with_replacement, itertools.zip_longest, itertools.islice, itertools.pairwise,
+    itertools.repeat, itertools.count, itertools.cycle,
+    *{type(iter(x)) for x in ([], (), {}, {}.values(), {}.items(), set[int](), "", b"", range(0), range(2**70))},
+    type(reversed([])), type(reversed({})),
+)  # fmt: skip
+"""Iterators that do nothing but give items."""
+
+
+def is_shared(source: Any) -> bool:
+    """Whether somebody else sees how far a loop has come in what it goes over: an iterator that has a name, or that
+    does something of its own when it is asked for an item.
+    """
+    if isinstance(source, Held):
+        return True
+    if not isinstance(source, Iterator):
+        return is_users_type(type(source))
+    return not isinstance(source, _PRIVATE) or any(shared or n > _ALONE for n, shared in _inner(source))
+
+
+def _inner(iterator: Any) -> list[tuple[int, bool]]:
+    """Of every iterator that one takes its items from: the number of references to it, and whether it is shared."""
+    found: list[tuple[int, bool]] = []
+    for x in gc.get_referents(iterator):
+        for y in x if type(x) is tuple else (x,):
+            if isinstance(y, Iterator):
+                found.append((sys.getrefcount(y), is_shared(y)))
+    return found
+
+
+_ALONE = max(n for n, _ in [*_inner(zip([], [], strict=True)), *_inner(enumerate([]))])
 
 
 def counted_items(found: Items) -> Items | None:

@@ -19,10 +19,10 @@ import numpy as np
 
 from tracejit.api import control
 from tracejit.api.absent import AbsentThere
-from tracejit.api.bodies import IndexDecides
-from tracejit.api.branches import Raises, run_block, traced_branch
+from tracejit.api.bodies import Again, IndexDecides
+from tracejit.api.branches import traced_branch
 from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
-from tracejit.api.conditions import both, is_open, negation, site_of
+from tracejit.api.conditions import both, condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -36,7 +36,8 @@ from tracejit.api.handing_on import (
     shared_results,
     stays,
 )
-from tracejit.api.iterated import Items, counted_items, items_of
+from tracejit.api.iterated import Items, counted_items, is_shared, items_of
+from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
@@ -168,10 +169,17 @@ class _Steps:
         return Variables(self.blocks, self.assigned)
 
     def run(self, source: Iterable[Any]) -> None:
-        body, tail, _ = self.blocks
+        body, tail, stop = self.blocks
+        shared = stop is not None and is_shared(source)
         for item in source:
             if not self(body, item) or (tail is not None and not self(tail)):
                 return
+            if shared and is_open(stop()):  # pyright: ignore[reportOptionalCall]
+                raise TracerError(
+                    "a loop over an iterator may be left on a condition that only the program knows, and whether the "
+                    "iterator gives its next item depends on that; loop over a list, or over tj.range",
+                    location=user_location(),
+                )
 
     def in_the_program(self, found: Items, carry: Sequence[str], site: Site | None, apart: tuple[int, int]) -> None:
         """A loop as one of the program.
@@ -286,7 +294,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
     start, end, step = found.bounds
 
     def once(k: Any) -> None:
-        run_block(lambda: body(k), loop.variables)
+        run_block(lambda: body(k), tuple(loop.variables.cells))
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
@@ -448,6 +456,9 @@ class _Loop:
                 if id(x) in written:
                     raise _changed_elsewhere()
             self._check_turned(sharing.turned, changed, interpreter)
+            if self.turns is None and count is None and order_of(sharing.turned) > 1:
+                self.turns = self.initial[_TURNS] = np.int64(0)
+                raise _TurnsCount
             self.seen.append((left, sharing))
             if self.turns is not None:
                 left[_TURNS] = state[_TURNS] + np.int64(1)
@@ -456,12 +467,10 @@ class _Loop:
         while True:
             try:
                 results = run(new)
-            except AbsentThere:
-                continue
-            turned = self.seen[-1][1].turned
-            if self.turns is not None or count is not None or order_of(turned) == 1:
                 break
-            self.turns = self.initial[_TURNS] = np.int64(0)  # once more, and count them
+            except (AbsentThere, _TurnsCount):
+                continue
+        turned = self.seen[-1][1].turned
         first = flatten(self.initial)[0]
         shared = shared_results(self.seen[-1:], results, first, site, certain)
         leaves, tree = flatten(shared)
@@ -519,6 +528,10 @@ class _Loop:
             leaves[n] = first[m]
 
 
+class _TurnsCount(Again):
+    """Names hand their arrays round in a loop that is left early: it has to count its iterations."""
+
+
 def _changed_elsewhere() -> TracerError:
     return TracerError(
         "a name stands for an array that the loop changes in place under another name", location=user_location()
@@ -558,7 +571,7 @@ def repetition(
             break
         if left:
             return
-        more = run_by_python(test, assigned)
+        more = condition(run_by_python(test, assigned))
         if is_open(more):
             break
         if not more:
@@ -567,7 +580,7 @@ def repetition(
     loop = _Loop(Variables((body, test, stop), assigned), carry, augmented, written)
 
     def once(_: Any) -> None:
-        run_block(body, loop.variables)
+        run_block(body, tuple(loop.variables.cells))
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:

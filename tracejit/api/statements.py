@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from tracejit.api.branches import branch
-from tracejit.api.conditions import both, chain, choose, claim, either, is_none, negation
-from tracejit.api.iterated import items
+from tracejit.api.conditions import (
+    all_of,
+    any_of,
+    both,
+    chain,
+    choose,
+    claim,
+    compared,
+    either,
+    identical,
+    negation,
+    subject,
+)
+from tracejit.api.iterated import held, items
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.statements.calls import Statements
 
@@ -15,11 +27,16 @@ STATEMENTS = Statements(
     iteration=iteration,
     repetition=repetition,
     items=items,
+    held=held,
     choose=choose,
     both=both,
     either=either,
+    all_of=all_of,
+    any_of=any_of,
     negation=negation,
-    is_none=is_none,
+    identical=identical,
+    compared=compared,
+    subject=subject,
     chain=chain,
     claim=claim,
 )

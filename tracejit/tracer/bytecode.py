@@ -14,9 +14,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
-    "asks_for_booleans", "bound_first", "carried_names", "decides", "essence", "instructions", "iterates_directly",
-    "loads_attribute",
-    "name_of", "raises", "stored_attributes", "target_of", "yields_within",
+    "asks_for_booleans", "bound_first", "carried_names", "catches_at", "decides", "essence", "instructions",
+    "iterates_directly", "loads_attribute", "name_of", "raises", "stored_attributes", "target_of", "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
@@ -64,12 +63,12 @@ def _variables(code: CodeType) -> tuple[str, ...]:
 
 @cache
 def decides(code: CodeType) -> bool:
-    """Whether code, or code within it, has jumps: loops, branches, conditional expressions.
+    """Whether code, or code within it, has jumps (loops, branches, conditional expressions) or asks `x is y`.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
-    return any("JUMP" in name or name == "FOR_ITER" for name, _, _ in instructions(code)) or any(
+    return any("JUMP" in name or name in ("FOR_ITER", "IS_OP") for name, _, _ in instructions(code)) or any(
         decides(x) for x in code.co_consts if isinstance(x, CodeType)
     )
 
@@ -248,6 +247,60 @@ def loads_attribute(code: CodeType, place: int) -> bool:
 def raises(code: CodeType, place: int) -> bool:
     """Whether the instruction at this offset is a `raise` or an `assert`."""
     return _NAMES[code.co_code[place]] in ("RAISE_VARARGS", "RERAISE")
+
+
+def catches_at(code: CodeType, place: int) -> bool:
+    """Whether an exception that comes from the instruction at this offset may meet an `except` in the same function.
+
+    Source: Objects/exception_handling_notes.txt and Lib/dis.py of CPython.
+    """
+    table = _handlers(code)
+    seen: set[int] = set()
+    while True:
+        place = next((target for start, end, target in table if start <= place < end), -1)
+        if place < 0 or place in seen:
+            return False
+        if _is_except(code, place):
+            return True
+        seen.add(place)  # of a `with` or a `finally`, which hands it on
+
+
+def _is_except(code: CodeType, place: int) -> bool:
+    """Whether the handler at this offset chooses by the exception's class, or takes all."""
+    first = True
+    for name, _, offset in instructions(code):
+        if offset <= place:
+            continue
+        if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") or (first and name == "POP_TOP"):
+            return True
+        if name in ("RERAISE", "WITH_EXCEPT_START", "RETURN_VALUE", "RETURN_CONST", "PUSH_EXC_INFO"):
+            return False
+        first = False
+    return False
+
+
+@cache
+def _handlers(code: CodeType) -> list[tuple[int, int, int]]:
+    """(first offset, offset behind the last, that of the handler), inner ones first."""
+    parts = iter(code.co_exceptiontable)
+
+    def number() -> int:
+        byte = next(parts)
+        value = byte & 63
+        while byte & 64:
+            byte = next(parts)
+            value = value << 6 | byte & 63
+        return value
+
+    found: list[tuple[int, int, int]] = []
+    while True:
+        try:
+            start = 2 * number()
+        except StopIteration:
+            return found
+        end, target = start + 2 * number(), 2 * number()
+        number()
+        found.append((start, end, target))
 
 
 def yields_within(code: CodeType, place: int) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent, Index
 from tracejit.ir.ranges import ANYTHING, Range, fixed, for_all_iterations
 from tracejit.ir.types import ShapedArray, aval_of
-from tracejit.support.errors import ConcretizationError, LeakedTracerError, UnsupportedError, meet
+from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import has_aval
 from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
@@ -104,8 +104,7 @@ class Cell(Owned):
         if self.root is not None:
             OPERATORS.setitem(self.root, self.index, value)
             return
-        if self.twins:
-            self._refuse_to_change_one()
+        self.check_alone()
         current_interpreter().write(self, value)
 
     def may_be(self, other: Cell, site: Any = None) -> None:
@@ -123,7 +122,8 @@ class Cell(Owned):
         """The arrays which this may turn out to be that are still there."""
         return [found for other, _ in self.twins.values() if (found := other()) is not None]
 
-    def _refuse_to_change_one(self) -> None:
+    def check_alone(self) -> None:
+        """Raises: UnsupportedError, or what has Python run a loop, for an array that may turn out to be another one."""
         for other, site in self.twins.values():
             if other() is None:
                 continue
@@ -265,7 +265,13 @@ def is_number(x: Cell) -> bool:
 
 
 def class_of(x: Cell) -> type:
-    """The class of what it stands for."""
+    """The class of what it stands for.  Raises: TracerError where that may be None's, depending on data."""
+    if x.absence is not None and x.absence.none:
+        raise TracerError(
+            f"the class of {x.absence.name!r}, which is None or a value, is known to the program alone; ask "
+            f"`{x.absence.name} is None` first",
+            location=user_location(),
+        )
     if x.aval.weak and not x.shape:
         return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
     return x.dtype.type if x.is_scalar else np.ndarray

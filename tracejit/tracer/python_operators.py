@@ -44,6 +44,8 @@ def operator(name: str) -> Callable[..., Any]:
 
     def method(self: Cell, other: Any, *modulo: Any) -> Any:
         function = ARITHMETIC.get(name)
+        if other is None and name in ("eq", "ne") and self.absence is not None and self.absence.none and self.is_scalar:
+            return self.absence.flag if name == "eq" else np.logical_not(self.absence.flag)
         other = _plain(name, self, other)
         if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
@@ -72,6 +74,7 @@ def in_place(name: str) -> Callable[..., Any]:
 
     def method(self: Cell, other: Any) -> Any:
         if self.is_scalar:
+            self.check_alone()  # where only the data tell whether it is an array
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
         result = ARITHMETIC[name](self, other)
         if len(np.shape(result)) > self.ndim:

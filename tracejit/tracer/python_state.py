@@ -50,9 +50,14 @@ _CALLS = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
 
 
 class PythonState:
-    """What can be reached from some objects, as it is now."""
+    """What can be reached from some objects, as it is now.
 
-    def __init__(self, roots: Iterable[Any]) -> None:
+    certain: whether the body surely runs; else an object which the function itself has made may get no new names and
+    keys, by which it could tell.
+    """
+
+    def __init__(self, roots: Iterable[Any], *, certain: bool = True) -> None:
+        self._certain = certain
         self._held: list[tuple[Any, _Holder, Any]] = []
         trace = current_trace()
         self._changes = None if trace is None else trace.changes
@@ -71,11 +76,24 @@ class PythonState:
                 added += [value for key, value in now.items() if key not in before] if isinstance(now, dict) else ()
         return (x for x in _reachable(added) if isinstance(x, Tracer))
 
+    def _added(self, item: Any, holder: _Holder, before: Any) -> str | None:
+        """The first new name or key of an object which the function has made, in words."""
+        if holder not in (_changed_mapping, _changed_attributes) or not _is_made_here(item):
+            return None
+        now = next((items for again, items in _holdings(item) if again is holder), before)
+        new = next((key for key in now if key not in before and not _is_cached_property(item, key)), MISSING)
+        if new is MISSING:
+            return None
+        where = "a" if holder is _changed_mapping else "an object of class"
+        return f"{new!r:.40}, which is new, of {where} {type(item).__name__}"
+
     def check(self, what: str, instead: str) -> None:
         """Raises TracerError if anything has changed."""
         changed = next(
             (said for item, holder, before in self._held if (said := holder(item, before)) is not None), None
         )
+        if changed is None and not self._certain:
+            changed = next((said for held in self._held if (said := self._added(*held)) is not None), None)
         if changed is None and self._changes is not None and self._outside is not None:
             changed = self._changes.changed_since(self._outside)
         if changed is not None:
@@ -278,6 +296,12 @@ def _changed_attributes(item: Any, before: dict[str, Any]) -> str | None:
         ((name,) for name in now if name not in before and _was_inherited(item, name, now[name])), None
     )
     return None if key is None else f"{key[0]!r} of an object of class {type(item).__name__}"
+
+
+def _is_made_here(item: Any) -> bool:
+    """Whether the function that is traced has made an object itself: it is part of what it computes, and no cache."""
+    trace = current_trace()
+    return trace is not None and not trace.is_from_outside(item)
 
 
 def _is_cached_property(item: Any, name: str) -> bool:

@@ -260,6 +260,10 @@ class Trace:
         self._shared.clear()
         self._begun.clear()
 
+    def is_from_outside(self, x: Any) -> bool:
+        """Whether an object, or what it stands for, was there before the function ran."""
+        return self.reads.is_outside(x) or self.changes.stand_ins.is_one(x)
+
     def container(self, value: Any) -> Any:
         """A container from outside, with what stands for its items: a tuple, or a copy, one for the whole trace.
 

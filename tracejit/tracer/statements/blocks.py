@@ -69,6 +69,8 @@ class _Calls(ast.NodeTransformer):
     def __init__(self) -> None:
         self.function: _Function | None = None
         self.after: set[str] = set()
+        # whether an exception may end the statements at hand and be caught: names keep their values then
+        self.may_end = False
 
     # -- functions -----------------------------------------------------------------------------------------------------
     def definition(self, node: Any) -> Any:
@@ -79,7 +81,7 @@ class _Calls(ast.NodeTransformer):
             raise NotRewritten("a generator or coroutine")
         if any(isinstance(n, ast.Name) and n.id in _SEES_LOCALS for n in own(parts)):
             raise NotRewritten("it asks for its own variables")
-        outer = self.function
+        outer, may_end = self.function, self.may_end
         if isinstance(node, ast.Lambda):
             self.function = _Function({}, set(), None) if outer is None else outer
             node.body = self.visit(node.body)
@@ -96,9 +98,12 @@ class _Calls(ast.NodeTransformer):
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
+        body = [_WithoutBindingTests().visit(s) for s in body]
         body = without_jumps(body) if body else body
         self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)
+        self.may_end = False
         body = self.block(body, set())
+        self.may_end = may_end
         moved = sorted(self.function.moved - set(declared) - parameters)
         self.function = outer
         if moved:  # never runs: tells the compiler that the variables belong to this function
@@ -136,7 +141,7 @@ class _Calls(ast.NodeTransformer):
         assert self.function is not None
         new: list[ast.stmt] = []
         for s in reversed(statements):
-            before = live([s], after)
+            before = live([s], after) | (after if self.may_end else set[str]())
             self.after = after | self.function.captured
             done = self.visit(s)
             new = [*(done if isinstance(done, list) else [done]), *new]
@@ -173,6 +178,7 @@ class _Calls(ast.NodeTransformer):
         both = [*node.body, *node.orelse]
         assigned, augmented = bound(both), only_augmented(both)
         sure = surely_bound(node.body) & surely_bound(node.orelse)
+        _mark_tests(node.test)
         test = self.visit(node.test)
         branches = [self.block(part, set() if is_end else after) for part in (node.body, node.orelse)]
         then, first = self.local(node, branches[0])
@@ -200,7 +206,10 @@ class _Calls(ast.NodeTransformer):
         ):
             source = self.call(source, "items", source.func, *[self.visit(a) for a in source.args])
         else:
+            is_new = isinstance(source, (ast.Call, ast.List, ast.Tuple, ast.Constant))
             source = self.visit(source)
+            if not is_new:
+                source = self.call(source, "held", source)
         bind = at(node.target, ast.Assign([node.target], name(ITEM)))
         head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
         known = set[str]()
@@ -222,6 +231,7 @@ class _Calls(ast.NodeTransformer):
         assigned, augmented = bound([*node.body, node.test]), only_augmented(node.body)
         written = changed([*node.body, node.test])
         carry = assigned & (after | again)
+        _mark_tests(node.test)
         test, first = self.local(node, [at(node.test, ast.Return(self.visit(node.test)))])
         body, second = self.local(node, self.block(node.body, after | again))
         assert isinstance(body, ast.Name) and isinstance(second, ast.FunctionDef)
@@ -233,36 +243,44 @@ class _Calls(ast.NodeTransformer):
         return at(s, ast.Constant(None)) if s.stop is None else self.later(self.visit(s.stop))
 
     def visit_Try(self, node: Any) -> Any:
-        after = self.after | read(node)
+        after, around = self.after | read(node), self.may_end
+        self.may_end = True
         for part in [node, *node.handlers]:
             for block in ("body", "orelse", "finalbody"):
                 if getattr(part, block, None):
                     setattr(part, block, self.block(getattr(part, block), after))
+        self.may_end = around
         return node
 
     def visit_TryStar(self, node: Any) -> Any:
         return self.visit_Try(node)
 
     def visit_With(self, node: ast.With) -> Any:
-        after = self.after
+        after, around = self.after, self.may_end
         node.items = [self.visit(i) for i in node.items]
+        self.may_end = True
         node.body = self.block(node.body, after)
+        self.may_end = around
         return node
 
     def visit_Match(self, node: ast.Match) -> Any:
         after = self.after
         node.subject = self.visit(node.subject)
+        if has([c.pattern for c in node.cases], ast.MatchSingleton):
+            node.subject = self.call(node, "subject", node.subject)
         for case in node.cases:
             case.body = self.block(case.body, after)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = at(node, ast.Constant(None)) if node.msg is None else self.later(self.visit(node.msg))
+        _mark_tests(node.test)
         node.test = self.call(node, "claim", self.visit(node.test), message)
         return node
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def visit_IfExp(self, node: ast.IfExp) -> Any:
+        _mark_tests(node.test)
         self.generic_visit(node)
         if not _movable(node.body, node.orelse):
             return node
@@ -273,19 +291,25 @@ class _Calls(ast.NodeTransformer):
         if not _movable(*node.values[1:]):
             return node
         helper = "both" if isinstance(node.op, ast.And) else "either"
+        if hasattr(node, "is_test"):
+            helper = "all_of" if isinstance(node.op, ast.And) else "any_of"
         return self.call(node, helper, node.values[0], *[self.later(v) for v in node.values[1:]])
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            _mark_tests(node.operand)
         self.generic_visit(node)
         return self.call(node, "negation", node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
-        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
-                if isinstance(other, ast.Constant) and other.value is None:
-                    call = self.call(node, "is_none", one)
-                    return call if isinstance(node.ops[0], ast.Is) else self.call(node, "negation", call)
+        if len(node.ops) == 1:
+            op, other = node.ops[0], node.comparators[0]
+            if isinstance(op, (ast.Is, ast.IsNot)):
+                call = self.call(node, "identical", node.left, other)
+                return call if isinstance(op, ast.Is) else self.call(node, "negation", call)
+            if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
+                return self.call(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
         if len(node.ops) == 1 or not _movable(*node.comparators):
             return node
         pairs = [
@@ -300,6 +324,29 @@ class _Calls(ast.NodeTransformer):
         first = None if self.function is None else self.function.first
         if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
             node.args = [at(node, name("__class__")), at(node, name(first))]
+        return node
+
+
+class _WithoutBindingTests(ast.NodeTransformer):
+    """`while` whose test binds a name (`:=`) as a loop that is left: the name is one of the body's."""
+
+    def visit_While(self, node: ast.While) -> Any:
+        self.generic_visit(node)
+        if not has([node.test], ast.NamedExpr):
+            return node
+        if node.orelse:
+            raise NotRewritten("`else` of a `while` whose test binds a name")
+        leave = at(node.test, ast.If(at(node.test, ast.UnaryOp(ast.Not(), node.test)), [ast.Break()], []))
+        node.test, node.body = at(node.test, ast.Constant(True)), [ast.fix_missing_locations(leave), *node.body]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node
 
 
@@ -322,6 +369,23 @@ class _Unannotated(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node
+
+
+def _mark_tests(node: ast.expr) -> None:
+    """Mark `and` and `or` of which only the truth is asked for."""
+    match node:
+        case ast.BoolOp(values=values):
+            node.is_test = True  # type: ignore[attr-defined]
+            for x in values:
+                _mark_tests(x)
+        case ast.UnaryOp(op=ast.Not(), operand=x):
+            _mark_tests(x)
+        case _:
+            pass
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _movable(*nodes: ast.expr) -> bool:

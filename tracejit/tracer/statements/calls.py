@@ -30,16 +30,26 @@ class Statements:
     """(test, body, stop, assigned, carry, augmented, written): `while`."""
     items: Callable[..., Any]
     """(kind, *arguments): what `range`, `enumerate`, `zip`, `reversed` give to a `for`."""
+    held: Callable[[Any], Any]
+    """What a `for` goes over that has a name, and others may go over."""
     choose: Callable[..., Any]
     """(test, yes, no): `yes() if test else no()`."""
     both: Callable[..., Any]
     """(value, *later): `and`."""
     either: Callable[..., Any]
     """(value, *later): `or`."""
+    all_of: Callable[..., Any]
+    """(value, *later): `and`, of which only the truth is asked for."""
+    any_of: Callable[..., Any]
+    """(value, *later): `or`, of which only the truth is asked for."""
     negation: Callable[[Any], Any]
     """`not`."""
-    is_none: Callable[[Any], Any]
-    """`x is None`."""
+    identical: Callable[[Any, Any], Any]
+    """`x is y`."""
+    compared: Callable[[str, Any, Any], Any]
+    """(operator, x, y): `x == None`."""
+    subject: Callable[[Any], Any]
+    """What is matched with patterns such as `case None` and `case True`."""
     chain: Callable[..., Any]
     """(left, *(operator, later)): `a < b < c`."""
     claim: Callable[..., Any]

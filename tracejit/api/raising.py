@@ -1,0 +1,93 @@
+"""Blocks that raise whenever they run: where only the program knows whether they do, it raises the exception."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.api.bodies import Again
+from tracejit.api.handing_on import run_by_python
+from tracejit.ir.extents import Dim, DimDependent, Index, Shape
+from tracejit.support.errors import TracejitError, TracerError
+from tracejit.support.source import frames_of, is_internal, located, raised_at, user_location
+from tracejit.tracer.bytecode import catches_at, raises
+from tracejit.tracer.current import current_trace
+from tracejit.tracer.failures import Raised
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import recording, recording_of
+
+__all__ = ["Raises", "raise_where", "run_block"]
+
+
+class Raises(Again):
+    """A block raises an exception whenever it runs."""
+
+    def __init__(self, block: Callable[[], Any], exception: Exception) -> None:
+        super().__init__()
+        self.block = block
+        self.exception = exception
+
+
+def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
+    """What a block returns.
+
+    Raises: Raises if it ends in an exception that is none of ours; DimDependent if that may come of it that something
+    was given a symbolic extent.
+    """
+    try:
+        return run_by_python(block, assigned)
+    except TracejitError:
+        raise
+    except Exception as error:
+        code, place = frames_of(error)[-1]
+        trace = current_trace()
+        if isinstance(error, NameError):
+            if trace is not None and error.name in trace.loops.dropped:
+                raise
+        elif not raises(code, place):
+            symbols = _symbols()
+            if symbols:
+                raise DimDependent(symbols) from error
+        raise Raises(block, error) from None
+
+
+def _symbols() -> frozenset[str]:
+    """The symbolic extents of what a program is recorded for."""
+    found, shapes = recording(), list[Shape]()
+    while found is not None:
+        shapes += [v.aval.shape for v in found.inputs]
+        found = recording_of(found.parent)
+    every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
+    return frozenset(s for s in every if not isinstance(s, Index))
+
+
+def raise_where(condition: Any, raising: Raises) -> None:
+    """The program raises an exception where the condition holds.
+
+    Raises: TracerError within a `try` of the user's: its `except` would not see it.
+    """
+    error = raising.exception
+    with located(raised_at(error)):
+        if _may_be_caught():
+            raise TracerError(
+                f"whether {type(error).__name__} is raised is known to the program alone, and a `try` around it may "
+                "catch it: an exception leaves the compiled function; decide with `if`, or np.where, what is done "
+                "in its place",
+                location=user_location(),
+            ) from error
+        OPERATORS.check_none(condition, Raised(error))
+
+
+def _may_be_caught() -> bool:
+    """Whether an `except` of the function that is traced, or of one that it calls, is around."""
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        code = frame.f_code
+        if is_internal(code.co_filename):
+            if code.co_name == "trace_call":
+                return False
+        elif catches_at(code, frame.f_lasti):
+            return True
+        frame = frame.f_back
+    return False
