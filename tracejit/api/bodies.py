@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Extent, surely_at_most
 from tracejit.ir.jaxpr import Jaxpr, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
@@ -320,4 +320,4 @@ def in_64_bits(number: int, name: str) -> int:
 
 def is_positive(count: Extent | None) -> bool:
     """Whether a loop surely has an iteration."""
-    return isinstance(count, int) and count > 0
+    return count is not None and surely_at_most(1, count)

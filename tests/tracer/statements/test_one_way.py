@@ -485,7 +485,7 @@ def changed_11(x):
 
     if x[0] < 0:
         g()
-        assert False
+        raise AssertionError
     return k
 
 
