@@ -12,17 +12,20 @@ import numpy as np
 ARRAYS = ("x", "y", "z")
 NUMBERS = ("a", "b", "c")
 COUNTS = ("i", "j", "k")
+STATES = ("len(seen)", "box['v']", "len(box)", "next(it, -1.0)", "1.0 if found is True else 2.0")
 
 
 class Writer:
     """Writes one function, statement by statement.
 
-    absent: also with names that may have no value (q, an array) or be None (p, a number).
+    absent: also with names that may have no value (q, an array) or be None (p, a number).  state: also with Python's
+    objects that it changes, iterators, flags and exceptions.
     """
 
-    def __init__(self, seed: int, *, absent: bool = False) -> None:
+    def __init__(self, seed: int, *, absent: bool = False, state: bool = False) -> None:
         self.random = random.Random(seed)
         self.absent = absent
+        self.state = state
         self.lines: list[str] = []
         self.loops: list[str] = []  # the indices of the loops around, None for what has none
         self.left = 14  # statements
@@ -35,6 +38,9 @@ class Writer:
         if self.absent:
             self.lines.insert(3, f"    p = {self.random.choice(['None', 'None', '0.5'])}")
             names += ["-1.0 if p is None else p", self.random.choice(["0.0", "0.0", "q"])]
+        if self.state:
+            self.lines.insert(3, "    box, seen, it, found = {'v': 0.5}, [], iter([0.5, 1.0, -1.0, 2.0] * 9), False")
+            names += self.random.sample(STATES, 3)
         self.lines.append(f"    return {', '.join(names)}")
         return "\n".join(self.lines) + "\n"
 
@@ -50,6 +56,8 @@ class Writer:
             kinds += [self.jump]
         if self.absent:
             kinds += [self.perhaps] * 4
+        if self.state:
+            kinds += [self.change] * 4
         self.random.choice(kinds)(depth)
 
     def block(self, depth: int) -> None:
@@ -122,6 +130,26 @@ class Writer:
             ]),
         )  # fmt: skip
 
+    def change(self, depth: int) -> None:
+        r, name = self.random, self.random.choice(NUMBERS)
+        text = r.choice([
+            f"box['v'] = {self.scalar()}", "box['v'] += 1.0", f"if {self.test()}: box['v'] = {self.scalar()}",
+            f"if {self.test()}: box['v'] = 1.0", f"if {self.test()}: box['w'] = (1, 2)", f"{name} = box['v'] * 0.5",
+            f"{name} = {self.test()} and box.update(v=1.0)", "seen.append(1)", f"if {self.test()}: seen.append(1)",
+            f"{name} = next(it, 0.0)", f"if {self.test()}: {name} = next(it, 0.0)", f"found = {self.test()}",
+            f"if {self.test()}: found = True", f"{name} = 1.0 if found is True else 2.0",
+            f"{name} = 1.0 if found is not False else 0.5", f"if {self.test()}: {name} = [1.0, 2.0][5]",
+            f"for v in it:\n    {name} = v * 0.5\n    if {self.test()}: break",
+            f"for v, w in zip([1.0, 2.0, 3.0], it):\n    {name} = v * w\n    if {self.test()}: break",
+            f"for v, w in enumerate([1.0, 2.0, 3.0]):\n    {name} = v * w\n    if {self.test()}: break",
+            f"t = 0\nwhile (v := y[t]) < {self.scalar()}:\n    t += 1\n    if t > 2: break\n{name} = v + t",
+            f"try:\n    if {self.test()}: {name} = {{}}['k']\nexcept KeyError: {name} = 2.0",
+            f"try:\n    {name} = 0.5\n    if {self.test()}: raise ValueError\nexcept ValueError: {name} = 2.0",
+            f"try:\n    if {self.test()}: {name} = 0.5\n    {name} = {{}}['k']\nexcept KeyError: {name} += 1.0",
+        ])  # fmt: skip
+        for line in text.split("\n"):
+            self.put(depth, line)
+
     def rename(self, depth: int) -> None:
         r = self.random
         self.put(depth, r.choice(["x, y = y, x", "z = x", "z = y[...]", "y = z", "x = x", "z, y = y * 1.0, z"]))
@@ -163,16 +191,16 @@ class Writer:
             self.block(depth + 1)
 
     def jump(self, depth: int) -> None:
-        whole = "return x, a, c, -1.0, b" if self.absent else "return x, a, c"
+        whole = "return x, a, c" + ", -1.0, b" * self.absent + ", 1, 2, b" * self.state
         jump = self.random.choice(["break", "continue", "break", whole])
         self.put(depth, f"if {self.test()}:")
         self.put(depth + 1, jump)
 
 
-def function_of(seed: int, *, absent: bool = False) -> tuple[Callable[..., Any], str]:
-    """A function of two arrays, a number and their extent, and its source.  It may raise where `absent`."""
-    text = Writer(seed, absent=absent).function()
-    file = f"<statements {seed}{' absent' if absent else ''}>"
+def function_of(seed: int, **kinds: bool) -> tuple[Callable[..., Any], str]:
+    """A function of two arrays, a number and their extent, and its source.  kinds: of `Writer`; it may raise then."""
+    text = Writer(seed, **kinds).function()
+    file = f"<statements {seed} {' '.join(kinds)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"np": np}
     exec(compile(text, file, "exec"), scope)

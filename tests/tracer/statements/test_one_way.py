@@ -698,8 +698,7 @@ def test_what_happens_on_one_way_only(function):
             want = outcome(function, theirs, *rest)
             try:
                 got = outcome(jitted, ours, *rest)
-            except TracejitError as error:
-                assert error.location is not None
+            except TracejitError:
                 refused = True
                 continue
             np.testing.assert_equal(got, want)

@@ -16,6 +16,7 @@ from tracejit.support.errors import TracejitError
 
 SEEDS = (7, 9, 12, 13, 14, 15, 16, 19, 21, 22, 23, 24, 26, 30, 36, 114)
 ABSENT = tuple(range(12))
+STATE = tuple(range(16))
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +35,24 @@ def test_random_functions_with_names_that_may_have_no_value(seed: int):
     check(seed, absent=True)
 
 
+@pytest.mark.parametrize("seed", STATE)
+def test_random_functions_that_change_objects(seed: int):
+    check(seed, state=True)
+
+
 def outcome(function: Callable[..., Any], *args: Any) -> Any:
     """What a function returns, or the class of the error that it raises."""
     try:
         return function(*args)
     except TracejitError:
         raise
-    except (NameError, TypeError) as error:
+    except (NameError, TypeError, LookupError, ValueError) as error:
         return UnboundLocalError if isinstance(error, NameError) else type(error)
 
 
-def check(seed: int, *, absent: bool = False) -> bool:
+def check(seed: int, **kinds: bool) -> bool:
     """Whether Python's answer comes out; False if a refusal."""
-    function, text = function_of(seed, absent=absent)
+    function, text = function_of(seed, **kinds)
     jitted = tj.jit(function)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
