@@ -134,20 +134,33 @@ def is_shared(source: Any) -> bool:
         return True
     if not isinstance(source, Iterator):
         return is_users_type(type(source))
-    return not isinstance(source, _PRIVATE) or any(shared or n > _ALONE for n, shared in _inner(source))
+    if not isinstance(source, _PRIVATE):
+        return True
+    inside, direct = _inner(source)
+    return (
+        any(n > _ALONE_INSIDE for _, n in inside)
+        or any(n > _ALONE for _, n in direct)
+        or any(is_shared(x) for x, _ in (*inside, *direct))
+    )
 
 
-def _inner(iterator: Any) -> list[tuple[int, bool]]:
-    """Of every iterator that one takes its items from: the number of references to it, and whether it is shared."""
-    found: list[tuple[int, bool]] = []
+def _inner(iterator: Any) -> tuple[list[tuple[Any, int]], list[tuple[Any, int]]]:
+    """The iterators that one takes its items from, in a tuple of its own or not, and how many references each has."""
+    inside: list[tuple[Any, int]] = []
+    direct: list[tuple[Any, int]] = []
     for x in gc.get_referents(iterator):
-        for y in x if type(x) is tuple else (x,):
-            if isinstance(y, Iterator):
-                found.append((sys.getrefcount(y), is_shared(y)))
-    return found
+        if type(x) is tuple:
+            for y in x:
+                if isinstance(y, Iterator):
+                    inside.append((y, sys.getrefcount(y)))
+        elif isinstance(x, Iterator):
+            direct.append((x, sys.getrefcount(x)))
+    return inside, direct
 
 
-_ALONE = max(n for n, _ in [*_inner(zip([], [], strict=True)), *_inner(enumerate([]))])
+# references to an iterator that nothing but another one has
+_ALONE_INSIDE = max(n for _, n in _inner(zip([], [], strict=True))[0])
+_ALONE = max(n for _, n in _inner(enumerate([]))[1])
 
 
 def counted_items(found: Items) -> Items | None:

@@ -174,7 +174,11 @@ class _Steps:
         for item in source:
             if not self(body, item) or (tail is not None and not self(tail)):
                 return
-            if shared and is_open(stop()):  # pyright: ignore[reportOptionalCall]
+            left = stop is not None and stop()
+            if not is_open(left):
+                if left:
+                    return
+            elif shared:
                 raise TracerError(
                     "a loop over an iterator may be left on a condition that only the program knows, and whether the "
                     "iterator gives its next item depends on that; loop over a list, or over tj.range",

@@ -360,6 +360,24 @@ def iterator_8(x):
     return next(c)
 
 
+def iterator_9(x):
+    it = iter([0.5, 1.0, -1.0])
+    for v in it:
+        if v > 0 and len(x) > 0:
+            break
+    return x[0] + next(it)
+
+
+def iterator_10(x):
+    it = iter([0.5, 1.0, -1.0])
+    s = 0.0
+    for v, w in zip(x, it):
+        s += v * w
+        if s > 1:
+            break
+    return s + next(it, 5.0)
+
+
 # -- names that a statement which raises does not bind
 def not_bound_1(x):
     a = 0.0
@@ -666,7 +684,7 @@ REFUSED = {
     "changed_1", "changed_2", "changed_3", "changed_4", "changed_5", "changed_6", "changed_7", "changed_8",
     "changed_9", "changed_10", "changed_11", "changed_12", "changed_13", "changed_14", "changed_15", "identity_9",
     "identity_10", "iterator_1", "iterator_2", "iterator_3", "iterator_4", "iterator_5", "iterator_6", "iterator_7",
-    "iterator_8", "perhaps_none_4", "perhaps_none_5", "perhaps_none_6", "perhaps_none_7", "perhaps_none_8",
+    "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_5", "perhaps_none_6", "perhaps_none_7", "perhaps_none_8",
     "perhaps_none_9", "perhaps_none_14", "perhaps_none_15", "raised_1", "raised_2", "raised_3", "raised_6",
     "raised_7", "rank_0_1", "rank_0_2",
 }  # fmt: skip
