@@ -208,10 +208,7 @@ def negation(value: Any) -> Any:
     value = condition(value)
     if not is_open(value):
         return not value
-    result: Any = np.logical_not(flag(value))
-    if value.aval.weak and isinstance(result, Tracer):
-        result.weaken()  # of a number it is a bool of Python's
-    return result
+    return _number(np.logical_not(flag(value)))
 
 
 def identical(x: Any, y: Any) -> Any:

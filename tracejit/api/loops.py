@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,6 +60,8 @@ _MOST_BRANCHES = 64
 """Of a loop that Python runs and that may be left: how many iterations may follow."""
 
 
+_MANY, _LONG = 8, 60
+"""After so many iterations of a `while`, and so many equations, it is the program's."""
 _FEW = 4
 """Loops of so many iterations at most are written out."""
 
@@ -568,8 +571,21 @@ def repetition(
     augmented: Sequence[str],
     written: Sequence[str],
 ) -> None:
-    """`while test(): body()`."""
-    while True:
+    """`while test(): body()`.  Where Python knows the test it runs the loop, unless that takes many iterations of some
+    length.
+    """
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    site = Site(frame.f_code, frame.f_lasti, "while")
+    recorder = recording()
+    trace = current_trace() if _can_start_again() else None
+    may_be_long = trace is not None and recorder is not None and site not in trace.loops.python
+    is_long = may_be_long and site in trace.loops.long  # pyright: ignore[reportOptionalMemberAccess]
+    begun = 0 if recorder is None else len(recorder.equations)
+    for turn in itertools.count():
+        if is_long:
+            break
+        if may_be_long and turn >= _MANY and len(recorder.equations) - begun >= _LONG:  # pyright: ignore[reportOptionalMemberAccess]
+            as_python(site, "its iterations are many", long=True)
         left = stop is not None and stop()
         if is_open(left):
             break
@@ -596,6 +612,10 @@ def repetition(
     try:
         loop.begin(once, certain=False, none=True)
         loop.end(run, once, None, None)
+    except Exception as error:
+        if is_long:
+            as_python(site, _first_line(error))
+        raise
     except Raises:  # its first iteration does
         variables = Variables((body, test, stop), assigned)
         more = test() if stop is None else both(negation(stop()), test)

@@ -258,6 +258,9 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
         except NameError as error:
             if not trace.loops.is_wanted(_name_in(error)):
                 raise
+        except TracejitError as error:
+            if not trace.loops.shorten(str(error).partition("\n")[0]):
+                raise
         trace.restart()
 
 

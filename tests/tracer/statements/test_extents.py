@@ -118,3 +118,30 @@ def test_sizes_are_numbers_that_loops_and_branches_hand_on(function):
             ours, theirs = x.copy(), x.copy()
             np.testing.assert_allclose(jitted(ours, k), function(theirs, k), rtol=1e-12)
             np.testing.assert_array_equal(ours, theirs)
+
+
+def newton(x, k):
+    step = 0
+    while step < 40:
+        x = np.clip(x - (x * x - 2) / (2 * x + 0.1), 0.1, 5)
+        step += 1
+    return x, step
+
+
+def size_from_a_count(x, k):
+    step = 0
+    while step < 12:
+        x = np.sin(x) + np.cos(x) * 0.1 + x[::-1] * 0.01 + x.sum() * 1e-3
+        step += 1
+    return np.zeros(step) + x[0]
+
+
+@pytest.mark.parametrize(("function", "few"), [(heap_sort, True), (newton, True), (size_from_a_count, False)])
+def test_long_loops_that_python_could_run_are_loops_of_the_program(function, few):
+    jitted = tj.jit(function)
+    for n in (40, 41):
+        x = np.random.default_rng(n).random(n) + 0.5
+        for ours, theirs in zip(jitted(x.copy(), 1), function(x.copy(), 1), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert ("left to Python: the while" in jitted.explain()) != few
+    assert not few or len(jitted.lower(x, 1).report) < 400

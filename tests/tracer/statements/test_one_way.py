@@ -1,4 +1,4 @@
-# ruff: noqa: B007, B018, E711, F841 -- written as users do
+# ruff: noqa: B007, B018, B905, E711, F841 -- written as users do
 """What happens on one way only, or in some iterations only: Python's answer comes out, or a refusal, never another
 answer.
 """
@@ -271,6 +271,11 @@ def identity_13(x):
         return False
 
     return 1 if ok(x[0]) is True else 2
+
+
+def identity_14(x):
+    found = not x[0] > 1
+    return 1 if found is True else 2, not x[0] > 1
 
 
 # -- iterators that a loop has not come to the end of
@@ -684,9 +689,9 @@ REFUSED = {
     "changed_1", "changed_2", "changed_3", "changed_4", "changed_5", "changed_6", "changed_7", "changed_8",
     "changed_9", "changed_10", "changed_11", "changed_12", "changed_13", "changed_14", "changed_15", "identity_9",
     "identity_10", "iterator_1", "iterator_2", "iterator_3", "iterator_4", "iterator_5", "iterator_6", "iterator_7",
-    "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_5", "perhaps_none_6", "perhaps_none_7", "perhaps_none_8",
-    "perhaps_none_9", "perhaps_none_14", "perhaps_none_15", "raised_1", "raised_2", "raised_3", "raised_6",
-    "raised_7", "rank_0_1", "rank_0_2",
+    "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_5", "perhaps_none_6", "perhaps_none_7",
+    "perhaps_none_8", "perhaps_none_9", "perhaps_none_14", "perhaps_none_15", "raised_1", "raised_2", "raised_3",
+    "raised_6", "raised_7", "rank_0_1", "rank_0_2",
 }  # fmt: skip
 """Those that have no answer yet."""
 

@@ -34,20 +34,31 @@ class AsPython(Restart):
     """The trace starts again, and Python runs a loop of it, or decides a branch, unless there is another way.
 
     reason: why, as a sentence.  apart: iterations (at the beginning, at the end) that are the reason.  counted: the
-    bounds of the loop are extents, and are to be taken for that.
+    bounds of the loop are extents, and are to be taken for that.  long: Python has run it, and the program shall.
     """
 
-    def __init__(self, site: Site, reason: str, apart: tuple[int, int] | None = None, *, counted: bool = False) -> None:
+    def __init__(
+        self,
+        site: Site,
+        reason: str,
+        apart: tuple[int, int] | None = None,
+        *,
+        counted: bool = False,
+        long: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.site = site
         self.reason = reason
         self.apart = apart
         self.counted = counted
+        self.long = long
 
 
-def as_python(site: Site, reason: str, apart: tuple[int, int] | None = None, *, counted: bool = False) -> NoReturn:
+def as_python(
+    site: Site, reason: str, apart: tuple[int, int] | None = None, *, counted: bool = False, long: bool = False
+) -> NoReturn:
     """Have the trace start again with a loop or branch that is left to Python.  Raises: AsPython."""
-    restart = AsPython(site, reason, apart, counted=counted)
+    restart = AsPython(site, reason, apart, counted=counted, long=long)
     interpreter: Interpreter | None = current_interpreter()
     while interpreter is not None:
         if interpreter.is_program:
@@ -66,6 +77,7 @@ class Decisions:
     open: list[Site] = field(factory=list[Site])  # loops whose bodies are being traced
     branches: list[Site] = field(factory=list[Site])  # likewise
     counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
+    long: set[Site] = field(factory=set[Site])  # `while` loops that Python could run, in too many iterations
     indices: int = 0  # how many loops have an index that may be in extents
     # loops, of so many iterations, that are better written out
     short: set[tuple[Site, int]] = field(factory=set[tuple[Site, int]])
@@ -81,10 +93,20 @@ class Decisions:
         more = restart.apart or ((1, 0) if not first and restart.apart is None else (MOST_APART, 0))
         if restart.counted:
             self.counted.add(site)
+        elif restart.long:
+            self.long.add(site)
         elif site.what == "loop" and max(first + more[0], last + more[1]) < MOST_APART:
             self.apart[site] = first + more[0], last + more[1]
         else:
             self.python[site] = restart.reason
+
+    def shorten(self, reason: str) -> bool:
+        """Have Python run the loops after all that it could run, whose numbers the program does not know now; whether
+        there are some.
+        """
+        long, self.long = self.long, set[Site]()
+        self.python.update(dict.fromkeys(long, reason))
+        return bool(long)
 
     def is_wanted(self, name: str | None) -> bool:
         """Whether a name that is read has no value because of a loop, which is left to Python then."""
