@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
-from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
+from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
 from tracejit.support.errors import Restart, TracejitError
 from tracejit.support.source import frames_of, located, raised_at
@@ -38,7 +38,7 @@ def branch(
     sure: Sequence[str],
 ) -> Any:
     """`if test: then() else: orelse()`; what the block returns, where the statement ends the function."""
-    site = site_of(then)
+    site, test = site_of(then), condition(test)
     if not is_open(test) or is_decided(site):
         return run_by_python(then if test else orelse, assigned)
     return traced_branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure, site)

@@ -13,6 +13,7 @@ from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.handing_on import shared_results
+from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError
 from tracejit.tracer.absence import absence_of, used
 from tracejit.tracer.current import current_trace
@@ -29,6 +30,7 @@ __all__ = [
     "chain",
     "choose",
     "claim",
+    "condition",
     "either",
     "flag",
     "is_decided",
@@ -42,6 +44,11 @@ __all__ = [
 def is_open(x: Any) -> bool:
     """Whether a condition is known only when the program runs; arrays of several elements are none, as in NumPy."""
     return isinstance(x, Tracer) and x.size == 1 and x.seen().concrete() is None and recording() is not None
+
+
+def condition(x: Any) -> Any:
+    """A condition; of an extent that the program computes, the number."""
+    return OPERATORS.number_of_extents(x) if isinstance(x, Dim) and has_count(x) else x
 
 
 def flag(x: Tracer) -> Any:
@@ -69,6 +76,7 @@ def branching(site: Site) -> AbstractContextManager[None]:
 
 def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
+    test = condition(test)
     if not is_open(test) or is_decided(site_of(yes)):
         return yes() if test else no()
     return _value_of_branch(test, yes, no, site_of(yes))
@@ -109,6 +117,7 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 def both(value: Any, *later: Callable[[], Any]) -> Any:
     """`value and later() and ...`."""
     for k, following in enumerate(later):
+        value = condition(value)
         site = site_of(following)
         if is_open(value) and not is_decided(site):
             left, rest = value, later[k + 1 :]
@@ -122,6 +131,7 @@ def both(value: Any, *later: Callable[[], Any]) -> Any:
 def either(value: Any, *later: Callable[[], Any]) -> Any:
     """`value or later() or ...`."""
     for k, following in enumerate(later):
+        value = condition(value)
         site = site_of(following)
         if is_open(value) and not is_decided(site):
             left, rest = value, later[k + 1 :]
@@ -136,6 +146,7 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
 
 def negation(value: Any) -> Any:
     """`not value`."""
+    value = condition(value)
     if not is_open(value):
         return not value
     result: Any = np.logical_not(flag(value))
@@ -161,7 +172,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
     """`left < later() < ...`, each operand computed where those before it hold."""
     for k, (which, later) in enumerate(pairs):
         right = later()
-        result = _OPERATORS[which](left, right)
+        result = _OPERATORS[which](condition(left), condition(right))
         if k == len(pairs) - 1:
             return result
         site = site_of(later)
@@ -178,6 +189,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
 
 def claim(test: Any, message: Callable[[], Any] | None) -> Any:
     """What is to be asserted; a condition of the program is checked there."""
+    test = condition(test)
     if not is_open(test):
         return test
     said = () if message is None else (message(),)

@@ -22,7 +22,7 @@ from tracejit.api.absent import AbsentThere
 from tracejit.api.bodies import IndexDecides
 from tracejit.api.branches import Raises, run_block, traced_branch
 from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
-from tracejit.api.conditions import both, is_open, negation, site_of
+from tracejit.api.conditions import both, condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -555,7 +555,7 @@ def repetition(
             break
         if left:
             return
-        more = run_by_python(test, assigned)
+        more = condition(run_by_python(test, assigned))
         if is_open(more):
             break
         if not more:

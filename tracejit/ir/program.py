@@ -5,6 +5,7 @@
             | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
             | for index in count { steps }      a constant or symbolic number of times; extents may have the index
             | if flag { steps } else { steps }
+            | extent index is count     from here to the end of the block a symbol of extents is a buffer (i64, rank 0)
             | check failure                     ends the program with an error if the buffer (i64, rank 0) is not 0
 
 A buffer is input, output or temporary; an input among the outputs is donated: that result lies in the argument.
@@ -32,7 +33,7 @@ from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part", "STEPS", "Step",
+    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part", "STEPS", "Step",
     "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of", "replace_in_step", "step_effects",
     "walk_steps",
 ]  # fmt: skip
@@ -231,6 +232,17 @@ class Branch:
 
 
 @step
+class BindExtent:
+    """From here to the end of the block the symbol `index` of extents is `count`, which is `most` at most."""
+
+    syntax: ClassVar = "extent {index} is {count} most {most}"
+
+    count: ProgramBuffer = read("i64")
+    index: str
+    most: Extent = extent()
+
+
+@step
 class Check:
     """Ends the program if `failure` (i64, rank 0) is not 0: what it has written so far counts for nothing."""
 
@@ -239,7 +251,7 @@ class Check:
     failure: ProgramBuffer = read("i64")
 
 
-Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
+Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
 Steps: TypeAlias = tuple[Step, ...]
 
 

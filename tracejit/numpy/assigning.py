@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Shape, is_one
+from tracejit.ir.extents import Shape, has_count, is_one, prod, same_shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole
+from tracejit.numpy.counts import may_count, nonzero_of
 from tracejit.numpy.indexing import (
     IndexArray,
     basic_index,
@@ -130,7 +131,10 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
     if isinstance(found, BasicIndex):
         part = reshape(_fit(value, found.shape), found.size)
         if found.static:
-            if found.size == have.shape and all(k == 1 for k in found.step):
+            counted = any(map(has_count, (*found.size, *have.shape)))  # not compared: what is whole may be a part as well
+            if all(k == 1 for k in found.step) and (
+                same_shape(found.size, have.shape) if counted else found.size == have.shape
+            ):
                 return part
             return update_slice(x, part, found.start, found.step)
         if any(k != 1 for k in found.step):
@@ -209,6 +213,11 @@ def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
     if len(shape) > rest and not all(map(is_one, shape[: len(shape) - rest])):
         if isinstance(mask, np.ndarray):
             return scattered(x, [*[IndexArray(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
+        if may_count() and not isinstance(x, np.ndarray) and isinstance(mask, Tracer):
+            extent, places = nonzero_of(mask)
+            value = broadcast_to(value, (extent, *have.shape[have.ndim - rest :]))
+            lines = reshape(x, (prod(aval(mask).shape), *have.shape[have.ndim - rest :]))
+            return reshape(scatter(lines, to_dtype(value, have.dtype), (0,), [places]), have.shape)
         raise UnsupportedError(
             "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
             "every element",

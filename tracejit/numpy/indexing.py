@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero
 from tracejit.numpy.conversions import asarray
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
+from tracejit.numpy.counts import may_count, place_in_counted, slice_by_numbers, slice_of_counted
 from tracejit.numpy.masked import select
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.strides import outer_first, strides_of
@@ -117,6 +118,8 @@ def _static_position(k: ArrayLike, n: Extent) -> Result:
     index is outside.
     """
     k = k if isinstance(k, Dim) else int(k)
+    if has_count(n) or has_count(k):
+        return place_in_counted(k, n)
     if not (-n <= k and k < n):
         known_to_be_outside(int(k), n)
         return 0 if k < 0 else n - 1
@@ -129,6 +132,9 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     for bound in (part.start, part.stop, part.step):
         if isinstance(bound, Tracer):
             try:
+                if may_count() and bound.dtype.kind in "iu" and not bound.shape and bound.seen().concrete() is None and (part.step is None or int(part.step) > 0):
+                    step = 1 if part.step is None else int(part.step)
+                    return *slice_by_numbers(part.start, part.stop, step, n), step
                 operator.index(bound)
             except ConcretizationError as error:
                 raise ConcretizationError(
@@ -143,6 +149,9 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     if not isinstance(n, Dim) and not any(isinstance(b, Dim) for b in (part.start, part.stop)):
         start, stop, step = slice(part.start, part.stop, part.step).indices(n)
         return start, len(range(start, stop, step)), step
+    if step > 0 and any(map(has_count, (n, part.start, part.stop))):
+        start, size = slice_of_counted(part.start, part.stop, n)
+        return start, size if step == 1 else (size + (step - 1)) // step, step
     # As slice.indices, with extents: what is not decided for all of them raises.
     first, last = (0, n) if step > 0 else (-1, n - 1)
 

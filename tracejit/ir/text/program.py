@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from tracejit.ir.extents import Dim, Extent, Index, index_number, substituted
+from tracejit.ir.extents import Count, Dim, Extent, Index, index_number, substituted
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import (
     STEPS,
     Call,
+    BindExtent,
     CountedLoop,
     Launch,
     Program,
@@ -255,6 +256,8 @@ def _indexed(steps: Steps, buffers: Iterable[ProgramBuffer]) -> dict[ProgramBuff
     for s in walk_steps(steps):
         if isinstance(s, CountedLoop) and s.index != "_":
             known[s.index] = Dim.symbol(Index(index_number(s.index), substituted(s.count, known) - 1))
+        elif isinstance(s, BindExtent):
+            known[s.index] = Dim.symbol(Count(index_number(s.index), substituted(s.most, known)))
     shapes = [(b, tuple([substituted(n, known) for n in b.shape])) for b in buffers]
     return {b: evolve(b, shape=shape) for b, shape in shapes if shape is not b.shape and known}
 

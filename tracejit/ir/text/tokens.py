@@ -166,7 +166,7 @@ def _shown(token: str) -> str:
     return {"": "the end of the text", "\n": "the end of the line"}.get(token, f"'{token}'")
 
 
-_ATOMS = ("floordiv", "mod", "max")
+_ATOMS = ("floordiv", "mod", "max", "min")
 
 
 def _extent(node: ast.AST, text: str) -> Extent:

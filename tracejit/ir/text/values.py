@@ -139,7 +139,7 @@ class Reader:
         if token[-1:] == "]":
             return read_aval(tokens, token)
         if first.isalpha() or first == "_":
-            if tokens.peek == "(" and token not in ("floordiv", "mod", "max", "jaxpr"):
+            if tokens.peek == "(" and token not in ("floordiv", "mod", "max", "min", "jaxpr"):
                 return self._named(token)
             constant = self._constant(token)
             if constant is not _NO:
