@@ -10,8 +10,23 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
+<<<<<<< HEAD
 from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
+=======
+from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
+from tracejit.api.handing_on import (
+    check_bound,
+    check_kept,
+    extents_as_numbers,
+    finish,
+    number_of,
+    probed,
+    run_by_python,
+    shared_results,
+    stays,
+)
+>>>>>>> main
 from tracejit.support.errors import Restart, TracejitError
 from tracejit.support.source import frames_of, located, raised_at
 from tracejit.tracer.absence import absence_of
@@ -59,6 +74,7 @@ def traced_branch(
     A name that one side leaves without a value, or with None, and the other with one, has a value that may be absent.
     """
     before = variables.before
+    extents_as_numbers(variables, [n for n in known if n in variables.cells])
     kept = [n for n in known if n in variables.cells and before[n] is not None and stays(before[n], n in augmented)]
     names = [n for n in known if n in variables.cells and n not in kept]
     filled = _filled(variables, (then, orelse), [n for n in names if before[n] is UNBOUND and n not in sure])
@@ -72,7 +88,7 @@ def traced_branch(
             try:
                 value = run_block(block, variables)
                 check_kept(variables, kept)
-                values = {n: variables[n] for n in names}
+                value, values = number_of(value), {n: number_of(variables[n]) for n in names}
                 values.update({n: zeros() for n, zeros in filled.items() if values[n] is UNBOUND})
                 kinds[block] = {n: kind_of(x) for n, x in [(VALUE, value), *values.items()]}
                 if len(kinds) > 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
 from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
+from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
@@ -14,6 +15,7 @@ from tracejit.support.source import frames_of, user_location
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.absence import Absence, absence_of
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables
 from tracejit.tracer.tracer import Tracer
@@ -22,9 +24,11 @@ __all__ = [
     "Like",
     "check_bound",
     "check_kept",
+    "extents_as_numbers",
     "finish",
     "may_be_one",
     "not_handed_on",
+    "number_of",
     "probed",
     "run_by_python",
     "shared_results",
@@ -58,6 +62,23 @@ def probed(
 def stays(before: Any, is_augmented: bool) -> bool:
     """Whether a name keeps its object: what cannot be carried, and arrays that `+=` changes in place."""
     return before is not UNBOUND and (not can_be_carried(before) or (is_augmented and is_array(before)))
+
+
+def extents_as_numbers(variables: Variables, names: Sequence[str]) -> None:
+    """Names that loops and branches bind anew have numbers of the program where they had extents."""
+    for n in names:
+        if isinstance(variables.before[n], Dim):
+            variables.before[n] = variables[n] = number_of(variables.before[n])
+
+
+def number_of(x: Any) -> Any:
+    """What a loop goes over, or a loop or branch hands on, with the Python integer of the program that an extent is."""
+    if not isinstance(x, Dim):
+        return x
+    number: Any = OPERATORS.extent(x)
+    if isinstance(number, Tracer):
+        number.weaken()
+    return number
 
 
 def check_kept(variables: Variables, kept: Sequence[str]) -> None:

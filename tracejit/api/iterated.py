@@ -13,11 +13,10 @@ from tracejit.api.control import python_integer
 from tracejit.api.range import TracedRange, bounds_of, trip_count
 from tracejit.ir.extents import Dim, Extent, surely_at_most
 from tracejit.support.nodes import define
-from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Items", "counted_items", "items", "items_of", "number_of"]
+__all__ = ["Items", "counted_items", "items", "items_of"]
 
 
 @define(eq=False)
@@ -109,13 +108,3 @@ def counted_items(found: Items) -> Items | None:
     if isinstance(count, Dim) and not surely_at_most(0, count):  # it is stacked, perhaps
         count = count.maximum(0)
     return Items(count, made.item, made.bounds, found.asked)
-
-
-def number_of(x: Any) -> Any:
-    """What a loop goes over, with the Python integer of the program that an extent is."""
-    if not isinstance(x, Dim):
-        return x
-    number: Any = OPERATORS.extent(x)
-    if isinstance(number, Tracer):
-        number.weaken()
-    return number

@@ -26,15 +26,17 @@ from tracejit.api.conditions import both, condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
+    extents_as_numbers,
     finish,
     may_be_one,
     not_handed_on,
+    number_of,
     probed,
     run_by_python,
     shared_results,
     stays,
 )
-from tracejit.api.iterated import Items, counted_items, items_of, number_of
+from tracejit.api.iterated import Items, counted_items, items_of
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
@@ -317,6 +319,7 @@ class _Loop:
         self.written = written
         before = variables.before
         carried = [n for n in carry if n in variables.cells]
+        extents_as_numbers(variables, carried)
         self.kept = [n for n in carried if stays(before[n], n in augmented)]
         self.in_place = [n for n in variables.cells if n in augmented and n not in carry]
         self.names = [n for n in carried if n not in self.kept]
@@ -377,7 +380,7 @@ class _Loop:
         left: dict[str, Any] = {}
         news = False
         for n in self.names:
-            value = self.variables[n]
+            value = number_of(self.variables[n])
             absence = absence_of(value)
             if value is None or absence is not None:
                 none = value is None or absence is None or absence.none

@@ -269,6 +269,11 @@ def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedErr
     )
 
 
+def _name_in(error: NameError) -> str | None:
+    """The name that has no value; Python tells that of a local one in words only."""
+    return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)
+
+
 def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
     """What was staged, of a trace that starts again as often as it has to."""
     careful = by_value = False

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Shape, has_count, is_one, prod, same_shape
+from tracejit.ir.extents import Shape, has_count, is_one, same_shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole
-from tracejit.numpy.counts import may_count, nonzero_of
+from tracejit.numpy.counts import may_count, with_selected
 from tracejit.numpy.indexing import (
     IndexArray,
     basic_index,
@@ -214,10 +214,7 @@ def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
         if isinstance(mask, np.ndarray):
             return scattered(x, [*[IndexArray(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
         if may_count() and not isinstance(x, np.ndarray) and isinstance(mask, Tracer):
-            extent, places = nonzero_of(mask)
-            value = broadcast_to(value, (extent, *have.shape[have.ndim - rest :]))
-            lines = reshape(x, (prod(aval(mask).shape), *have.shape[have.ndim - rest :]))
-            return reshape(scatter(lines, to_dtype(value, have.dtype), (0,), [places]), have.shape)
+            return with_selected(x, mask, value)
         raise UnsupportedError(
             "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
             "every element",

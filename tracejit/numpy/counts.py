@@ -10,10 +10,10 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count, prod, smaller_extent, surely_at_most
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import unsupported
+from tracejit.numpy.axes import reject, unsupported
 from tracejit.numpy.index_checks import check_index
 from tracejit.numpy.number_checks import check_none
-from tracejit.numpy.promotion import as_array, aval, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
 from tracejit.primitives.creation import AsExtent, full, iota
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.indexing import gather, scatter
@@ -28,7 +28,7 @@ from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["check_not_empty", "is_changed_here","extent_of_number", "may_count", "nonzero_of", "place_in_counted", "selected", "slice_by_numbers", "slice_of_counted"]
+__all__ = ["check_not_empty", "is_changed_here","extent_of_number", "may_count", "nonzero_of", "place_in_counted", "selected", "slice_by_numbers", "slice_of_counted", "with_selected"]
 
 
 def may_count() -> bool:
@@ -88,8 +88,8 @@ def _from_start(bound: Extent, n: Extent) -> Extent:
     raise unsupported("a slice whose bound may be negative and counts what the program computes is not supported")
 
 
-def slice_by_numbers(start: ArrayLike, stop: ArrayLike, step: int, n: Extent) -> tuple[Result, Extent]:
-    """(start, size) of a slice with a positive step, whose bounds the program computes."""
+def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Result, Extent]:
+    """(start, size) of a slice whose bounds the program computes."""
     length = OPERATORS.extent(n)
 
     def place(bound: ArrayLike, default: ArrayLike) -> Result:
@@ -100,16 +100,13 @@ def slice_by_numbers(start: ArrayLike, stop: ArrayLike, step: int, n: Extent) ->
 
     first = place(start, np.int64(0))
     size = u.maximum(u.subtract(place(stop, length), first), np.int64(0))
-    if step != 1:
-        size = u.floor_divide(u.add(size, np.int64(step - 1)), np.int64(step))
-    most = n if step == 1 else (n + (step - 1)) // step
     trace = current_trace()
     assert trace is not None
     here = _around(current_interpreter())
     for before, interpreter, extent in trace.lengths:
         if interpreter.alive and interpreter in here and before.interpreter.alive and same_value(before, size):
             return first, extent
-    extent = extent_of_number(size, most, "a slice by traced numbers")
+    extent = extent_of_number(size, n, "a slice by traced numbers")
     trace.lengths.append((size.seen(), current_interpreter(), extent))
     return first, extent
 
@@ -175,6 +172,20 @@ def selected(x: ArrayLike, mask: Tracer, at: int) -> Result:
     if trace is not None and aval(x).dtype == np.bool_ and aval(x).ndim == aval(mask).ndim:
         trace.selected.append((found.seen(), x, mask))
     return found
+
+
+def with_selected(x: ArrayLike, mask: Tracer, value: ArrayLike) -> Result:
+    """x with the elements for which the mask holds replaced by those of an array, which has as many: the program checks
+    that.
+    """
+    extent, places = nonzero_of(mask)
+    shape, dtype = aval(x).shape, aval(x).dtype
+    rest = shape[aval(mask).ndim :]
+    have = aval(value).shape
+    if len(have) > len(rest) + 1:
+        raise reject(f"a value of rank {len(have)} is assigned to x[mask] of rank {len(rest) + 1}")
+    lines = reshape(x, (prod(aval(mask).shape), *rest))
+    return reshape(scatter(lines, to_dtype(broadcast_to(value, (extent, *rest)), dtype), (0,), [places]), shape)
 
 
 def _taken(x: ArrayLike, mask: Tracer, at: int, places: ArrayLike) -> Result:

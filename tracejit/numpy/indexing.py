@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent, Shape, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import is_whole, is_zero
+from tracejit.numpy.axes import is_whole, is_zero, unsupported
 from tracejit.numpy.conversions import asarray
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.counts import may_count, place_in_counted, slice_by_numbers, slice_of_counted
@@ -132,9 +132,12 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     for bound in (part.start, part.stop, part.step):
         if isinstance(bound, Tracer):
             try:
-                if may_count() and bound.dtype.kind in "iu" and not bound.shape and bound.seen().concrete() is None and (part.step is None or int(part.step) > 0):
-                    step = 1 if part.step is None else int(part.step)
-                    return *slice_by_numbers(part.start, part.stop, step, n), step
+                if may_count() and _is_integer(bound) and bound.seen().concrete() is None:
+                    if part.step is not None and operator.index(part.step) != 1:
+                        raise unsupported(
+                            "a slice whose bounds are traced numbers has no step; take it first: x[a:b][::step]"
+                        )
+                    return *slice_by_numbers(part.start, part.stop, n), 1
                 operator.index(bound)
             except ConcretizationError as error:
                 raise ConcretizationError(

@@ -17,7 +17,7 @@ from tracejit.ir.extents import is_one, same_shape
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.numpy import reductions, rounding, selecting, ufuncs as u
 from tracejit.numpy.axes import axis_index, is_whole
-from tracejit.numpy.counts import is_changed_here, may_count, selected
+from tracejit.numpy.counts import is_changed_here, may_count, selected, with_selected
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
@@ -218,7 +218,7 @@ class Selection(Tracer):
         x = _beside(self, as_array(x))
         return _inside(x, self.wide()) if isinstance(x, Tracer) else x
 
-    def _goes_with(self, x: ArrayLike) -> bool:
+    def goes_with(self, x: ArrayLike) -> bool:
         """Whether x can be computed with where it is: a selection by the same mask, what spreads to one, a number."""
         if isinstance(x, Selection):
             return x.rest == self.rest and same_value(x.mask, self.mask)
@@ -232,7 +232,7 @@ class Selection(Tracer):
         """An elementwise function of selections by this mask, arrays that spread to it, and numbers; of others they
         are arrays.
         """
-        if may_count() and not all(map(self._goes_with, (*args, *kwargs.values()))):
+        if may_count() and not all(map(self.goes_with, (*args, *kwargs.values()))):
             for x in (*args, *kwargs.values()):
                 if isinstance(x, Selection):
                     x.become("what is done with it here")
@@ -274,7 +274,7 @@ class Selection(Tracer):
         parts = index if isinstance(index, tuple) else (index,)
         masked = self._is_mask_of_this(parts)
         beside = (Ellipsis,) if masked else self._beside_mask(parts)
-        if beside is None or (may_count() and not self._goes_with(value)):
+        if beside is None or (may_count() and not self.goes_with(value)):
             self.become("an index into the selected elements")[index] = value
             return
         value = self.operand(value)
@@ -356,6 +356,8 @@ def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result
     """
     rest = aval(x).ndim - aval(mask).ndim - at
     place = Selection(x, mask, at, None)
+    if may_count() and not at and isinstance(mask, Tracer) and not place.goes_with(value):
+        return with_selected(x, mask, as_array(value))
     if isinstance(value, Selection):
         value = place.operand(value)
     elif weak_kind(value) is None:
@@ -386,7 +388,7 @@ def _binary(name: str, reflected: bool) -> Callable[..., Any]:
 
 def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Selection, other: ArrayLike) -> Result:
-        if may_count() and not self._goes_with(other):
+        if may_count() and not self.goes_with(other):
             return getattr(self.become("what is done with it here"), f"__i{name}__")(other)
         OPERATORS.setitem(self.full, Ellipsis, ARITHMETIC[name](self.full, self.operand(other)), casting="same_kind")
         return self
