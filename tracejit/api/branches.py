@@ -10,11 +10,7 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
-<<<<<<< HEAD
 from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
-from tracejit.api.handing_on import check_bound, check_kept, finish, probed, run_by_python, shared_results, stays
-=======
-from tracejit.api.conditions import branching, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -26,7 +22,6 @@ from tracejit.api.handing_on import (
     shared_results,
     stays,
 )
->>>>>>> main
 from tracejit.support.errors import Restart, TracejitError
 from tracejit.support.source import frames_of, located, raised_at
 from tracejit.tracer.absence import absence_of
