@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, assert_never, runtime_checkable
 import numpy as np
 from attrs import define
 
-from tracejit.ir.extents import evaluate
+from tracejit.ir.extents import evaluate, held
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
     BindExtent,
@@ -206,7 +206,7 @@ def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]
     """The same memory in the shape a kernel gives it: kernels may see adjacent axes of contiguous memory as one, and
     the beginning of memory that another iteration needs whole.
     """
-    shape = tuple(evaluate(n, dims) for n in buffer.shape)
+    shape = tuple([held(n, dims) for n in buffer.shape])
     if array.shape == shape:
         return array
     if not array.flags.c_contiguous:

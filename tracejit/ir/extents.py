@@ -34,6 +34,7 @@ __all__ = [
     "greatest_extent",
     "has_count",
     "has_index",
+    "held",
     "is_decided_for_large",
     "index_number",
     "is_empty",
@@ -912,6 +913,14 @@ def operations(x: Extent, leaf: Callable[[int | str], T], apply: Callable[[str, 
 def evaluate(x: Extent, values: Mapping[str, int]) -> int:
     """The value of an extent for given symbols."""
     return operations(x, lambda a: a if isinstance(a, int) else values[a], lambda name, p, q: _OPERATIONS[name](p, q))
+
+
+def held(x: Extent, values: Mapping[str, int]) -> int:
+    """How many elements of an axis are in memory: one at least where the program computes how many count, as an index
+    that is outside reads the nearest one.
+    """
+    n = evaluate(x, values)
+    return max(n, 1) if has_count(x) else n
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {

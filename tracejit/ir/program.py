@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from tracejit.ir.extents import Dim, Extent, Shape, greatest_extent, prod, surely_at_most
+from tracejit.ir.extents import Extent, Shape, greater_extent, greatest_extent, has_count, prod, surely_at_most
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
@@ -57,9 +57,12 @@ class ProgramBuffer:
 
     @property
     def room(self) -> Shape:
-        """Its shape where it is largest: the index of a loop may be in its extents."""
+        """Its shape where it is largest: the index of a loop may be in its extents.  Where the program computes an extent
+        there is one element at least, which an index that is outside reads before the program fails.
+        """
+        least = [1 if has_count(n) else 0 for n in self.shape]
         most = [greatest_extent(n) for n in self.shape]
-        return tuple([n if surely_at_most(0, n) or not isinstance(n, Dim) else n.maximum(0) for n in most])
+        return tuple([n if surely_at_most(k, n) else greater_extent(n, k) for n, k in zip(most, least, strict=True)])
 
 
 # -- what the fields of a step are -------------------------------------------------------------------------------------
