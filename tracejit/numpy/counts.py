@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count, prod, smaller_extent, surely_at_most
+from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count, is_empty, prod, smaller_extent, surely_at_most
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, unsupported
 from tracejit.numpy.index_checks import check_index
@@ -72,12 +72,15 @@ def place_in_counted(k: Extent, n: Extent) -> Extent:
 
 
 def slice_of_counted(start: Extent | None, stop: Extent | None, n: Extent) -> tuple[Extent, Extent]:
-    """(start, size) of a slice of an axis whose extent, or that of the slice, the program computes."""
+    """(start, size) of a slice of an axis whose extent, or that of the slice, the program computes.
+
+    It starts at an element that exists, even where it has none: an index that is outside reads it.
+    """
     first = 0 if start is None else _from_start(start, n)
     end = n if stop is None else _from_start(stop, n)
     if stop is not None and surely_at_most(0, stop):
         end = smaller_extent(end, n)
-    return first, greater_extent(end - first, 0)  # nothing is read where it starts beyond the end
+    return smaller_extent(first, greater_extent(n - 1, 0)), greater_extent(end - first, 0)
 
 
 def _from_start(bound: Extent, n: Extent) -> Extent:
@@ -89,7 +92,9 @@ def _from_start(bound: Extent, n: Extent) -> Extent:
 
 
 def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Result, Extent]:
-    """(start, size) of a slice whose bounds the program computes."""
+    """(start, size) of a slice whose bounds the program computes; it starts at an element that exists."""
+    if is_empty(n):
+        return np.int64(0), 0
     length = OPERATORS.extent(n)
 
     def place(bound: ArrayLike, default: ArrayLike) -> Result:
@@ -100,6 +105,7 @@ def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Resu
 
     first = place(start, np.int64(0))
     size = u.maximum(u.subtract(place(stop, length), first), np.int64(0))
+    first = u.maximum(u.minimum(first, u.subtract(length, np.int64(1))), np.int64(0))
     trace = current_trace()
     assert trace is not None
     here = _around(current_interpreter())
@@ -132,7 +138,7 @@ def nonzero_of(mask: Tracer) -> tuple[Extent, Result]:
     flat = reshape(mask, (prod(aval(mask).shape),))
     numbers = to_dtype(flat, np.int64)
     n = aval(flat).shape[0]
-    if isinstance(n, int) and n == 0:
+    if is_empty(n):
         extent: Extent = 0
     elif (whole := _of_selection(mask)) is not None:
         extent = nonzero_of(whole)[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape, has_count
+from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero, unsupported
@@ -176,6 +176,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     stride = abs(step)
     if size < 0 or is_zero(size):
         return start, 0, step
+    if has_count(n):
+        start = greater_extent(start, 0)  # an element that exists, even where it has none
     return start, size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
@@ -428,7 +430,7 @@ def _layout_of_gathered(x: ArrayLike, out: Tracer, batch: int, rest: Sequence[In
         place += 1
     order = [others[k][0] for k in outer_first(tuple([s for _, s in others]))]
     order = [*of_arrays, *order]
-    wide = [axis for axis in order if out.shape[axis] != 1]
+    wide = [axis for axis in order if has_count(out.shape[axis]) or out.shape[axis] != 1]
     if wide == sorted(wide):
         return None
     news = [axis for axis in range(out.ndim) if axis not in order]
