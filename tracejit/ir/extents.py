@@ -275,6 +275,8 @@ class Dim:
                 and not isinstance(x, (np.ndarray, np.generic))
             ):
                 return NotImplemented
+        if any(isinstance(x, Dim) and has_count(x) for x in inputs):
+            return getattr(ufunc, method)(*[NUMBERS.of(x) if isinstance(x, Dim) else x for x in inputs], **kwargs)
         return self._specialise()
 
     def maximum(self, other: Extent) -> Extent:

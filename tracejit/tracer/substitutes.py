@@ -211,9 +211,14 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     weak = kind in (bool, int, float)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or not isinstance(args[0], Tracer):
+        counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
+        if len(args) != 1 or kwargs or not (counted or isinstance(args[0], Tracer)):
             return kind(*args, **kwargs)
         (x,) = args
+        if counted:
+            if kind is int:
+                return x
+            x = OPERATORS.number_of_extents(x)
         if weak:
             return _python_number(x, kind)
         dtype = np.dtype(kind)
