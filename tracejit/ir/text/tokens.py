@@ -185,7 +185,8 @@ def _extent(node: ast.AST, text: str) -> Extent:
             return Dim(((((name, _extent(left, text), _extent(right, text)),), 1),))
         case _:
             raise ValueError(
-                f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b) and max(a, b) are"
+                f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b), max(a, b) and min(a, "
+                "b) are"
             )
 
 
