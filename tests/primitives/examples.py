@@ -358,5 +358,8 @@ NOT_DIFFERENTIABLE = frozenset({
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 
+ONE_FOR_ALL = frozenset({"as_extent"})
+"""Primitives whose operand is the same for all elements of a batch: the error says so."""
+
 FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""

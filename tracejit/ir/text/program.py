@@ -124,7 +124,7 @@ class _Parser:
         steps = tuple([replace_in_step(s, whole) for s in steps])
         buffers = [whole.get(b, b) for b in self.buffers.values()]
         inputs, _, temporaries = ([b for b in buffers if b.role == role] for role in _ROLES)
-        return Program(name, tuple(inputs), tuple(outputs), tuple(temporaries), steps, tuple(dims))
+        return Program(name, tuple(inputs), tuple([whole.get(b, b) for b in outputs]), tuple(temporaries), steps, tuple(dims))
 
     def symbol(self, what: str) -> str:
         return self.tokens.string() if self.tokens.peek[:1] in ("'", '"') else self.tokens.name(what)
@@ -199,7 +199,7 @@ class _Parser:
                 case "ProgramBuffer":
                     fields[name] = self.buffer()
                 case "Extent":
-                    fields[name] = self.extent()
+                    fields[name] = self.extent("{" if "Steps" in [a for _, _, a in _line_of(kind)] else "\n")
                 case "str":
                     fields[name] = tokens.name("an index, or _")
                 case "Kernel":
@@ -216,8 +216,8 @@ class _Parser:
                     raise InternalError(f"{kind.__name__}.{name}: programs as text have no {annotation or name}")
         return self.launch(at, **fields) if kind is Launch else kind(**fields)
 
-    def extent(self) -> Extent:
-        found = self.tokens.extents("{")
+    def extent(self, end: str) -> Extent:
+        found = self.tokens.extents(end)
         if len(found) != 1:
             self.tokens.fail("expected one extent")
         return found[0]
