@@ -153,8 +153,17 @@ def test_array_parameters_come_back_exactly():
 
 @pytest.mark.parametrize(
     "text",
-    ["n0", "2*n0+1", "-1*n0", "n0*n1-3", "floordiv(n0, 2)", "n0+2*mod(n0+1, 3)", "max(n0, n1)", "min(n0, 3)",
-     "floordiv(7, n0)"],
+    [
+        "n0",
+        "2*n0+1",
+        "-1*n0",
+        "n0*n1-3",
+        "floordiv(n0, 2)",
+        "n0+2*mod(n0+1, 3)",
+        "max(n0, n1)",
+        "min(n0, 3)",
+        "floordiv(7, n0)",
+    ],
 )
 def test_symbolic_extents_come_back_in_shapes_and_parameters(text: str):
     dim = parse_extent(text)

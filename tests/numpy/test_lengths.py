@@ -180,8 +180,8 @@ def lengths_in_formulas(x, A):
 @case
 def lengths_as_numbers(x, A):
     n = len(x[x > 0.5])
-    numbers = float(n), bool(n), int(n), np.sqrt(n), np.maximum(n, 3), np.int64(n), n / 2, n // 2, n % 3, x.sum() / np.sqrt(n + 1)
-    return numbers, x[: int(n)], np.ones(int(n)), int(n) == 3, int(n) > 4
+    numbers = float(n), bool(n), int(n), np.sqrt(n), np.maximum(n, 3), np.int64(n), n / 2, n // 2, n % 3
+    return numbers, x.sum() / np.sqrt(n + 1), x[: int(n)], np.ones(int(n)), int(n) == 3, int(n) > 4
 
 
 @case

@@ -344,7 +344,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_indexing(),
     **_contractions(),
     **_control_flow(),
-    "as_extent": [Example(creation.AsExtent(Count(1, 9, "x[mask]")), (Array((), "i8", 0, 9),), ("i8",))],
+    "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [
         Example(lambda dtype: creation.Iota((3, 4), 1, dtype), (), NUMBERS),
@@ -353,8 +353,8 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not", "or",
-    "shift_left", "shift_right", "xor",
+    "and", "argmax", "argmin", "as_extent", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not",
+    "or", "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 

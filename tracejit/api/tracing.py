@@ -116,6 +116,44 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
     return is_installed(code.co_filename) or not raises(code, place)
 
 
+def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any], tuple[Any, ...], set[int]]:
+    """(the results that a program computes, for each of all results which of these it is or a constant, those that are
+    Python numbers).
+
+    Raises: TracerError for what cannot be a result.
+    """
+    kept: list[Any] = []
+    slots: list[Any] = []
+    numbers: set[int] = set()
+    for v in values:
+        if isinstance(v, Dim) and not has_count(v):
+            v = int(v)  # a number of this size: the trace starts again with it fixed
+        elif isinstance(v, Tracer) and type(v) is not Tracer:
+            v.returned()
+        if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
+            if type(v) is Tracer and is_number(v) and not wrapped:
+                numbers.add(len(kept))
+            slots.append(len(kept))
+            kept.append(v)
+        elif isinstance(v, Dim):  # how many elements there are is computed: a number like others
+            slots.append(len(kept))
+            numbers.add(len(kept))
+            kept.append(OPERATORS.number_of_extents(v))
+        elif isinstance(v, str) and "Tracer<" in v:
+            raise TracerError(
+                f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
+                "format it outside"
+            )
+        elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
+            slots.append(Constant(v))
+        else:
+            raise TracerError(
+                f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or "
+                "containers of them"
+            )
+    return kept, tuple(slots), numbers
+
+
 def trace_call(
     function: Callable[..., Any],
     options: Options,
@@ -173,36 +211,9 @@ def trace_call(
                 "one by one; return "
                 "them in one array (np.stack, np.concatenate)"
             )
-        kept: list[Any] = []
-        slots: list[Any] = []
+        kept, out["slots"], found = _results(name, values, signature.wrapped)
         numbers.clear()
-        for v in values:
-            if isinstance(v, Dim) and not has_count(v):
-                v = int(v)  # a number of this size: the trace starts again with it fixed
-            elif isinstance(v, Tracer) and type(v) is not Tracer:
-                v.returned()
-            if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
-                if type(v) is Tracer and is_number(v) and not signature.wrapped:
-                    numbers.add(len(kept))
-                slots.append(len(kept))
-                kept.append(v)
-            elif isinstance(v, Dim):  # how many elements there are is computed: a number like others
-                slots.append(len(kept))
-                numbers.add(len(kept))
-                kept.append(OPERATORS.number_of_extents(v))
-            elif isinstance(v, str) and "Tracer<" in v:
-                raise TracerError(
-                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
-                    "format it outside"
-                )
-            elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
-                slots.append(Constant(v))
-            else:
-                raise TracerError(
-                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or "
-                    "containers of them"
-                )
-        out["slots"] = tuple(slots)
+        numbers.update(found)
         extents = _counts_of(kept)
         out["counts"] = {n: len(kept) + k for k, n in enumerate(extents)}
         return [*kept, *map(OPERATORS.extent, extents)]
@@ -261,17 +272,13 @@ def _name_in(error: NameError) -> str | None:
 
 
 def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedError:
+    """What is wanted of an extent while tracing, which the program computes."""
     return UnsupportedError(
         f"how many elements {count.what} has is known when the program runs, and decides what is done here: arrays "
-        "that are computed with one another are selected by one mask (m = x > 0, then x[m] and y[m]), or one of them is "
-        "np.where(mask, x, other)",
+        "that are computed with one another are selected by one mask (m = x > 0, then x[m] and y[m]), or one of them "
+        "is np.where(mask, x, other)",
         location=location,
     )
-
-
-def _name_in(error: NameError) -> str | None:
-    """The name that has no value; Python tells that of a local one in words only."""
-    return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)
 
 
 def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:

@@ -8,7 +8,7 @@ import numbers
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Index(str):
     used: bool
     """Whether it is in an extent."""
 
-    def __new__(cls, number: int, most: Extent) -> Index:
+    def __new__(cls, number: int, most: Extent) -> Self:
         last = f"x{fingerprint(str(most))[:10]}" if isinstance(most, Dim) else f"to{most}".replace("-", "m")
         made = super().__new__(cls, f"index{number}{last}")
         made.most = most
@@ -116,7 +116,7 @@ class Count(Index):
 
     what: str
 
-    def __new__(cls, number: int, most: Extent, what: str = "what it selects") -> Count:
+    def __new__(cls, number: int, most: Extent, what: str = "what it selects") -> Self:
         made = super().__new__(cls, number, most)
         made.what = what
         return made
@@ -133,8 +133,8 @@ class Dim:
     or more if its name says so (`least_extent`), and over indices of loops (`Index`).
 
     terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
-    ("floordiv" | "mod" | "max" | "min", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
-    fails for all admissible extents is decided; any other raises `DimDependent`.
+    ("floordiv" | "mod" | "max" | "min", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that
+    holds or fails for all admissible extents is decided; any other raises `DimDependent`.
     """
 
     terms: tuple[tuple[tuple[Any, ...], int], ...]
@@ -312,7 +312,7 @@ class Dim:
         try:
             return not self == other
         except DimDependent:
-            if not has_count(self) and not has_count(cast("Extent", other)) or not _is_asked_by_the_user():
+            if (not has_count(self) and not has_count(cast("Extent", other))) or not _is_asked_by_the_user():
                 raise
             return _in_the_program("__ne__", self, other)
 

@@ -14,8 +14,8 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "symbols_of", "symbols_used",
-    "with_extents",
+    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "symbols_of",
+    "symbols_used", "with_extents",
 ]  # fmt: skip
 
 _ids = itertools.count()

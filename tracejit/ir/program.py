@@ -33,9 +33,9 @@ from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part", "STEPS", "Step",
-    "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of", "replace_in_step", "step_effects",
-    "walk_steps",
+    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part",
+    "STEPS", "Step", "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of",
+    "replace_in_step", "step_effects", "walk_steps",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -57,8 +57,9 @@ class ProgramBuffer:
 
     @property
     def room(self) -> Shape:
-        """Its shape where it is largest: the index of a loop may be in its extents.  Where the program computes an extent
-        there is one element at least, which an index that is outside reads before the program fails.
+        """Its shape where it is largest: the index of a loop may be in its extents.
+
+        Where the program computes an extent there is one element at least: an index that is outside reads it.
         """
         least = [1 if has_count(n) else 0 for n in self.shape]
         most = [greatest_extent(n) for n in self.shape]

@@ -56,8 +56,12 @@ def agreed(xs: Sequence[ArrayLike], shapes: Sequence[Shape]) -> tuple[list[Resul
     for x, shape in zip(xs, shapes, strict=True):
         fitting = tuple(want[rank - len(shape) :])
         out.append(as_long_as(x, shape, fitting))
-        new.append(tuple([
-            m if has_count(n) or (has_count(m) and not (isinstance(n, int) and n == 1)) else n
-            for n, m in zip(shape, fitting, strict=True)
-        ]))
+        new.append(
+            tuple(
+                [
+                    m if has_count(n) or (has_count(m) and not (isinstance(n, int) and n == 1)) else n
+                    for n, m in zip(shape, fitting, strict=True)
+                ]
+            )
+        )
     return out, new

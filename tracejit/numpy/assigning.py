@@ -131,7 +131,8 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
     if isinstance(found, BasicIndex):
         part = reshape(_fit(value, found.shape), found.size)
         if found.static:
-            counted = any(map(has_count, (*found.size, *have.shape)))  # not compared: what is whole may be a part as well
+            # computed ones are not compared by value: what is whole may be a part as well
+            counted = any(map(has_count, (*found.size, *have.shape)))
             if all(k == 1 for k in found.step) and (
                 same_shape(found.size, have.shape) if counted else found.size == have.shape
             ):

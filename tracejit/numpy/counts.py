@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count, is_empty, prod, smaller_extent, surely_at_most
+from tracejit.ir.extents import (
+    Dim,
+    Extent,
+    Shape,
+    greater_extent,
+    has_count,
+    is_empty,
+    prod,
+    smaller_extent,
+    surely_at_most,
+)
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, unsupported
 from tracejit.numpy.index_checks import check_index
@@ -28,7 +38,10 @@ from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["check_not_empty", "is_changed_here","extent_of_number", "may_count", "nonzero_of", "place_in_counted", "selected", "slice_by_numbers", "slice_of_counted", "with_selected"]
+__all__ = [
+    "check_not_empty", "extent_of_number", "is_changed_here", "may_count", "nonzero_of", "place_in_counted", "selected",
+    "slice_by_numbers", "slice_of_counted", "with_selected",
+]  # fmt: skip
 
 
 def may_count() -> bool:
@@ -151,18 +164,19 @@ def nonzero_of(mask: Tracer) -> tuple[Extent, Result]:
 
 
 def _of_selection(mask: Tracer) -> Tracer | None:
-    """Of a mask that was selected by another one: where both hold, so that v[v > 0] of v = x[m] has one length however it
-    comes about.
+    """Of a mask that was selected by another one: where both hold, so that v[v > 0] of v = x[m] has one length,
+    however it comes about.
     """
     trace = current_trace()
     assert trace is not None
-    for made, full, by in trace.selected:
+    for made, whole, by in trace.selected:
         if made.interpreter.alive and same_value(made, mask):
-            return u.logical_and(by, full)
+            return u.logical_and(by, whole)
     return None
 
 
 def _around(interpreter: Interpreter | None) -> list[Interpreter]:
+    """An interpreter and those around it."""
     found: list[Interpreter] = []
     while interpreter is not None:
         found.append(interpreter)

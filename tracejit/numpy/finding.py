@@ -66,7 +66,7 @@ def argwhere(a: Tracer) -> Result:
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None) -> Result:
-    """The parts of `a` along an axis (of all elements where there is none) for which the condition, of rank 1, holds."""
+    """The parts of `a` along an axis (of all elements where it is None) for which the condition, of rank 1, holds."""
     a, condition = as_array(a), as_array(condition)
     if aval(condition).ndim != 1:
         raise reject("np.compress: the condition has rank 1")

@@ -18,8 +18,8 @@ from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero, unsupported
 from tracejit.numpy.conversions import asarray
-from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.counts import may_count, place_in_counted, slice_by_numbers, slice_of_counted
+from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import select
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to, to_dtype
 from tracejit.numpy.strides import outer_first, strides_of

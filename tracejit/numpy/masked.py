@@ -92,7 +92,7 @@ class Selection(Tracer):
 
         Raises: MasksByValue where the trace can start again with the mask known, UnsupportedError outside of programs.
         """
-        if not isinstance(self, Selection):  # it has happened
+        if type(self) is not Selection:  # it has happened
             return self
         mask = self.mask
         if (

@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, unsupported
-from tracejit.numpy.data_dependent import MASK, data_dependent
 from tracejit.numpy.promotion import (
     as_array,
     aval,

@@ -36,8 +36,9 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "LENGTHS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised", "Reason",
-    "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "LENGTHS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised",
+    "Reason", "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure",
+    "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -93,8 +94,8 @@ UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from
 ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")
 LENGTHS = Reason(
     ShapeError,
-    "arrays of different lengths, of which data say one at least, cannot be broadcast; one that has one element by chance "
-    "is not spread either",
+    "arrays of different lengths, of which data say one at least, cannot be broadcast; one that has one element by "
+    "chance is not spread either",
 )
 NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums yourself and say what is to come out")
 
@@ -230,7 +231,9 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
         shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"
         return number_error(shown, about, site.location)
     if has_count(about):
-        return IndexOutOfBounds(f"index {index} is out of bounds for an axis that data make shorter", location=site.location)
+        return IndexOutOfBounds(
+            f"index {index} is out of bounds for an axis that data make shorter", location=site.location
+        )
     extent = evaluate(about, dims)
     # One of more bits than are kept may look as if it were inside.
     what = "an index" if -extent <= index < extent else f"index {index}"

@@ -13,10 +13,10 @@ from tracejit.ir.primitive import Primitive
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import located
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.current import new_count
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
 from tracejit.tracer.jvp import JVPInterpreter
-from tracejit.tracer.current import new_count
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer

@@ -8,6 +8,7 @@ from functools import partial
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tracejit.ir.extents import Extent
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once

@@ -19,8 +19,8 @@ from tracejit.ir.extents import Count, Dim, Extent, Index, index_number, substit
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import (
     STEPS,
-    Call,
     BindExtent,
+    Call,
     CountedLoop,
     Launch,
     Program,
@@ -124,7 +124,8 @@ class _Parser:
         steps = tuple([replace_in_step(s, whole) for s in steps])
         buffers = [whole.get(b, b) for b in self.buffers.values()]
         inputs, _, temporaries = ([b for b in buffers if b.role == role] for role in _ROLES)
-        return Program(name, tuple(inputs), tuple([whole.get(b, b) for b in outputs]), tuple(temporaries), steps, tuple(dims))
+        outputs = [whole[b] if b in whole else b for b in outputs]
+        return Program(name, tuple(inputs), tuple(outputs), tuple(temporaries), steps, tuple(dims))
 
     def symbol(self, what: str) -> str:
         return self.tokens.string() if self.tokens.peek[:1] in ("'", '"') else self.tokens.name(what)
