@@ -235,7 +235,6 @@ def test_arrays_of_several_elements_have_no_truth_value_in_numpy_either():
         (lambda x, i: [1, 2, 3][i], "an index of a list or another sequence of Python's", "use np.stack(items)[i]"),
         (lambda x, i: [x for _ in range(i)], "range()", "use tj.range(n)"),
         (lambda x, i: np.zeros(i), "a shape, count or axis in zeros()", "make it a Python number"),
-        (lambda x, i: x[:i], "a slice", "tj.lax.dynamic_slice(x, starts, sizes)"),
     ],
 )
 def test_what_asks_for_an_integer_decides_the_advice(function: Any, start: str, advice: str):
@@ -273,10 +272,9 @@ OUTSIDE = "call it before or after the compiled function"
             f"np.unique gives a result whose shape depends on values, which are not known while tracing; {OUTSIDE}",
         ),
         (
-            lambda x: np.nonzero(x),
-            "np.nonzero gives a result whose shape depends on values, which are not known while tracing; index with "
-            "the mask itself "
-            "(x[mask] = value), or use np.where(mask, x, other)",
+            lambda x: np.trim_zeros(x),
+            "np.trim_zeros gives a result whose shape depends on values, which are not known while tracing; slice with "
+            "known bounds",
         ),
         (lambda x: x.sort(), f"x.sort() is not supported in traced code; {OUTSIDE}"),
         (lambda x: x.strides, "x.strides is not supported in traced code; an array here has no memory of its own"),

@@ -11,6 +11,7 @@ from hypothesis import example, given, strategies as st
 
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import (
+    Count,
     Dim,
     DimDependent,
     Extent,
@@ -18,12 +19,17 @@ from tracejit.ir.extents import (
     _bounds,  # pyright: ignore[reportPrivateUsage]
     decided_from,
     evaluate,
+    greater_extent,
     greatest_extent,
+    has_count,
+    held,
     same_extent,
+    smaller_extent,
     substituted,
     surely_at_most,
 )
 from tracejit.ir.kernel import Const, Op, Operand
+from tracejit.ir.program import ProgramBuffer
 from tracejit.ir.scalar import DTYPES, OPS
 
 N, M = Dim.symbol("n0"), Dim.symbol("large1")
@@ -33,7 +39,7 @@ COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 LEAVES = st.one_of(st.just("n"), st.just("m"), st.integers(-7, 7))
 EXPRESSIONS = st.recursive(
     LEAVES,
-    lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "max"]), inner, inner),
+    lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "max", "min"]), inner, inner),
     max_leaves=7,
 )
 
@@ -46,8 +52,8 @@ def extent(expression: Any) -> Extent | None:
     a, b = extent(left), extent(right)
     if a is None or b is None:
         return None
-    if name == "max":
-        return a.maximum(b) if isinstance(a, Dim) else b.maximum(a) if isinstance(b, Dim) else max(a, b)
+    if name in ("max", "min"):
+        return greater_extent(a, b) if name == "max" else smaller_extent(a, b)
     try:
         return getattr(operator, name)(a, b)
     except (ZeroDivisionError, DimDependent):
@@ -62,7 +68,7 @@ def value(expression: Any, values: dict[str, int]) -> int:
     if isinstance(expression, int):
         return expression
     name, left, right = expression
-    operation = max if name == "max" else getattr(operator, name)
+    operation = {"max": max, "min": min}.get(name) or getattr(operator, name)
     return operation(value(left, values), value(right, values))
 
 
@@ -73,6 +79,7 @@ def value(expression: Any, values: dict[str, int]) -> int:
 @example(("floordiv", ("floordiv", "n", 2), 3), ("floordiv", "n", 6))
 @example(("floordiv", ("sub", 1, "n"), "m"), -1)
 @example(("max", ("mod", "n", 5), ("floordiv", "m", 4)), 4)
+@example(("min", "n", ("sub", 20, "m")), 4)
 def test_comparisons_are_decided_as_all_extents_decide_them(left: Any, right: Any):
     a, b = extent(left), extent(right)
     if a is None or b is None:
@@ -261,3 +268,24 @@ def test_bounds_of_random_extents_with_indices():
                     assert all(c <= value for c in lows)
                     assert all(c >= value for c in highs)
                     assert value <= max(0, evaluate(most, {"n0": size}))
+
+
+def test_what_a_program_computes_is_bounded_by_its_most():
+    count = Dim.symbol(Count(1, N - 1, "x[mask]"))
+    assert has_count(count + N)
+    assert not has_count(N)
+    assert greatest_extent(count * 2 + 1).same(2 * N - 1)
+    assert surely_at_most(count, N - 1)
+    assert not surely_at_most(1, count)
+    assert smaller_extent(count, N).same(count)
+    assert str(smaller_extent(count, 3)) == f"min({count}, 3)"
+    with pytest.raises(DimDependent):
+        bool(count == 0)
+
+
+def test_memory_has_an_element_where_a_program_computes_none():
+    count = Dim.symbol(Count(1, N - 2))
+    values = {"n0": 2, str(count): 0}
+    assert (held(count, values), held(N - 2, values), held(count + 3, values)) == (1, 0, 3)
+    buffer = ProgramBuffer("t", "f64", (count, N - 2), "temporary")
+    assert [evaluate(n, values) for n in buffer.room] == [1, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, get_args
 
@@ -41,6 +42,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "a library": lambda: program_of(lambda x: x @ x.T, X, alternatives="blas"),
     "donated": lambda: program_of(lambda x, y: (x.sum(), y - x), X, X, donate_argnums=1),
     "checked": lambda: program_of(lambda x, i: x[i], X, 1),
+    "computed extents": lambda: program_of(lambda x: (x[x > 3], np.cumsum(x[x[:, 0] > 1], axis=0)), X),
     "a name of its own": lambda: Program("a function's", (), (), (), ()),
 }
 
@@ -61,6 +63,13 @@ def test_symbolic_extents_parse_back():
     f(X[:2])
     program = f.lower(X[:2, :3]).program
     assert str(parse_program(str(program), program)) == str(program)
+
+
+def test_a_program_says_which_extents_it_computes():
+    text = tj.jit(lambda x: x[x > 3]).lower(np.arange(5.0)).text("program")
+    (line,) = [line for line in text.splitlines() if " extent " in line]
+    assert re.fullmatch(r"  extent index1to5 is t\d+ most 5", line)
+    assert "output out0: f64[index1to5]" in text
 
 
 def test_constants_parse_back():

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from tracejit.ir.extents import Dim
-from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
+import tracejit as tj
+from tracejit.ir.extents import Dim, has_count
+from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var, bound_symbols
 from tracejit.ir.primitive import _REGISTRY, Primitive  # pyright: ignore[reportPrivateUsage]
 from tracejit.ir.text import ParseError, parse_extent, parse_jaxpr, print_jaxpr, print_parameters, print_value
 from tracejit.ir.types import ShapedArray
@@ -152,7 +153,17 @@ def test_array_parameters_come_back_exactly():
 
 @pytest.mark.parametrize(
     "text",
-    ["n0", "2*n0+1", "-1*n0", "n0*n1-3", "floordiv(n0, 2)", "n0+2*mod(n0+1, 3)", "max(n0, n1)", "floordiv(7, n0)"],
+    [
+        "n0",
+        "2*n0+1",
+        "-1*n0",
+        "n0*n1-3",
+        "floordiv(n0, 2)",
+        "n0+2*mod(n0+1, 3)",
+        "max(n0, n1)",
+        "min(n0, 3)",
+        "floordiv(7, n0)",
+    ],
 )
 def test_symbolic_extents_come_back_in_shapes_and_parameters(text: str):
     dim = parse_extent(text)
@@ -161,6 +172,25 @@ def test_symbolic_extents_come_back_in_shapes_and_parameters(text: str):
     assert dim.same(holds(dim))
     assert dim.same(holds((1, dim))[1])
     round_trip(f"jaxpr(a: f32[3,{text}]) {{\n  return a\n}}")
+
+
+def test_extents_that_a_program_computes_come_back():
+    def f(x):
+        v = x[x > 0]
+        w = np.cumsum(v)
+        return w[w > 1], v[: len(w[w > 2])]
+
+    for jitted in (tj.jit(f), tj.jit(tj.grad(lambda x: (f(x)[0] ** 2).sum()))):
+        jaxpr = jitted.lower(np.arange(5.0)).jaxpr
+        again = parse_jaxpr(str(jaxpr))
+        assert again == jaxpr
+        ours, theirs = bound_symbols(again.equations), bound_symbols(jaxpr.equations)
+        assert list(ours) == list(theirs)
+        assert [s.most for s in ours] == [s.most for s in theirs]
+        computed = [[has_count(n) for v in j.outputs for n in v.aval.shape] for j in (again, jaxpr)]
+        assert computed[0] == computed[1]
+    (first,) = [e for e in jaxpr.equations if e.primitive.binds][:1]
+    assert "as_extent[index=Count(1, 5, 'x[mask]')]" in str(first.primitive)
 
 
 def test_opaque_objects_come_back_by_identity_while_they_live():

@@ -1,5 +1,6 @@
 """What the tests of NumPy's names share: one expression, computed by NumPy and in every way tracejit offers."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -100,3 +101,51 @@ def numbers(shape: Any, dtype: Any = np.float64, seed: int = 0) -> Any:
 def numbers_fixture() -> Callable[..., Any]:
     """numbers(shape, dtype, seed): random values of any dtype."""
     return numbers
+
+
+SIZES = (20, 20, 33, 7, 1, 2, 0)  # the second of a kind runs what the first has compiled, the third is for all sizes
+
+
+def outcome(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, list[Any], type[Exception] | None]:
+    """(the result, the arguments afterwards, the class of the exception)."""
+    args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # NumPy's, of the mean of nothing
+        try:
+            return f(*args), args, None
+        except Exception as error:
+            return None, args, error.__class__
+
+
+@pytest.fixture
+def agree_at_sizes(record_backend: Callable[[str], None]) -> Callable[..., None]:
+    """agree_at_sizes(f, data, backend="cpu"): one compiled function gives what Python gives, for data of many sizes.
+
+    data(generator, n): arguments of size n.  Results are compared in structure, shape, dtype and value, arguments
+    afterwards, and exceptions by class.
+    """
+
+    def check(
+        f: Callable[..., Any],
+        data: Callable[[np.random.Generator, int], tuple[Any, ...]],
+        backend: str = "cpu",
+        sizes: Sequence[int] = SIZES,
+        seeds: int = 2,
+    ) -> None:
+        record_backend(backend)
+        jitted = tj.jit(f, backend=backend)
+        for n in sizes:
+            for seed in range(seeds):
+                args = data(np.random.default_rng(100 * n + seed), n)
+                what = f"{f.__name__} of size {n}, seed {seed}"
+                want, after, error = outcome(f, args)
+                got, changed, failed = outcome(jitted, args)
+                if error is not None or failed is not None:
+                    assert error is not None, f"{what}: {failed}"
+                    assert failed is not None, f"{what}: no {error}"
+                    assert issubclass(failed, error), f"{what}: {failed}, not {error}"
+                    continue
+                same(got, want, 1e-12, what)
+                same(changed, after, 1e-12, f"arguments of {what}")
+
+    return check

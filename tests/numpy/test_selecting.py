@@ -125,9 +125,6 @@ def test_questions_about_dtypes():
 @pytest.mark.parametrize(
     ("expression", "error", "message"),
     [
-        ("np.where(x > 0)", TracerError, r"shape depends on values.*np.where\(mask, x, other\)"),
-        ("np.nonzero(x)", TracerError, "index with the mask itself"),
-        ("x.nonzero()", TracerError, "index with the mask itself"),
         ("np.unique(x)", TracerError, "shape depends on values"), ("np.select([x], [x])", DtypeError, "condition 0 is"),
         ("np.select([x > 0], [x, x])", ShapeError, "1 conditions for 2 choices"),
         ("np.choose(x > 0, [x, x])", UnsupportedError, "mode='clip'"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
+from tracejit.ir.extents import Count
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -343,6 +344,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_indexing(),
     **_contractions(),
     **_control_flow(),
+    "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [
         Example(lambda dtype: creation.Iota((3, 4), 1, dtype), (), NUMBERS),
@@ -351,10 +353,13 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not", "or",
-    "shift_left", "shift_right", "xor",
+    "and", "argmax", "argmin", "as_extent", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not",
+    "or", "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
+
+ONE_FOR_ALL = frozenset({"as_extent"})
+"""Primitives whose operand is the same for all elements of a batch: the error says so."""
 
 FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""

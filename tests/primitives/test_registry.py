@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, Example
+from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, ONE_FOR_ALL, Example
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.lower import lower
 from tracejit.compiler.pipeline import lower_jaxpr
@@ -435,7 +435,8 @@ def looped(p: Primitive, elements: Sequence[Sequence[Any]]) -> list[np.ndarray[A
     return [np.stack(column) for column in zip(*[expected(p, *e) for e in elements], strict=True)]
 
 
-BATCHED = [p for p in FIRST if p.values[0].operands]
+OPERANDS = [p for p in FIRST if p.values[0].operands]
+BATCHED = [p for p in OPERANDS if p.values[0].instance("f8").name not in ONE_FOR_ALL]
 
 
 @pytest.mark.parametrize(("example", "dtype"), BATCHED)
@@ -447,6 +448,14 @@ def test_batch_agrees_with_a_loop(example: Example, dtype: str):
             pairs = batch_pairs(lambda *xs: results(p, *xs), args, dims)
             for (value, at), want in zip(pairs, looped(p, elements), strict=True):
                 check_equal(spread(value, at, LANES, 0), want, example)
+
+
+@pytest.mark.parametrize(("example", "dtype"), [p for p in OPERANDS if p not in BATCHED])
+def test_what_is_one_for_all_elements_is_refused_for_each(example: Example, dtype: str):
+    p = example.instance(dtype)
+    args, dims, _ = lanes_of(example, dtype, (0,), 0)
+    with pytest.raises(UnsupportedError, match="under vmap, the shape of what it selects differs from element to"):
+        batch_pairs(lambda *xs: results(p, *xs), args, dims)
 
 
 @pytest.mark.parametrize(("example", "dtype"), BATCHED)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent, surely_at_most
-from tracejit.ir.jaxpr import Jaxpr, Var
+from tracejit.ir.jaxpr import Jaxpr, Var, bound_symbols, symbols_of
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
@@ -44,6 +44,7 @@ __all__ = [
     "own",
     "redirected",
     "settle",
+    "OF_ITS_OWN_LENGTH",
     "settle_layouts",
     "strong",
     "takes",
@@ -184,6 +185,7 @@ class Body:
             if once or (alike and not staged.outer_cells):
                 break
             cells += [c for c, _ in staged.outer_cells]
+        _check_lengths(staged.jaxpr)
         self.staged = staged
         self.count = len(staged.jaxpr.outputs) - len(cells)
         n, k = len(avals), len(cells)
@@ -208,6 +210,19 @@ class Body:
                 for a, w in zip(self.jaxpr.out_avals[: self.count], self.weak, strict=True)
             ]
         )
+
+
+OF_ITS_OWN_LENGTH = (
+    "{} has in a loop or branch of the program as many elements as data say, so that it cannot be handed on; use what "
+    "follows from it there (its sum, its length), or np.where(mask, x, other)"
+)
+
+
+def _check_lengths(jaxpr: Jaxpr) -> None:
+    """Raises: UnsupportedError where a result has as many elements as the body computes."""
+    bound = bound_symbols(jaxpr.equations)
+    if bound and not bound.keys().isdisjoint(symbols_of(Jaxpr([], [], jaxpr.outputs))):
+        raise UnsupportedError(OF_ITS_OWN_LENGTH.format("an array"), location=user_location())
 
 
 def _text(jaxpr: Jaxpr, cells: int) -> str:

@@ -14,6 +14,7 @@ from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing, is_array, root_of
 from tracejit.api.handing_on import run_by_python, shared_results
 from tracejit.api.raising import Raises, raise_where, run_block
+from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
@@ -54,11 +55,17 @@ def is_open(x: Any) -> bool:
 
 
 def condition(x: Any) -> Any:
-    """A value as a condition: one that may be None does not hold then."""
+    """A value as a condition: one that may be None does not hold then; an extent that the program computes is a number."""
+    x = _operand(x)
     absence = absence_of(x)
     if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
         return x
     return _number(np.logical_and(np.not_equal(flag(_present(x)), 0), np.logical_not(absence.flag)))
+
+
+def _operand(x: Any) -> Any:
+    """A value, of an extent that the program computes the number."""
+    return OPERATORS.number_of_extents(x) if isinstance(x, Dim) and has_count(x) else x
 
 
 def _present(x: Tracer) -> Tracer:
@@ -287,7 +294,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
     """`left < later() < ...`, each operand computed where those before it hold."""
     for k, (which, later) in enumerate(pairs):
         right = later()
-        result = _OPERATORS[which](left, right)
+        result = _OPERATORS[which](_operand(left), _operand(right))
         if k == len(pairs) - 1:
             return result
         site = site_of(later)

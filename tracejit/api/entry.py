@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
 from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
 from tracejit.ir.effects import donated_inputs
-from tracejit.ir.extents import Dim, Extent, affine, least_extent, operations, solved
+from tracejit.ir.extents import Dim, Extent, affine, has_count, least_extent, operations, prod, solved
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.equality import compares_wholly
 from tracejit.support.errors import FailedCheck, InternalError, TracejitError
@@ -234,11 +235,15 @@ def _native(
         return tuple(_slot(s, signature, traced, arrays, numbers, fresh) for s in wanted)
 
     allocated = [program.outputs[n] for n in fresh]
-    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.shape)) for b in allocated)
-    results = [
+    outputs = tuple(e.OutputSpec(numpy_dtype(b.dtype), tuple(_extent(n, parts) for n in b.room)) for b in allocated)
+    results: list[Any] = [
         e.OutLeaf(fresh[n], n in staged.numbers) if n in fresh else e.OutArg(numbers[traced[program.inputs.index(b)]])
         for n, b in enumerate(program.outputs)
     ]
+    counts = [results[k] for k in made.counts.values()]
+    for n, b in enumerate(program.outputs):
+        if _is_counted(b.shape):
+            results[n] = e.OutCall(_cut(b.shape, made.counts), (results[n], *counts))
     spec = e.EntrySpec(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f.function)),
         slots(keep),
@@ -371,7 +376,7 @@ def _release(program: Any, parts: Mapping[str, Dim]) -> Any:
 
     if any(isinstance(s, (CountedLoop, WhileLoop)) for s in walk_steps(program.steps)):
         return True
-    sizes = [b.size for b in (*program.inputs, *program.outputs)]
+    sizes = [prod(b.room) for b in (*program.inputs, *program.outputs)]
     total: Extent = 0
     for n in sizes:
         total = total + n
@@ -384,6 +389,26 @@ def _to_give(array: np.ndarray[Any, Any], others: Sequence[np.ndarray[Any, Any]]
     """
     free = array.flags.writeable and not any(np.may_share_memory(array, x) for x in others)
     return array if free else array.copy()
+
+
+def _is_counted(shape: Sequence[Extent]) -> bool:
+    """Whether the program computes how many elements a result has."""
+    return any(map(has_count, shape))
+
+
+def _cut(shape: Sequence[Extent], counts: Mapping[Dim, int]) -> Callable[..., Any]:
+    """What makes a result of the array that has room for it, with the elements at its beginning, and the values of all
+    extents that are computed.
+    """
+    place = {str(n): k for k, n in enumerate(counts)}
+    by = [place.get(str(n)) if isinstance(n, Dim) else None for n in shape]
+
+    def cut(room: np.ndarray[Any, Any], *values: Any) -> np.ndarray[Any, Any]:
+        actual = tuple([n if k is None else int(values[k]) for n, k in zip(room.shape, by, strict=True)])
+        found = room.reshape(-1)[: math.prod(actual)].reshape(actual)
+        return found if found.size * 2 > room.size else found.copy()
+
+    return cut
 
 
 def _python_call(
@@ -419,11 +444,15 @@ def _python_call(
             error.about(backend=backend)
             raise
         split = max(k for k in (-1, *out_leaves) if isinstance(k, int)) + 1
+        after = split + len(made.counts)
         # A program that copies new values of arguments itself has put them into the inputs.
-        fresh = outputs[split:] or [inputs[n] for n in written]
+        fresh = outputs[after:] or [inputs[n] for n in written]
         for position, new in zip(written, fresh, strict=True):
             if new is not leaves[traced[position]]:
                 np.copyto(leaves[traced[position]], new)
+        for k, b in enumerate(compiled.program.outputs):
+            if _is_counted(b.shape):
+                outputs[k] = _cut(b.shape, made.counts)(outputs[k], *[outputs[n] for n in made.counts.values()])
         results = [adopt(o) if wrapped else o for o in outputs[:split]]
         if not wrapped:
             results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.api.bodies import Body, carried
+from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
 from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
@@ -107,6 +107,8 @@ def check_bound(names: Sequence[str], values: Sequence[Any]) -> None:
 
 def not_handed_on(name: str, value: Any) -> str:
     """Why a name cannot be handed on, as a sentence."""
+    if isinstance(value, Tracer):
+        return OF_ITS_OWN_LENGTH.format(repr(name))
     return (
         f"{name!r} becomes {_described(value)} in a loop or branch of the program, which hands on arrays, numbers and "
         "tuples of them"

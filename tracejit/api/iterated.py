@@ -96,7 +96,7 @@ def items_of(x: Any) -> Items | None:
     if type(x) is TracedRange:
         made = _range(*x.bounds)
         return Items(made.count, made.item, made.bounds, asked=True)
-    if type(x) is Tracer and x.shape:
+    if isinstance(x, Tracer) and x.shape:
         return Items(x.shape[0], lambda k: x[k])
     return None
 

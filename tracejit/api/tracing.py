@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from tracejit.api.options import Options
 from tracejit.api.signature import MOST_LEAVES, ArrayLeaf, CallSignature, Leaf, NumberLeaf, StaticLeaf, leaf_paths
 from tracejit.api.writeback import refuse_impossible_writes
 from tracejit.backends.registry import get_backend
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Count, Dim, DimDependent, has_count
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, TracerError, UserError
+from tracejit.support.errors import TracejitError, TracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, frozen
-from tracejit.support.source import Location, frames_of
+from tracejit.support.source import Location, frames_of, raised_at
 from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.absence import used
 from tracejit.tracer.bytecode import raises
@@ -29,6 +29,7 @@ from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
 from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, NeedValue
@@ -56,6 +57,7 @@ class Traced:
     out_tree: TreeDef
     out_leaves: tuple[Any, ...]
     dependencies: Dependencies
+    counts: Mapping[Dim, int]  # the extents of results that the program computes, and which output each of them is
 
 
 @frozen(eq=False)
@@ -78,6 +80,12 @@ def _refuse_changed_containers(name: str, tree: TreeDef, arguments: Any, passed:
 
 def _a(noun: str) -> str:
     return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def _counts_of(results: Sequence[Any]) -> list[Dim]:
+    """The extents of results which the program computes."""
+    shapes = [v.shape for v in results if type(v) is Tracer]
+    return list({str(n): n for shape in shapes for n in shape if isinstance(n, Dim) and has_count(n)}.values())
 
 
 def _with_known_keys(tree: TreeDef) -> TreeDef:
@@ -106,6 +114,44 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
         return False
     code, place = frames_of(error)[-1]
     return is_installed(code.co_filename) or not raises(code, place)
+
+
+def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any], tuple[Any, ...], set[int]]:
+    """(the results that a program computes, for each of all results which of these it is or a constant, those that are
+    Python numbers).
+
+    Raises: TracerError for what cannot be a result.
+    """
+    kept: list[Any] = []
+    slots: list[Any] = []
+    numbers: set[int] = set()
+    for v in values:
+        if isinstance(v, Dim) and not has_count(v):
+            v = int(v)  # a number of this size: the trace starts again with it fixed
+        elif isinstance(v, Tracer) and type(v) is not Tracer:
+            v.returned()
+        if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
+            if type(v) is Tracer and is_number(v) and not wrapped:
+                numbers.add(len(kept))
+            slots.append(len(kept))
+            kept.append(v)
+        elif isinstance(v, Dim):  # how many elements there are is computed: a number like others
+            slots.append(len(kept))
+            numbers.add(len(kept))
+            kept.append(OPERATORS.number_of_extents(v))
+        elif isinstance(v, str) and "Tracer<" in v:
+            raise TracerError(
+                f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
+                "format it outside"
+            )
+        elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
+            slots.append(Constant(v))
+        else:
+            raise TracerError(
+                f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or "
+                "containers of them"
+            )
+    return kept, tuple(slots), numbers
 
 
 def trace_call(
@@ -165,30 +211,12 @@ def trace_call(
                 "one by one; return "
                 "them in one array (np.stack, np.concatenate)"
             )
-        kept: list[Any] = []
-        slots: list[Any] = []
+        kept, out["slots"], found = _results(name, values, signature.wrapped)
         numbers.clear()
-        for v in values:
-            v = int(v) if isinstance(v, Dim) else v  # a number of this size: the trace starts again with it fixed
-            if isinstance(v, (Tracer, np.ndarray, np.generic, Array)):
-                if type(v) is Tracer and is_number(v) and not signature.wrapped:
-                    numbers.add(len(kept))
-                slots.append(len(kept))
-                kept.append(v)
-            elif isinstance(v, str) and "Tracer<" in v:
-                raise TracerError(
-                    f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
-                    "format it outside"
-                )
-            elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
-                slots.append(Constant(v))
-            else:
-                raise TracerError(
-                    f"{name} returned {_a(type(v).__name__)}; results are arrays, numbers, strings, None or "
-                    "containers of them"
-                )
-        out["slots"] = tuple(slots)
-        return kept
+        numbers.update(found)
+        extents = _counts_of(kept)
+        out["counts"] = {n: len(kept) + k for k, n in enumerate(extents)}
+        return [*kept, *map(OPERATORS.extent, extents)]
 
     def finish(staged: Staged) -> None:
         refuse_impossible_writes(signature, staged, name, options.writeback)
@@ -235,12 +263,22 @@ def trace_call(
     paths = leaf_paths(signature.tree)
     names = [paths[n] for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
-    return Traced(staged, lowered, out["tree"], out["slots"], dependencies)
+    return Traced(staged, lowered, out["tree"], out["slots"], dependencies, out["counts"])
 
 
 def _name_in(error: NameError) -> str | None:
-    """The name that has no value; Python tells that of a local one in words only."""
+    """The name that has no value.  Python tells that of a local one in words only."""
     return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)
+
+
+def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedError:
+    """What is wanted of an extent while tracing, which the program computes."""
+    return UnsupportedError(
+        f"how many elements {count.what} has is known when the program runs, and decides what is done here: arrays "
+        "that are computed with one another are selected by one mask (m = x > 0, then x[m] and y[m]), or one of them "
+        "is np.where(mask, x, other)",
+        location=location,
+    )
 
 
 def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
@@ -255,6 +293,13 @@ def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
             by_value = True
         except AsPython as loop:
             trace.loops.leave(loop)
+        except DimDependent as error:
+            counts = [s for s in error.symbols if isinstance(s, Count)]
+            if not counts:
+                raise
+            refusal = _of_unknown_shape(counts[0], raised_at(error))
+            if not trace.loops.shorten(str(refusal)):
+                raise refusal from error
         except NameError as error:
             if not trace.loops.is_wanted(_name_in(error)):
                 raise

@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeVar, assert_never, runtime_checkable
 import numpy as np
 from attrs import define
 
-from tracejit.ir.extents import evaluate
+from tracejit.ir.extents import evaluate, held
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
+    BindExtent,
     Branch,
     Call,
     Check,
@@ -112,7 +113,7 @@ def run_program(
         raise InternalError(f"program {program.name} takes {len(program.inputs)} inputs, not {len(inputs)}")
     arguments = [machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)]
     results = run_in_memory(plan, machine, arguments, dims)
-    shapes = [_shape(b, dims) for b in program.outputs]
+    shapes = [tuple([evaluate(n, dims) for n in b.room]) for b in program.outputs]
     return [machine.download(m, b.dtype, n) for m, b, n in zip(results, program.outputs, shapes, strict=True)]
 
 
@@ -188,6 +189,9 @@ class _Walk:
                         self.dims = outer if step.index == "_" else {**outer, step.index: n}
                         self.run(step.body)
                     self.dims = outer
+                case BindExtent():
+                    count = int(self.machine.download(memory[step.count], step.count.dtype, ()))
+                    self.dims = {**self.dims, step.index: count}
                 case Branch():
                     self.run(step.then if self.flag(step.flag) else step.orelse)
                 case Check():
@@ -202,7 +206,7 @@ def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]
     """The same memory in the shape a kernel gives it: kernels may see adjacent axes of contiguous memory as one, and
     the beginning of memory that another iteration needs whole.
     """
-    shape = tuple(evaluate(n, dims) for n in buffer.shape)
+    shape = tuple([held(n, dims) for n in buffer.shape])
     if array.shape == shape:
         return array
     if not array.flags.c_contiguous:

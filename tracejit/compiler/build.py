@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
-from tracejit.ir.extents import Dim, Index, same_shape
+from tracejit.ir.extents import Count, Dim, Index, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.groups import FormEquation, Group
 from tracejit.ir.passes.reads import reads_own_base
 from tracejit.ir.program import (
+    BindExtent,
     Branch,
     Call,
     Check,
@@ -120,7 +121,32 @@ class _Builder:
         return b
 
     def build(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> list[Step]:
-        """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries."""
+        """Steps that compute the jaxpr's outputs, in `targets` where given, else in temporaries.
+
+        Nothing is fused across an equation that binds an extent: what it needs is computed before, all else after it.
+        """
+        binding = next((e for e in jaxpr.equations if e.primitive.binds), None)
+        if binding is None:
+            self._fused(jaxpr, targets)
+            return self.steps
+        (count,), (result,) = binding.inputs, binding.outputs
+        before, after = _around(jaxpr, binding)
+        wanted = {a for e in after for a in e.inputs} | set(jaxpr.outputs)
+        made = [v for e in before for v in e.outputs if v in wanted or v is count]
+        kept = self.overwritable
+        self.overwritable = kept - {a for a in wanted if isinstance(a, Var)}
+        self._fused(Jaxpr(jaxpr.inputs, before, made), {v: b for v, b in targets.items() if v in made})
+        own = {v for v in made if self.buffers[v].role == "temporary"}
+        self.overwritable = kept | own
+        symbol: Count = getattr(binding.primitive, binding.primitive.binds)
+        self.steps.append(BindExtent(self.buffer_of(count), symbol, symbol.most))
+        self.c.report(binding.primitive.name, "program")
+        if result in wanted:
+            after.insert(0, Equation(BroadcastInDim((), ()), (count,), (result,)))
+        inputs = (*jaxpr.inputs, *made)
+        return self.build(Jaxpr(inputs, after, jaxpr.outputs), {v: b for v, b in targets.items() if v not in made})
+
+    def _fused(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> None:
         fusion, outputs = self.c.compilation.fused(jaxpr)
         self._assign(fusion.groups, outputs, targets)
         for group in fusion.groups:
@@ -131,7 +157,6 @@ class _Builder:
                 self._library(group.equations[0], form)
             else:
                 self._kernel(group)
-        return self.steps
 
     # -- buffers -------------------------------------------------------------------------------------------------------
     def _assign(self, groups: Sequence[Group], outputs: Sequence[Atom], targets: dict[Var, ProgramBuffer]) -> None:
@@ -358,6 +383,21 @@ class _Builder:
             sides.append(tuple(steps))
         otherwise, then = sides
         self.steps.append(Branch(flag, then, otherwise))
+
+
+def _around(jaxpr: Jaxpr, binding: Equation) -> tuple[list[Equation], list[Equation]]:
+    """The equations that an equation follows from, and all others but it."""
+    needed = set(binding.inputs)
+    before: list[Equation] = []
+    after: list[Equation] = []
+    for e in reversed(jaxpr.equations):
+        if e is binding:
+            continue
+        first = not needed.isdisjoint(e.outputs)
+        (before if first else after).append(e)
+        if first:
+            needed.update(e.inputs)
+    return before[::-1], after[::-1]
 
 
 def _in_place_base(g: Group) -> tuple[Var, Var] | None:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tracejit.ir.extents import DimDependent, Extent, prod
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import Call, Launch, Program, ProgramBuffer, Step, Steps, parts_of
+from tracejit.ir.program import BindExtent, Call, Launch, Program, ProgramBuffer, Step, Steps, parts_of
 from tracejit.ir.text.program import show_step
 from tracejit.support.errors import VerifyError
 
@@ -49,10 +49,13 @@ class _Checker:
     # -- what is filled ------------------------------------------------------------------------------------------------
     def block(self, steps: Steps, filled: set[ProgramBuffer]) -> set[ProgramBuffer]:
         """The buffers that are filled after steps before which `filled` are."""
-        filled = set(filled)
+        filled, around = set(filled), len(self.indices)
         for s in steps:
             self.step = s
             filled |= self.after(s, filled)
+            if isinstance(s, BindExtent):
+                self.indices.append(s.index)
+        del self.indices[around:]
         return filled
 
     def after(self, s: Step, filled: set[ProgramBuffer]) -> set[ProgramBuffer]:

@@ -7,9 +7,8 @@ import math
 import numbers
 import operator
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tracejit.support.nodes import Undecided, frozen
 from tracejit.support.source import is_internal
 
 __all__ = [
+    "Count",
     "Dim",
     "DimDependent",
     "Extent",
@@ -30,8 +30,11 @@ __all__ = [
     "evaluate",
     "exceeds",
     "fits_in_64_bits",
+    "greater_extent",
     "greatest_extent",
+    "has_count",
     "has_index",
+    "held",
     "is_decided_for_large",
     "index_number",
     "is_empty",
@@ -40,6 +43,7 @@ __all__ = [
     "prod",
     "same_extent",
     "same_shape",
+    "smaller_extent",
     "smallest_extent",
     "solved",
     "spreads",
@@ -81,7 +85,8 @@ extents."""
 
 
 class Index(str):
-    """A symbol that is the index of a loop: from 0 to `most`, an extent that may have indices of loops around.
+    """A symbol that the program binds, as the index of a loop is: from 0 to `most`, an extent that may have others,
+    bound before.
 
     Of two indices the one with the greater number is further inside.  What is decided of an extent, and kept, follows
     from `most`: so that is in the name.
@@ -91,7 +96,7 @@ class Index(str):
     used: bool
     """Whether it is in an extent."""
 
-    def __new__(cls, number: int, most: Extent) -> Index:
+    def __new__(cls, number: int, most: Extent) -> Self:
         last = f"x{fingerprint(str(most))[:10]}" if isinstance(most, Dim) else f"to{most}".replace("-", "m")
         made = super().__new__(cls, f"index{number}{last}")
         made.most = most
@@ -101,6 +106,20 @@ class Index(str):
     @property
     def number(self) -> int:
         return index_number(self)
+
+
+class Count(Index):
+    """A symbol for a number that the program computes, as how many elements a mask selects: from 0 to `most`.
+
+    what: what it is the number of, in messages.
+    """
+
+    what: str
+
+    def __new__(cls, number: int, most: Extent, what: str = "what it selects") -> Self:
+        made = super().__new__(cls, number, most)
+        made.what = what
+        return made
 
 
 def index_number(symbol: str) -> int:
@@ -114,8 +133,8 @@ class Dim:
     or more if its name says so (`least_extent`), and over indices of loops (`Index`).
 
     terms: ((monomial, coefficient), ...), sorted; a monomial is a sorted tuple of atoms; an atom is a symbol's name or
-    ("floordiv" | "mod" | "max", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that holds or
-    fails for all admissible extents is decided; any other raises `DimDependent`.
+    ("floordiv" | "mod" | "max" | "min", a, b).  Arithmetic gives `int` where the symbols cancel.  A comparison that
+    holds or fails for all admissible extents is decided; any other raises `DimDependent`.
     """
 
     terms: tuple[tuple[tuple[Any, ...], int], ...]
@@ -256,6 +275,8 @@ class Dim:
                 and not isinstance(x, (np.ndarray, np.generic))
             ):
                 return NotImplemented
+        if any(isinstance(x, Dim) and has_count(x) for x in inputs):
+            return getattr(ufunc, method)(*[NUMBERS.of(x) if isinstance(x, Dim) else x for x in inputs], **kwargs)
         return self._specialise()
 
     def maximum(self, other: Extent) -> Extent:
@@ -283,10 +304,17 @@ class Dim:
             return False
         if low == high == 0:
             return True
+        if has_count(difference) and _is_asked_by_the_user():
+            return _in_the_program("__eq__", self, other)
         raise _undecided(self, other, difference)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        try:
+            return not self == other
+        except DimDependent:
+            if (not has_count(self) and not has_count(cast("Extent", other))) or not _is_asked_by_the_user():
+                raise
+            return _in_the_program("__ne__", self, other)
 
     def same(self, other: object) -> bool:
         """Structural equality, never undecided."""
@@ -301,7 +329,9 @@ class Dim:
         # a key of the user's, which is a number
         return self._specialise() if _is_asked_by_the_user() else hash(_told_apart(self.terms))
 
-    def _ordered(self, other: Extent, *, sign: int, strict: bool) -> bool:
+    def _ordered(self, name: str, other: Extent, *, sign: int, strict: bool) -> bool:
+        if not _is_extent(other):
+            return self._as_number(name, other)
         difference = (self - other) * sign
         low, high = _bounds(difference)
         edge = 1 if strict else 0
@@ -309,19 +339,21 @@ class Dim:
             return True
         if high is not None and high < edge:
             return False
+        if has_count(difference) and _is_asked_by_the_user(3):
+            return _in_the_program(name, self, other)
         raise _undecided(self, other, difference)
 
     def __ge__(self, other: Extent) -> bool:
-        return self._ordered(other, sign=1, strict=False)
+        return self._ordered("__ge__", other, sign=1, strict=False)
 
     def __gt__(self, other: Extent) -> bool:
-        return self._ordered(other, sign=1, strict=True)
+        return self._ordered("__gt__", other, sign=1, strict=True)
 
     def __le__(self, other: Extent) -> bool:
-        return self._ordered(other, sign=-1, strict=False)
+        return self._ordered("__le__", other, sign=-1, strict=False)
 
     def __lt__(self, other: Extent) -> bool:
-        return self._ordered(other, sign=-1, strict=True)
+        return self._ordered("__lt__", other, sign=-1, strict=True)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -369,11 +401,16 @@ _OF_INTEGERS = frozenset({
 })  # fmt: skip
 
 
-def _is_asked_by_the_user() -> bool:
+def _in_the_program(name: str, a: Dim, b: Any) -> Any:
+    """A comparison of the user's that the program makes: of a number that it computes."""
+    return getattr(NUMBERS.of(a), name)(NUMBERS.of(b) if isinstance(b, Dim) else b)
+
+
+def _is_asked_by_the_user(depth: int = 2) -> bool:
     """Whether it is a traced function that asks for a key or for text, directly or through a library:
     this package keeps symbols.
     """
-    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    frame: Any = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     if is_internal(frame.f_code.co_filename):
         return False
     while frame is not None:
@@ -404,14 +441,16 @@ def fits_in_64_bits(x: Dim, sizes: Iterable[Extent] = ()) -> bool:
     >>> fits_in_64_bits(n * (n - 1)), fits_in_64_bits(n * n * n), fits_in_64_bits(n * n * n, [n * n * n])
     (True, False, True)
     """
-    known = [Counter(monomial) for size in sizes for monomial, _ in _terms(size)]
+    known = [monomial for size in sizes for monomial, _ in _terms(size)]
 
     def most(monomial: tuple[Any, ...]) -> int:
-        if any(Counter(monomial) <= size for size in known):
+        if all(isinstance(a, str) for a in monomial) and any(
+            all(monomial.count(a) <= size.count(a) for a in monomial) for size in known
+        ):
             return _MOST_ELEMENTS
         found = 1
         for atom in monomial:
-            parts = (atom,) if isinstance(atom, str) else atom[1 : 2 if atom[0] != "max" else 3]
+            parts = (atom,) if isinstance(atom, str) else atom[1 : 3 if atom[0] in ("max", "min") else 2]
             found *= max(USUAL if isinstance(part, str) else limit(part) for part in parts)
         return found
 
@@ -455,7 +494,7 @@ def _add_periods(x: Extent, divisor: int, periods: dict[str, int]) -> None:
         for atom in m:
             if isinstance(atom, str):
                 periods[atom] = math.lcm(periods.get(atom, 1), divisor)
-            elif atom[0] == "max":
+            elif atom[0] in ("max", "min"):
                 _add_periods(atom[1], divisor, periods)
                 _add_periods(atom[2], divisor, periods)
             elif not isinstance(atom[2], Dim):
@@ -684,6 +723,11 @@ def has_index(x: Extent) -> bool:
     return bool(_every_index(x))
 
 
+def has_count(x: Extent) -> bool:
+    """Whether an extent depends on a number that the program computes."""
+    return any(isinstance(a, Count) for a in x.symbols()) if isinstance(x, Dim) else False
+
+
 def _every_index(x: Extent) -> list[Index]:
     return [a for a in x.symbols() if isinstance(a, Index)] if isinstance(x, Dim) else []
 
@@ -725,11 +769,27 @@ def _limits_of_atom(atom: Any, index: Index) -> tuple[Extent, Extent]:
         return (0, index.most) if atom == index else (Dim.symbol(atom), Dim.symbol(atom))
     (low, high), (small, large) = _limits(atom[1], index), _limits(atom[2], index)
     if atom[0] == "max":
-        return _max(low, small), _max(high, large)
+        return greater_extent(low, small), greater_extent(high, large)
+    if atom[0] == "min":
+        return smaller_extent(low, small), smaller_extent(high, large)
     return (0, large - 1) if atom[0] == "mod" else (low // large, high // small)
 
 
-def _max(a: Extent, b: Extent) -> Extent:
+def smaller_extent(a: Extent, b: Extent) -> Extent:
+    """The lesser of two extents."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    if not isinstance(a, Dim):
+        a, b = b, a
+    assert isinstance(a, Dim)
+    low, high = _bounds(a - b)
+    if low is not None and low >= 0:
+        return b
+    return a if high is not None and high <= 0 else Dim((((("min", a, b),), 1),))
+
+
+def greater_extent(a: Extent, b: Extent) -> Extent:
+    """The greater of two extents."""
     if isinstance(a, Dim):
         return a.maximum(b)
     return b.maximum(a) if isinstance(b, Dim) else max(a, b)
@@ -744,7 +804,9 @@ def substituted(x: Extent, values: Mapping[str, Extent]) -> Extent:
         return a if isinstance(a, int) else values[a] if a in values else Dim.symbol(a)
 
     def apply(name: str, p: Extent, q: Extent) -> Extent:
-        return _max(p, q) if name == "max" else _OPERATIONS[name](p, q)  # type: ignore[arg-type]
+        if name in ("max", "min"):
+            return (greater_extent if name == "max" else smaller_extent)(p, q)
+        return _OPERATIONS[name](p, q)  # type: ignore[arg-type]
 
     return operations(x, leaf, apply)
 
@@ -766,11 +828,12 @@ def spreads(n: Extent, m: Extent) -> bool:
 
 
 def is_empty(n: Extent) -> bool:
-    """Whether an extent is 0, where that decides what an operation means.
+    """Whether an extent is 0, where that decides what an operation means: one that the program computes counts as if it
+    had elements, and who asks sees to it that the program fails where it has none.
 
     Raises: DimDependent where the call's sizes decide.
     """
-    return n == 0
+    return not has_count(n) and n == 0
 
 
 def least_extent(symbol: str) -> int:
@@ -787,6 +850,10 @@ def _range(atom: Any) -> tuple[int | None, int | None]:
     if isinstance(atom, str):
         return least_extent(atom), None
     kind, (low, high), (small, large) = atom[0], _bounds(atom[1]), _bounds(atom[2])
+    if kind == "min":
+        return None if low is None or small is None else min(low, small), min(
+            (n for n in (high, large) if n is not None), default=None
+        )
     if kind == "max":
         return max(
             (n for n in (low, small) if n is not None), default=None
@@ -827,7 +894,7 @@ def _whole(a: Dim, b: Extent) -> tuple[Extent, Extent]:
 def operations(x: Extent, leaf: Callable[[int | str], T], apply: Callable[[str, T, T], T]) -> T:
     """An extent as operations: what `leaf` makes of its numbers and symbols, put together by `apply`.
 
-    The operations are "add", "mul", "max", and "floordiv" and "mod" by what is positive.
+    The operations are "add", "mul", "max", "min", and "floordiv" and "mod" by what is positive.
     """
     if not isinstance(x, Dim):
         return leaf(int(x))
@@ -850,10 +917,19 @@ def evaluate(x: Extent, values: Mapping[str, int]) -> int:
     return operations(x, lambda a: a if isinstance(a, int) else values[a], lambda name, p, q: _OPERATIONS[name](p, q))
 
 
+def held(x: Extent, values: Mapping[str, int]) -> int:
+    """How many elements of an axis are in memory: one at least where the program computes how many count, as an index
+    that is outside reads the nearest one.
+    """
+    n = evaluate(x, values)
+    return max(n, 1) if has_count(x) else n
+
+
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "floordiv": operator.floordiv,
     "max": max,
+    "min": min,
     "mod": operator.mod,
     "mul": operator.mul,
 }

@@ -13,7 +13,10 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
-__all__ = ["Atom", "Equation", "Jaxpr", "Literal", "Var", "symbols_of", "with_extents"]
+__all__ = [
+    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "symbols_of",
+    "symbols_used", "with_extents",
+]  # fmt: skip
 
 _ids = itertools.count()
 
@@ -112,6 +115,21 @@ def symbols_of(jaxpr: Jaxpr) -> frozenset[str]:
 def with_extents(jaxpr: Jaxpr, values: Mapping[str, Extent]) -> Jaxpr:
     """The program with other extents in place of some symbols."""
     return _Extents(lambda n: substituted(n, values)).jaxpr(jaxpr)
+
+
+def primitive_with_extents(primitive: Primitive, values: Mapping[str, Extent]) -> Primitive:
+    """The primitive with other extents in place of some symbols among its parameters."""
+    return _Extents(lambda n: substituted(n, values)).of(primitive)
+
+
+def bound_symbols(equations: Iterable[Equation]) -> dict[str, Equation]:
+    """The symbols of extents that equations bind, and by which."""
+    return {getattr(e.primitive, e.primitive.binds): e for e in equations if e.primitive.binds}
+
+
+def symbols_used(equation: Equation) -> frozenset[str]:
+    """The symbols in the shapes and parameters of an equation, but for one that it binds."""
+    return symbols_of(Jaxpr([], [equation], []))
 
 
 class _Extents:

@@ -5,6 +5,7 @@
             | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
             | for index in count { steps }      a constant or symbolic number of times; extents may have the index
             | if flag { steps } else { steps }
+            | extent index is count     from here to the end of the block a symbol of extents is a buffer (i64, rank 0)
             | check failure                     ends the program with an error if the buffer (i64, rank 0) is not 0
 
 A buffer is input, output or temporary; an input among the outputs is donated: that result lies in the argument.
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from tracejit.ir.extents import Dim, Extent, Shape, greatest_extent, prod, surely_at_most
+from tracejit.ir.extents import Extent, Shape, greater_extent, greatest_extent, has_count, prod, surely_at_most
 from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
@@ -32,9 +33,9 @@ from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part", "STEPS", "Step",
-    "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of", "replace_in_step", "step_effects",
-    "walk_steps",
+    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part",
+    "STEPS", "Step", "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of",
+    "replace_in_step", "step_effects", "walk_steps",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -56,9 +57,13 @@ class ProgramBuffer:
 
     @property
     def room(self) -> Shape:
-        """Its shape where it is largest: the index of a loop may be in its extents."""
+        """Its shape where it is largest: the index of a loop may be in its extents.
+
+        Where the program computes an extent there is one element at least: an index that is outside reads it.
+        """
+        least = [1 if has_count(n) else 0 for n in self.shape]
         most = [greatest_extent(n) for n in self.shape]
-        return tuple([n if surely_at_most(0, n) or not isinstance(n, Dim) else n.maximum(0) for n in most])
+        return tuple([n if surely_at_most(k, n) else greater_extent(n, k) for n, k in zip(most, least, strict=True)])
 
 
 # -- what the fields of a step are -------------------------------------------------------------------------------------
@@ -231,6 +236,17 @@ class Branch:
 
 
 @step
+class BindExtent:
+    """From here to the end of the block the symbol `index` of extents is `count`, which is `most` at most."""
+
+    syntax: ClassVar = "extent {index} is {count} most {most}"
+
+    count: ProgramBuffer = read("i64")
+    index: str
+    most: Extent = extent()
+
+
+@step
 class Check:
     """Ends the program if `failure` (i64, rank 0) is not 0: what it has written so far counts for nothing."""
 
@@ -239,7 +255,7 @@ class Check:
     failure: ProgramBuffer = read("i64")
 
 
-Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | Check
+Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
 Steps: TypeAlias = tuple[Step, ...]
 
 

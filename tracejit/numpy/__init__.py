@@ -50,6 +50,7 @@ from tracejit.numpy.creation import *  # noqa: F403
 from tracejit.numpy.differences import *  # noqa: F403
 from tracejit.numpy.einstein import *  # noqa: F403
 from tracejit.numpy.filling import *  # noqa: F403
+from tracejit.numpy.finding import *  # noqa: F403
 from tracejit.numpy.inserting import *  # noqa: F403
 from tracejit.numpy.joining import *  # noqa: F403
 from tracejit.numpy.linear import *  # noqa: F403

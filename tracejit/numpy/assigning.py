@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Shape, is_one
+from tracejit.ir.extents import Shape, has_count, is_one, same_shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole
+from tracejit.numpy.counts import may_count, with_selected
 from tracejit.numpy.indexing import (
     IndexArray,
     basic_index,
@@ -130,7 +131,11 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
     if isinstance(found, BasicIndex):
         part = reshape(_fit(value, found.shape), found.size)
         if found.static:
-            if found.size == have.shape and all(k == 1 for k in found.step):
+            # computed ones are not compared by value: what is whole may be a part as well
+            counted = any(map(has_count, (*found.size, *have.shape)))
+            if all(k == 1 for k in found.step) and (
+                same_shape(found.size, have.shape) if counted else found.size == have.shape
+            ):
                 return part
             return update_slice(x, part, found.start, found.step)
         if any(k != 1 for k in found.step):
@@ -209,6 +214,8 @@ def _masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike) -> Result:
     if len(shape) > rest and not all(map(is_one, shape[: len(shape) - rest])):
         if isinstance(mask, np.ndarray):
             return scattered(x, [*[IndexArray(a) for a in np.nonzero(mask)], *[slice(None)] * rest], value, "set")
+        if may_count() and not isinstance(x, np.ndarray) and isinstance(mask, Tracer):
+            return with_selected(x, mask, value)
         raise UnsupportedError(
             "x[mask] = array needs the number of True elements, which depends on data; use np.where with a value for "
             "every element",

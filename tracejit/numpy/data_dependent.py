@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.support.errors import ConcretizationError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result, has_aval
-from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["MASK", "data_dependent"]
@@ -35,9 +35,8 @@ def data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Call
 
 
 for _name, _advice in (
-    ("nonzero", MASK), ("flatnonzero", MASK), ("argwhere", MASK), ("unique", _OUTSIDE),
+    ("unique", _OUTSIDE),
     ("union1d", _OUTSIDE), ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"),
     ("trim_zeros", "slice with known bounds"),
 ):  # fmt: skip
     FUNCTIONS[getattr(np, _name)] = data_dependent(_name, _advice, getattr(np, _name))
-METHODS["nonzero"] = data_dependent("nonzero", MASK, np.nonzero)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, is_empty
+from tracejit.ir.extents import Extent, greater_extent, has_count, is_empty
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, axis_list, is_zero, reject
 from tracejit.numpy.joining import concatenate, element_at, part
@@ -75,9 +75,10 @@ def _end(value: ArrayLike, x: ArrayLike, k: int) -> Result:
 
 def _difference(x: ArrayLike, k: int) -> Result:
     m = aval(x).shape[k]
-    if is_zero(m) or m < 1:
+    if not has_count(m) and (is_zero(m) or m < 1):
         return part(x, k, 0, 0)
-    late, early = part(x, k, 1, m - 1), part(x, k, 0, m - 1)
+    left = greater_extent(m - 1, 0) if has_count(m) else m - 1
+    late, early = part(x, k, 1, left), part(x, k, 0, left)
     return u.not_equal(late, early) if aval(x).dtype == np.bool_ else u.subtract(late, early)
 
 

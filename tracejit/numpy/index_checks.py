@@ -21,7 +21,7 @@ from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["from_start", "known_to_be_outside"]
+__all__ = ["check_index", "from_start", "known_to_be_outside"]
 
 
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:
@@ -53,7 +53,11 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
     worst = reduce_max(unsigned, tuple(range(len(shape)))) if shape else unsigned
     outside = u.greater_equal(worst, to_dtype(OPERATORS.extent(n), np.uint64))
     index = to_dtype(worst, np.int64)
-    index = u.where(u.less(index, 0), u.subtract(index, OPERATORS.extent(n)), index)
+    check_index(u.where(u.less(index, 0), u.subtract(index, OPERATORS.extent(n)), index), outside, n)
+
+
+def check_index(index: ArrayLike, outside: ArrayLike, n: Extent) -> None:
+    """The program fails if an index is outside of an axis of extent n."""
     site = failures_here().site(n) + 1
     mark = u.bitwise_or(u.bitwise_and(index, (1 << INDEX_BITS) - 1), site << INDEX_BITS)
     note_failure(u.where(outside, mark, np.int64(0)))

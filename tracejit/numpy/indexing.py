@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import is_whole, is_zero
+from tracejit.numpy.axes import is_whole, is_zero, unsupported
 from tracejit.numpy.conversions import asarray
+from tracejit.numpy.counts import may_count, place_in_counted, slice_by_numbers, slice_of_counted
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
 from tracejit.numpy.masked import select
 from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to, to_dtype
@@ -117,6 +118,8 @@ def _static_position(k: ArrayLike, n: Extent) -> Result:
     index is outside.
     """
     k = k if isinstance(k, Dim) else int(k)
+    if has_count(n) or has_count(k):
+        return place_in_counted(k, n)
     if not (-n <= k and k < n):
         known_to_be_outside(int(k), n)
         return 0 if k < 0 else n - 1
@@ -129,6 +132,12 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     for bound in (part.start, part.stop, part.step):
         if isinstance(bound, Tracer):
             try:
+                if may_count() and _is_integer(bound) and bound.seen().concrete() is None:
+                    if part.step is not None and operator.index(part.step) != 1:
+                        raise unsupported(
+                            "a slice whose bounds are traced numbers has no step; take it first: x[a:b][::step]"
+                        )
+                    return *slice_by_numbers(part.start, part.stop, n), 1
                 operator.index(bound)
             except ConcretizationError as error:
                 raise ConcretizationError(
@@ -143,6 +152,9 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     if not isinstance(n, Dim) and not any(isinstance(b, Dim) for b in (part.start, part.stop)):
         start, stop, step = slice(part.start, part.stop, part.step).indices(n)
         return start, len(range(start, stop, step)), step
+    if step > 0 and any(map(has_count, (n, part.start, part.stop))):
+        start, size = slice_of_counted(part.start, part.stop, n)
+        return start, size if step == 1 else (size + (step - 1)) // step, step
     # As slice.indices, with extents: what is not decided for all of them raises.
     first, last = (0, n) if step > 0 else (-1, n - 1)
 
@@ -164,6 +176,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     stride = abs(step)
     if size < 0 or is_zero(size):
         return start, 0, step
+    if has_count(n):
+        start = greater_extent(start, 0)  # an element that exists, even where it has none
     return start, size if stride == 1 else (size + (stride - 1)) // stride, step
 
 
@@ -416,7 +430,7 @@ def _layout_of_gathered(x: ArrayLike, out: Tracer, batch: int, rest: Sequence[In
         place += 1
     order = [others[k][0] for k in outer_first(tuple([s for _, s in others]))]
     order = [*of_arrays, *order]
-    wide = [axis for axis in order if out.shape[axis] != 1]
+    wide = [axis for axis in order if has_count(out.shape[axis]) or out.shape[axis] != 1]
     if wide == sorted(wide):
         return None
     news = [axis for axis in range(out.ndim) if axis not in order]

@@ -1,28 +1,34 @@
 """`x[mask]` with a mask that is not known while tracing: how many elements it has is not known either.
 
 A `Selection` stands for it: all elements of x and the mask, of which the selected ones count. It can be computed with
-elementwise, reduced, and assigned to where it came from, `x[mask] *= 2` and `x[mask] = np.sqrt(y[mask])`. All else
-needs the shape, and is refused.
+elementwise, reduced, and assigned to where it came from, `x[mask] *= 2` and `x[mask] = np.sqrt(y[mask])`. Where its
+shape is wanted it becomes the array of the selected elements (`counts.py`).
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tracejit.ir.extents import is_one, same_shape
+from tracejit.ir.scalar import kernel_dtype
 from tracejit.numpy import reductions, rounding, selecting, ufuncs as u
 from tracejit.numpy.axes import axis_index, is_whole
+from tracejit.numpy.counts import is_changed_here, may_count, selected, with_selected
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import copy
+from tracejit.primitives.reduction import extreme
 from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
-from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.failures import empty_reduction
+from tracejit.tracer.interpreter import current_interpreter, use_interpreter
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
 from tracejit.tracer.recorder import with_masks_by_value
@@ -34,22 +40,35 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["Selection", "assigned", "select"]
 
 
+_CLASS: Any = vars(object)["__class__"]
+
+
 class Selection(Tracer):
     """x[mask]: of `full`, an array with the axes of x, the elements where `mask` holds.
 
     at: how many axes of `full` lie before those of the mask, which the selection has as one axis.
-    What a Tracer has but a Selection cannot give (a shape, a value) is refused wherever it is asked for.
+    Asked for what only an array has (a shape, a value) it becomes one; outside of programs it refuses.
     """
 
-    __slots__ = ("at", "full", "mask")
+    __slots__ = ()
 
     def __init__(self, full: ArrayLike, mask: ArrayLike, at: int, location: Location | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self.interpreter = current_interpreter()
-        self.full = full
-        self.mask = mask
-        self.at = at
+        self.selection = full, mask, at
         self.location = location
         self.is_array = True
+
+    @property
+    def full(self) -> Result:
+        return self.selection[0]
+
+    @property
+    def mask(self) -> Result:
+        return self.selection[1]
+
+    @property
+    def at(self) -> int:
+        return self.selection[2]
 
     @property
     def rest(self) -> int:
@@ -68,10 +87,13 @@ class Selection(Tracer):
     def itemsize(self) -> int:
         return self.full.dtype.itemsize
 
-    def refuse(self, what: str, location: Location | None = None) -> NoReturn:
-        """Raise the error for something that needs the shape; or have the trace start again if the mask can be known
-        then.
+    def become(self, what: str, location: Location | None = None) -> Result:
+        """Be the array of the selected elements from now on, for something that needs the shape.
+
+        Raises: MasksByValue where the trace can start again with the mask known, UnsupportedError outside of programs.
         """
+        if type(self) is not Selection:  # it has happened
+            return self
         mask = self.mask
         if (
             with_masks_by_value() is False
@@ -80,6 +102,18 @@ class Selection(Tracer):
             and mask.known() is not None
         ):
             raise MasksByValue
+        if may_count():
+            if is_changed_here(self.full, self.interpreter):
+                raise UnsupportedError(
+                    f"x[mask] is changed in a loop or branch of the program, and {what} asks for its shape there; ask "
+                    "before (n = len(x[mask]))",
+                    location=location or user_location(),
+                )
+            with use_interpreter(self.interpreter):
+                made = selected(self.full, mask, self.at)
+            _CLASS.__set__(self, Tracer)
+            Tracer.__init__(self, made.interpreter, made.value, made.aval)
+            return self
         location = location or user_location() or self.location
         made = None if self.location is None else self.location.short()
         notes = (
@@ -97,54 +131,54 @@ class Selection(Tracer):
             notes=notes,
         )
 
-    def returned(self) -> NoReturn:
+    def returned(self) -> None:
         """It is a result of the traced function."""
-        self.refuse("returning it", self.location)
+        self.become("returning it", self.location)
 
     # -- what a Tracer has ---------------------------------------------------------------------------------------------
     @property
     def aval(self) -> Result:
-        self.refuse("what is done with it here")
+        return self.become("what is done with it here").aval
 
     @property
     def value(self) -> Result:
-        self.refuse("what is done with it here")
+        return self.become("what is done with it here").value
 
     @property
     def shape(self) -> Result:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.refuse("its shape")
+        return self.become("its shape").shape
 
     @property
     def size(self) -> Result:
-        self.refuse("its size")
+        return self.become("its size").size
 
     @property
     def nbytes(self) -> Result:
-        self.refuse("its size")
+        return self.become("its size").nbytes
 
     def __len__(self) -> int:
-        self.refuse("len()")
+        return len(self.become("len()"))
 
     def __iter__(self) -> Result:
-        self.refuse("a loop over it")
+        return iter(self.become("a loop over it"))
 
     def __bool__(self) -> bool:
-        self.refuse("its truth value")
+        return bool(self.become("its truth value"))
 
     def __int__(self) -> int:
-        self.refuse("int()")
+        return int(self.become("int()"))
 
     def __float__(self) -> float:
-        self.refuse("float()")
+        return float(self.become("float()"))
 
     def __index__(self) -> int:
-        self.refuse("an index")
+        return operator.index(self.become("an index"))
 
     def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> Result:
-        self.refuse("np.asarray")
+        return self.become("np.asarray").__array__(dtype, copy)
 
     def __format__(self, spec: str) -> str:
-        return repr(self) if not spec else self.refuse("formatting")
+        return repr(self) if not spec else format(self.become("formatting"), spec)
 
     def __hash__(self) -> int:
         raise TracerError(
@@ -156,12 +190,12 @@ class Selection(Tracer):
 
     def __getattr__(self, name: str) -> Result:
         if name in ("_aval", "_value", "_version", "root", "index"):
-            self.refuse("what is done with it here")
+            return getattr(self.become("what is done with it here"), name)
         if name in _METHODS:
             return lambda *args, **kwargs: _METHODS[name](self, *args, **kwargs)
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"an array has no attribute {name!r}")
-        self.refuse(f"{name}()" if callable(getattr(np.ndarray, name)) else name)
+        return getattr(self.become(f"{name}()" if callable(getattr(np.ndarray, name)) else name), name)
 
     # -- elements ------------------------------------------------------------------------------------------------------
     def wide(self) -> Result:
@@ -184,8 +218,25 @@ class Selection(Tracer):
         x = _beside(self, as_array(x))
         return _inside(x, self.wide()) if isinstance(x, Tracer) else x
 
+    def goes_with(self, x: ArrayLike) -> bool:
+        """Whether x can be computed with where it is: a selection by the same mask, what spreads to one, a number."""
+        if isinstance(x, Selection):
+            return x.rest == self.rest and same_value(x.mask, self.mask)
+        if weak_kind(x) is not None:
+            return True
+        shape = aval(as_array(x)).shape
+        place = len(shape) - self.rest - 1
+        return place < 0 or (len(shape) <= self.ndim and isinstance(shape[place], int) and shape[place] == 1)
+
     def apply(self, function: Callable[..., Any], *args: ArrayLike, **kwargs: Any) -> Result:
-        """An elementwise function of selections by this mask, arrays that spread to it, and numbers."""
+        """An elementwise function of selections by this mask, arrays that spread to it, and numbers; of others they
+        are arrays.
+        """
+        if may_count() and not all(map(self.goes_with, (*args, *kwargs.values()))):
+            for x in (*args, *kwargs.values()):
+                if isinstance(x, Selection):
+                    x.become("what is done with it here")
+            return function(*args, **kwargs)
         found = function(*map(self.operand, args), **{name: self.operand(x) for name, x in kwargs.items()})
         before = aval(self.mask).ndim + self.rest
         results = [
@@ -196,7 +247,8 @@ class Selection(Tracer):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: ArrayLike, **kwargs: Any) -> Result:
         if method != "__call__" or not set(kwargs) <= {"dtype", "casting"} or ufunc is np.matmul:
-            self.refuse(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            self.become(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            return getattr(ufunc, method)(*inputs, **kwargs)
         return self.apply(lambda *args: ufunc(*args, **kwargs), *inputs)
 
     def __array_function__(self, func: Any, types: Any, args: ArrayLike, kwargs: Any) -> Result:
@@ -205,30 +257,40 @@ class Selection(Tracer):
             return chosen.apply(func, *args, **kwargs)
         reduce = _METHODS.get(func.__name__) if getattr(func, "__module__", "") == "numpy" else None
         if reduce is None or not args or args[0] is not self:
-            self.refuse(f"np.{func.__name__}")
+            self.become(f"np.{func.__name__}")
+            return func(*args, **kwargs)
         return reduce(*args, **kwargs)
 
     def __getitem__(self, index: IndexLike) -> Result:
         parts = index if isinstance(index, tuple) else (index,)
-        if len(parts) == 1 and isinstance(parts[0], Selection) and parts[0].dtype == np.bool_:
-            return Selection(self.full, u.logical_and(self.mask, self._mask_of(parts[0])), self.at, user_location())
-        return Selection(self.full[self._beside_mask(parts)], self.mask, self.at, self.location)
+        if self._is_mask_of_this(parts):
+            return Selection(self.full, u.logical_and(self.mask, parts[0].full), self.at, user_location())
+        beside = self._beside_mask(parts)
+        if beside is None:
+            return self.become("an index into the selected elements")[index]
+        return Selection(self.full[beside], self.mask, self.at, self.location)
 
     def __setitem__(self, index: IndexLike, value: ArrayLike) -> None:
         parts = index if isinstance(index, tuple) else (index,)
+        masked = self._is_mask_of_this(parts)
+        beside = (Ellipsis,) if masked else self._beside_mask(parts)
+        if beside is None or (may_count() and not self.goes_with(value)):
+            self.become("an index into the selected elements")[index] = value
+            return
         value = self.operand(value)
-        if len(parts) == 1 and isinstance(parts[0], Selection) and parts[0].dtype == np.bool_:
-            value = u.where(_wide(self._mask_of(parts[0]), self.rest), to_dtype(value, self.dtype), self.full)
-            parts = (Ellipsis,)
-        OPERATORS.setitem(self.full, self._beside_mask(parts), value)
+        if masked:
+            value = u.where(_wide(parts[0].full, self.rest), to_dtype(value, self.dtype), self.full)
+        OPERATORS.setitem(self.full, beside, value)
 
-    def _mask_of(self, chosen: Selection) -> Result:
-        if chosen.rest or chosen.at or self.at or not same_value(chosen.mask, self.mask):
-            self.refuse("an index with a mask of another selection")
-        return chosen.full
+    def _is_mask_of_this(self, parts: tuple[IndexLike, ...]) -> bool:
+        """Whether an index is one mask, of the selected elements."""
+        if len(parts) != 1 or not isinstance(parts[0], Selection) or parts[0].dtype != np.bool_:
+            return False
+        chosen = parts[0]
+        return not (chosen.rest or chosen.at or self.at) and same_value(chosen.mask, self.mask)
 
-    def _beside_mask(self, parts: tuple[IndexLike, ...]) -> tuple[Result, ...]:
-        """An index into the axes behind the selected ones, as an index of `full`."""
+    def _beside_mask(self, parts: tuple[IndexLike, ...]) -> tuple[Result, ...] | None:
+        """An index into the axes behind the selected ones, as an index of `full`; None if it is none."""
         if len(parts) and parts[0] is Ellipsis:
             return parts
         if (
@@ -237,7 +299,7 @@ class Selection(Tracer):
             or not (isinstance(parts[0], slice) and is_whole(parts[0]))
             or any(map(_is_array, parts))
         ):
-            self.refuse("an index into the selected elements")
+            return None
         return (*[slice(None)] * aval(self.mask).ndim, *parts[1:])
 
 
@@ -294,6 +356,8 @@ def assigned(x: ArrayLike, mask: ArrayLike, at: int, value: ArrayLike) -> Result
     """
     rest = aval(x).ndim - aval(mask).ndim - at
     place = Selection(x, mask, at, None)
+    if may_count() and not at and isinstance(mask, Tracer) and not place.goes_with(value):
+        return with_selected(x, mask, as_array(value))
     if isinstance(value, Selection):
         value = place.operand(value)
     elif weak_kind(value) is None:
@@ -324,6 +388,8 @@ def _binary(name: str, reflected: bool) -> Callable[..., Any]:
 
 def _in_place(name: str) -> Callable[..., Any]:
     def method(self: Selection, other: ArrayLike) -> Result:
+        if may_count() and not self.goes_with(other):
+            return getattr(self.become("what is done with it here"), f"__i{name}__")(other)
         OPERATORS.setitem(self.full, Ellipsis, ARITHMETIC[name](self.full, self.operand(other)), casting="same_kind")
         return self
 
@@ -334,8 +400,8 @@ def _unary(name: str) -> Callable[..., Any]:
     return lambda self: self.apply(ARITHMETIC[name], self)
 
 
-def _matmul(self: Selection, other: ArrayLike) -> Result:
-    self.refuse("@")
+def _matmul(name: str) -> Callable[..., Any]:
+    return lambda self, other: getattr(self.become("@"), name)(other)
 
 
 for _name in BINARY:
@@ -349,7 +415,7 @@ for _name in COMPARISONS:
 for _name in UNARY:
     setattr(Selection, f"__{_name}__", _unary(_name))
 for _name in ("__matmul__", "__rmatmul__", "__imatmul__"):
-    setattr(Selection, _name, _matmul)
+    setattr(Selection, _name, _matmul(_name))
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
@@ -362,23 +428,27 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(s: Selection, axis: AxisLike = None, *args: ArrayLike, **kwargs: Any) -> Result:
         """Over all elements, over the selected ones, or along one of the other axes."""
         if args or not set(kwargs) <= {"dtype", "initial", "ddof", "keepdims", "axis"} or isinstance(axis, tuple):
-            s.refuse(f"{name}() with these arguments")
+            return METHODS[name](s.become(f"{name}() with these arguments"), axis, *args, **kwargs)
         rank = aval(s.mask).ndim
         if axis is not None:
             axis = axis_index(axis, s.ndim)
         if axis is None or axis == s.at:
-            if kwargs.pop("keepdims", False):
-                s.refuse(f"{name}() with keepdims")
-            if name in ("max", "min") and kwargs.get("initial") is None:
-                s.refuse(
-                    f"{name}(), which fails where none is selected (np.{name}(x, where=mask, initial=...) does not),"
-                )
             axes = None if axis is None else tuple(range(s.at, s.at + rank))
-            if axes == () or not aval(s.full).ndim:
-                s.refuse(f"{name}() of a selection by a mask of rank 0")
+            if kwargs.get("keepdims") or axes == () or not aval(s.full).ndim:
+                array = s.become(f"{name}() with keepdims, or by a mask of rank 0,")
+                return METHODS[name](array, axis, **kwargs)
+            kwargs.pop("keepdims", None)
+            if name in ("max", "min") and kwargs.get("initial") is None:
+                if not may_count():
+                    s.become(
+                        f"{name}(), which fails where none is selected (np.{name}(x, where=mask, initial=...) does "
+                        "not),"
+                    )
+                check_none(u.logical_not(reductions.any(s.mask)), empty_reduction(name))
+                kwargs["initial"] = extreme(kernel_dtype(s.dtype), -1 if name == "max" else 1)
             return function(s.full, axis=axes, where=s.wide(), **kwargs)
         if axis < s.at and not kwargs.get("keepdims"):
-            s.refuse(f"{name}() over an axis before that of the mask")
+            return METHODS[name](s.become(f"{name}() over an axis before that of the mask"), axis, **kwargs)
         return Selection(
             function(s.full, axis=axis if axis < s.at else axis + rank - 1, **kwargs), s.mask, s.at, s.location
         )

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent, Shape, is_one, same_extent, same_shape, spreads
 from tracejit.ir.ranges import within
 from tracejit.ir.types import ShapedArray
+from tracejit.numpy.agreement import agreed, as_long_as, is_counted
 from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape
@@ -218,6 +219,9 @@ def broadcast_to(x: ArrayLike, shape: Shape) -> Result:
     have = aval(x).shape
     if same_shape(have, tuple(shape)):
         return x
+    if is_counted(have, shape):
+        x = as_long_as(x, have, shape)
+        have = aval(x).shape
     broadcast_shapes(have, shape)
     offset = len(shape) - len(have)
     if offset < 0:
@@ -252,5 +256,7 @@ def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bo
     first = shapes[0]
     if all(s is first or same_shape(s, first) for s in shapes[1:]):
         return list(xs)
+    if is_counted(*shapes):
+        xs, shapes = agreed(xs, shapes)
     shape = broadcast_shapes(*shapes)
     return [x if keep_scalars and not s else broadcast_to(x, shape) for x, s in zip(xs, shapes, strict=True)]

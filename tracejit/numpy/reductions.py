@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import axis_index, normalize_axes
+from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
@@ -125,6 +126,9 @@ def _extreme(name: str, run: Callable[[Any, tuple[int, ...]], Any], combine: Cal
         initial: ArrayLike = None,
         where: ArrayLike = True,
     ) -> Result:
+        if initial is None:
+            shape = aval(as_array(a)).shape
+            check_not_empty(name, *[shape[d] for d in _folded_axes(axis, len(shape))])
         return fold(a, axis, None, out, keepdims, initial, where)
 
     function.__name__ = function.__qualname__ = name
@@ -276,6 +280,7 @@ def _arg(primitive: Any) -> Callable[..., Any]:
     def function(a: ArrayLike, axis: AxisLike = None, out: ArrayLike = None, *, keepdims: Any = False) -> Result:
         x = as_array(a)
         have = aval(x)
+        check_not_empty(primitive.name, *[have.shape[d] for d in _folded_axes(axis, have.ndim)])
         if axis is None or (have.ndim == 0 and axis in (0, -1)):
             flat = reshape(x, (have.size,))
             result = bind(primitive(0), flat)

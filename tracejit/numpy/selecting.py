@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, same_shape, unsupported
-from tracejit.numpy.data_dependent import MASK, data_dependent
 from tracejit.numpy.promotion import (
     as_array,
     aval,
@@ -38,13 +37,9 @@ _INTO_WHERE = to_dtype if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else wr
 
 
 def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Result:
-    """x where condition else y.
-
-    Raises: ConcretizationError for the form with one argument where its values are not known: the result's shape
-    depends on them.
-    """
+    """x where condition else y; without these the places where it holds, as `nonzero` gives them."""
     if x is None and y is None:
-        return data_dependent("where(condition)", f"{MASK}; np.sum(mask) counts", np.where)(condition)
+        return FUNCTIONS[np.nonzero](condition)
     if x is None or y is None:
         raise reject("np.where takes both x and y, or neither")
     return as_rank_0_array(u.where(condition, x, y, _INTO_WHERE))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.kernel import Operand as Scalar
@@ -15,7 +15,11 @@ from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
+    block_of,
+    counts_inside,
     described,
+    has_any,
+    in_room,
     is_linearizing,
     placed,
     remapped,
@@ -23,7 +27,7 @@ from tracejit.primitives.control_flow import (
     staged_body,
     tangents_out,
 )
-from tracejit.primitives.creation import zero_tangent, zeros_of
+from tracejit.primitives.creation import AsExtent, extent_value, zero_tangent, zeros_of
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
@@ -153,13 +157,16 @@ class Cond(Primitive):
                     given = iter(floats)
                     return evaluate_jaxpr(body, [next(given) if f else a for a, f in zip(args, on, strict=True)])
 
-                found["lin"] = linearize(only, [a for a, f in zip(args, on, strict=True) if f])
-                return [*found["lin"].outputs, *found["lin"].residuals]
+                lin = found["lin"] = linearize(only, [a for a, f in zip(args, on, strict=True) if f])
+                found["counts"] = counts_inside(lin.jaxpr)
+                numbers = [extent_value(Dim.symbol(n), np.int64) for n in found["counts"]]
+                rooms = [in_room(r) if has_any(shape_of(r), found["counts"]) else r for r in lin.residuals]
+                return [*lin.outputs, *rooms, *numbers]
 
             jaxpr = staged_body(forward, [a.strong() for a in body.in_avals], "cond")
             lin = found["lin"]
-            linear.append((jaxpr, lin.jaxpr, lin.zero))
-            avals.append([v.aval for v in lin.jaxpr.inputs[sum(on) :]])
+            linear.append((jaxpr, lin.jaxpr, lin.zero, found["counts"]))
+            avals.append([v.aval for v in jaxpr.outputs[len(lin.outputs) :]])
         k = len(self.branches[0].outputs)
 
         def with_all(which: int) -> Jaxpr:
@@ -179,7 +186,12 @@ class Cond(Primitive):
             def run(*args: ArrayLike) -> Sequence[Result]:
                 ts, rs = args[: len(given)], args[len(given) :]
                 own = rs[: len(avals[0])] if which == 0 else rs[len(avals[0]) :]
-                out = iter(evaluate_jaxpr(linear[which][1], [*ts, *own]))
+                _, jaxpr, _, counts = linear[which]
+                for count, n in zip(counts, own[len(own) - len(counts) :], strict=True):
+                    bind(AsExtent(count), n)
+                shapes = [v.aval.shape for v in jaxpr.inputs[len(ts) :]]
+                own = [block_of(x, shape) for x, shape in zip(own, shapes, strict=False)]
+                out = iter(evaluate_jaxpr(jaxpr, [*ts, *own]))
                 full_out = [None if z else next(out) for z in linear[which][2]]
                 return [
                     zeros_of(w.strong()) if d is None else d

@@ -11,29 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape
+from tracejit.ir.extents import Count, Dim, Extent, Shape, greatest_extent, same_shape
 from tracejit.ir.forms import Operand
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import Jaxpr, bound_symbols, symbols_of
 from tracejit.ir.kernel import index_const
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.creation import zeros_of
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.stage import stage
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import shape_of
 
 __all__ = [
+    "block_of",
+    "counts_inside",
     "dependent_outputs",
     "described",
     "fixpoint",
+    "has_any",
+    "in_room",
     "is_differentiable",
     "is_linearizing",
     "placed",
     "remapped",
+    "room_of",
     "scalar_operands",
     "staged_body",
     "tangents_out",
@@ -57,6 +66,40 @@ def is_differentiable(aval: ShapedArray) -> bool:
 def is_linearizing(tangents: Sequence[ArrayLike]) -> bool:
     """Whether tangents are being recorded apart from primals (by linearize)."""
     return any(isinstance(t, Tracer) and t.interpreter.partial for t in tangents)
+
+
+def counts_inside(jaxpr: Jaxpr) -> list[Count]:
+    """The extents in a linear program that the body which is being traced computes, in order."""
+    inner = current_interpreter()
+    bound = bound_symbols(inner.equations) if isinstance(inner, StageInterpreter) else {}
+    used = symbols_of(jaxpr)
+    return [e.primitive.index for s, e in bound.items() if s in used]  # type: ignore[attr-defined]
+
+
+def room_of(shape: Shape) -> Shape:
+    """The greatest extents of a shape with symbols that a program binds."""
+    return tuple([greatest_extent(n) for n in shape])
+
+
+def has_any(shape: Shape, symbols: Sequence[str]) -> bool:
+    """Whether one of these symbols is in a shape."""
+    return any(isinstance(n, Dim) and not n.symbols().isdisjoint(symbols) for n in shape)
+
+
+def in_room(x: ArrayLike) -> Result:
+    """A value whose extents the program computes, at the beginning of one as large as the largest: it is handed out of
+    a loop or branch.
+    """
+    room = room_of(shape_of(x))
+    if same_shape(room, shape_of(x)):
+        return x
+    whole = zeros_of(aval_of_argument(x).strong().with_shape(room))
+    return dynamic_update_slice(whole, x, [np.int64(0)] * len(room))
+
+
+def block_of(x: ArrayLike, shape: Shape) -> Result:
+    """So many elements from the beginning."""
+    return x if same_shape(shape_of(x), shape) else dynamic_slice(x, [np.int64(0)] * len(shape), shape)
 
 
 def described(aval: ShapedArray) -> str:

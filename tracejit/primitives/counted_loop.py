@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Index, Shape, greatest_extent, same_shape
+from tracejit.ir.extents import Dim, Extent, Index
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Jaxpr, with_extents
 from tracejit.ir.kernel import index_const
@@ -16,16 +16,20 @@ from tracejit.ir.passes.simplify import dce
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
+    block_of,
+    counts_inside,
     dependent_outputs,
     described,
     fixpoint,
+    in_room,
     is_linearizing,
     placed,
+    room_of,
     scalar_operands,
     staged_body,
     tangents_out,
 )
-from tracejit.primitives.creation import extent_value, zero_tangent, zeros_of
+from tracejit.primitives.creation import AsExtent, extent_value, zero_tangent, zeros_of
 from tracejit.primitives.elementwise import add, sub
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
@@ -251,7 +255,9 @@ class Loop(Primitive):
             ]
             stacked = [r for r, c in zip(lin.residuals, found["consts"], strict=True) if c is None]
             found["shapes"] = [shape_of(r) for r in stacked]
-            return [*lin.outputs, *[self._in_room(r) for r in stacked]]
+            found["counts"] = counts_inside(lin.jaxpr)
+            numbers = [extent_value(Dim.symbol(n), np.int64) for n in found["counts"]]
+            return [*lin.outputs, *[in_room(r) for r in stacked], *numbers]
 
         fw = staged_body(forward, [a.strong() for a in self.body.in_avals], "loop")
         outs = bind(evolve(self, body=fw), *consts, *carries, *xs)
@@ -271,8 +277,11 @@ class Loop(Primitive):
             fixed, args = args[: len(const_res)], args[len(const_res) :]
             _, args = args[0], args[1:]
             dcs, dxs, rows = args[:n_dc], args[n_dc : n_dc + n_dx], args[n_dc + n_dx :]
+            rows, numbers = rows[: len(found["shapes"])], rows[len(found["shapes"]) :]
+            for count, n in zip(found["counts"], numbers, strict=True):
+                bind(AsExtent(count), n)
             a = iter(fixed)
-            b = iter([_block(row, shape) for row, shape in zip(rows, found["shapes"], strict=True)])
+            b = iter([block_of(row, shape) for row, shape in zip(rows, found["shapes"], strict=True)])
             residuals = [next(a) if c is not None else next(b) for c in const_at]
             given = iter(evaluate_jaxpr(lin, [*dks, *dcs, *dxs, *residuals]))
             dots = [None if z else next(given) for z in zero]
@@ -284,7 +293,7 @@ class Loop(Primitive):
 
         ins = [v.aval for v in lin.inputs]
         fixed_avals = [a for a, c in zip(res_avals, const_at, strict=True) if c is not None]
-        row_avals = [a.with_shape(_room(a.shape)) for a, c in zip(res_avals, const_at, strict=True) if c is None]
+        row_avals = [a.with_shape(room_of(a.shape)) for a, c in zip(res_avals, const_at, strict=True) if c is None]
         avals = [
             *ins[:n_dk],
             *fixed_avals,
@@ -292,6 +301,7 @@ class Loop(Primitive):
             *ins[n_dk : n_dk + n_dc],
             *ins[n_dk + n_dc : n_linear],
             *row_avals,
+            *[ShapedArray((), np.int64) for _ in found["counts"]],
         ]
         jaxpr = staged_body(linear, [a.strong() for a in avals], "loop")
         some = lambda ts: [t for t in ts if t is not None]  # noqa: E731
@@ -305,14 +315,6 @@ class Loop(Primitive):
         )
         given = iter(dots)
         return list(outs[:n_out]), [next(given) if f else None for f in live]
-
-    def _in_room(self, x: ArrayLike) -> Result:
-        """A value whose extents depend on the index, at the beginning of one as large as the largest: it is stacked."""
-        room = _room(shape_of(x))
-        if same_shape(room, shape_of(x)):
-            return x
-        whole = zeros_of(aval_of_argument(x).strong().with_shape(room))
-        return dynamic_update_slice(whole, x, [np.int64(0)] * len(room))
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         """Of a linear loop: backwards, with the carries' cotangents as carries and those of constants summed."""
@@ -411,15 +413,6 @@ def _same_value(a: ArrayLike, r: ArrayLike) -> bool:
     return a is r or (
         isinstance(a, Tracer) and isinstance(r, Tracer) and a.interpreter is r.interpreter and a.value is r.value
     )
-
-
-def _room(shape: Shape) -> Shape:
-    return tuple([greatest_extent(n) for n in shape])
-
-
-def _block(x: ArrayLike, shape: Shape) -> Result:
-    """So many elements from the beginning."""
-    return x if same_shape(shape_of(x), shape) else dynamic_slice(x, [np.int64(0)] * len(shape), shape)
 
 
 def _row(x: ArrayLike, i: ArrayLike) -> Result:

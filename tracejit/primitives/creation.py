@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape
-from tracejit.ir.forms import Form, FormBuilder, Operand
+from tracejit.ir.extents import Count, Dim, Extent, Shape
+from tracejit.ir.forms import Form, FormBuilder, Loop, Operand
 from tracejit.ir.kernel import index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
@@ -16,12 +16,14 @@ from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.dtypes import canonical
+from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import field, frozen
+from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["extent_value", "full", "iota"]
+__all__ = ["AsExtent", "extent_value", "full", "iota"]
 
 
 @frozen(eq=False)
@@ -79,6 +81,47 @@ class ExtentValue(Primitive):
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return self.extent, self.extent
+
+
+@frozen(eq=False)
+class AsExtent(Primitive):
+    """A number that the program computes as an extent: `index`, from here on to the end of the block.   i64[] -> i64[]
+
+    It lies between 0 and the symbol's greatest value.  Equations that have the symbol in a shape or a parameter come
+    later, without having the result among their operands.
+    """
+
+    name = "as_extent"
+    binds = "index"
+    index: Count
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        (n,) = avals
+        if n.shape or n.dtype != np.int64:
+            raise ShapeError(f"[{self.name}] an extent is one int64, not {n}")
+        return n.strong()
+
+    def impl(self, *args: ArrayLike) -> Result:
+        return np.int64(args[0])
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        return Loop("extent", (), (("index", self.index),))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        return bind(self, *primals), None
+
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, None]:
+        if dims[0] is not None:
+            raise UnsupportedError(
+                f"under vmap, the shape of {self.index.what} differs from element to element; use np.where(mask, x, "
+                "other), or call the function in a loop",
+                location=user_location(),
+            )
+        return bind(self, *args), None
+
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        known = Dim.symbol(self.index)
+        return known, known
 
 
 def extent_value(extent: Extent, dtype: DTypeLike) -> Result:

@@ -43,6 +43,7 @@ class Cell(Owned):
         "layout",
         "location",
         "root",
+        "selection",
         "twins",
         "__weakref__",
     )

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from tracejit.ir.extents import Count, Extent
+
 if TYPE_CHECKING:
     from tracejit.tracer.trace import Trace
 
-__all__ = ["current_trace", "entered", "give_up", "wants_booleans"]
+__all__ = ["current_trace", "entered", "give_up", "new_count", "wants_booleans"]
 
 _trace: ContextVar[Trace | None] = ContextVar("tracejit_trace", default=None)
 
@@ -28,6 +30,15 @@ def entered(trace: Trace | None) -> Generator[None]:
         yield
     finally:
         _trace.reset(token)
+
+
+def new_count(most: Extent, what: str) -> Count | None:
+    """A symbol for a number that the program computes; None outside of a trace."""
+    trace = _trace.get()
+    if trace is None:
+        return None
+    trace.loops.indices += 1
+    return Count(trace.loops.indices, most, what)
 
 
 def wants_booleans() -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, evaluate
+from tracejit.ir.extents import Extent, evaluate, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
@@ -25,6 +25,7 @@ from tracejit.support.errors import (
     NegativePower,
     NoWeight,
     NumberOutOfBounds,
+    ShapeError,
     TracejitError,
     UnorderedBins,
 )
@@ -35,8 +36,9 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised", "Reason",
-    "Site", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "ALL_NAN", "GROWTH", "INDEX_BITS", "LENGTHS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised",
+    "Reason", "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure",
+    "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -90,7 +92,17 @@ GROWTH = Reason(
 )
 UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
 ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")
+LENGTHS = Reason(
+    ShapeError,
+    "arrays of different lengths, of which data say one at least, cannot be broadcast; one that has one element by "
+    "chance is not spread either",
+)
 NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums yourself and say what is to come out")
+
+
+def empty_reduction(name: str) -> Reason:
+    """Why a reduction without identity fails."""
+    return Reason(ShapeError, f"np.{name}: zero-size array to a reduction that has no identity")
 
 
 @frozen(eq=False)
@@ -218,6 +230,10 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
         # one of more bits than are kept
         shown = f"integer {index}" if not limits.min <= index <= limits.max else "number"
         return number_error(shown, about, site.location)
+    if has_count(about):
+        return IndexOutOfBounds(
+            f"index {index} is out of bounds for an axis that data make shorter", location=site.location
+        )
     extent = evaluate(about, dims)
     # One of more bits than are kept may look as if it were inside.
     what = "an index" if -extent <= index < extent else f"index {index}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import surely_at_most
+from tracejit.ir.extents import Count, DimDependent, surely_at_most
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
@@ -114,8 +114,14 @@ class KnownValues:
         if any(x is _UNKNOWN for x in inputs):
             self._values.update(dict.fromkeys(equation.outputs, _UNKNOWN))
             return
-        with use_interpreter(eager):
-            results = eager.process(equation.primitive, inputs)
+        try:
+            with use_interpreter(eager):
+                results = eager.process(equation.primitive, inputs)
+        except DimDependent as decision:
+            if not any(isinstance(s, Count) for s in decision.symbols):
+                raise
+            self._values.update(dict.fromkeys(equation.outputs, _UNKNOWN))
+            return
         self._values.update(zip(equation.outputs, [np.asarray(r) for r in results], strict=True))
 
 

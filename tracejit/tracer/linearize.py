@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.jaxpr import Jaxpr, Literal, Var
+from tracejit.ir.extents import Count, Dim, Extent, substituted
+from tracejit.ir.jaxpr import Jaxpr, Literal, Var, primitive_with_extents
+from tracejit.ir.primitive import Primitive
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import located
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.current import new_count
 from tracejit.tracer.failures import hand_on
 from tracejit.tracer.interpreter import bind, current_interpreter, use_interpreter
 from tracejit.tracer.jvp import JVPInterpreter
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.trace import leave
+from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, describe_position
 from tracejit.tracer.transpose import backward_pass
 
@@ -78,12 +82,30 @@ def linearize(
 
 
 def evaluate_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a jaxpr under the current interpreter."""
+    """Run a jaxpr under the current interpreter.  Symbols of extents that it binds are others each time."""
     environment: dict[Var, Any] = dict(zip(jaxpr.inputs, args, strict=True))
+    extents: dict[str, Extent] = {}
     for equation in jaxpr.equations:
         values = [a.value if isinstance(a, Literal) else environment[a] for a in equation.inputs]
+        primitive = primitive_with_extents(equation.primitive, extents) if extents else equation.primitive
+        if primitive.binds:
+            primitive = _bound_anew(primitive, values[0], extents)
         with located(equation.location):
-            out = bind(equation.primitive, *values)
+            out = bind(primitive, *values)
         for var, value in zip(equation.outputs, out if equation.primitive.multiple_results else (out,), strict=True):
             environment[var] = value
     return [a.value if isinstance(a, Literal) else environment[a] for a in jaxpr.outputs]
+
+
+def _bound_anew(primitive: Primitive, value: Any, extents: dict[str, Extent]) -> Primitive:
+    """The primitive, which binds a symbol of extents, with another one; what stands for it comes into `extents`."""
+    symbol: Count = getattr(primitive, primitive.binds)
+    most = substituted(symbol.most, extents)
+    if not isinstance(value, Tracer):
+        extents[symbol] = int(value)
+        return primitive
+    new = new_count(most, symbol.what)
+    if new is None:  # while a program is made of it: once
+        return primitive
+    extents[symbol] = Dim.symbol(new)
+    return evolve(primitive, **{primitive.binds: new})

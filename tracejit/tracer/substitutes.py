@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, greater_extent, has_count, smaller_extent
 from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
@@ -211,9 +211,14 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     weak = kind in (bool, int, float)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or not isinstance(args[0], Tracer):
+        counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
+        if len(args) != 1 or kwargs or not (counted or isinstance(args[0], Tracer)):
             return kind(*args, **kwargs)
         (x,) = args
+        if counted:
+            if kind is int:
+                return x
+            x = OPERATORS.number_of_extents(x)
         if weak:
             return _python_number(x, kind)
         dtype = np.dtype(kind)
@@ -286,6 +291,8 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         if kwargs:
             return original(first, *rest, **kwargs)
         items: list[Any] = [first, *rest] if rest else list(first)
+        if all(isinstance(x, (int, Dim)) for x in items) and any(isinstance(x, Dim) and has_count(x) for x in items):
+            return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
             return original(items)
         items = _that_fit(items, better)

@@ -8,6 +8,7 @@ from functools import partial
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tracejit.ir.extents import Extent
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
@@ -79,6 +80,10 @@ class Trace:
     # around the one that records the function
     base: Interpreter = field(factory=current_interpreter)
     is_eager: bool = False
+    # masks whose number of True elements is an extent: the mask, what the extent was bound in, it, and where they are
+    counted: list[tuple[Any, Interpreter, Extent, Any]] = field(factory=list["tuple[Any, Interpreter, Extent, Any]"])
+    lengths: list[tuple[Any, Interpreter, Extent]] = field(factory=list["tuple[Any, Interpreter, Extent]"])  # of slices
+    selected: list[tuple[Any, Any, Any]] = field(factory=list["tuple[Any, Any, Any]"])  # masks x[m], x, m
     loops: Decisions = field(factory=Decisions)
     _clones: dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]] = field(
         factory=dict[tuple[int, int], tuple[FunctionType, Any, FunctionType]]

@@ -146,7 +146,7 @@ class CompiledProgram:
         outputs = [
             inputs[self.program.inputs.index(b)]  # donated
             if b.role == "input"
-            else _new(tuple(evaluate(n, dims) for n in b.shape), numpy_dtype(b.dtype))
+            else _new(tuple(evaluate(n, dims) for n in b.room), numpy_dtype(b.dtype))
             for b in self.program.outputs
         ]
         words = (ctypes.c_int64 * max(1, len(self.slots)))()

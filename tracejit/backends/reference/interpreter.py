@@ -17,7 +17,7 @@ from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.reference.dependence import depends_on_order
 from tracejit.backends.reference.memory import Array, Indices, Lanes, Lanewise, Mask, Storage, poison
 from tracejit.ir import kernel as k
-from tracejit.ir.extents import Dim, evaluate
+from tracejit.ir.extents import Dim, evaluate, held
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Value
 from tracejit.ir.scalar import DTYPES, OPS
 from tracejit.ir.text.kernel import show_statement
@@ -82,7 +82,7 @@ class _Machine:
         return array
 
     def _shape(self, buffer: Buffer) -> tuple[int, ...]:
-        return tuple(evaluate(n, self.dims) for n in buffer.shape)
+        return tuple([held(n, self.dims) for n in buffer.shape])
 
     def _places(self) -> dict[int, tuple[int, bool]]:
         """Buffers that share memory get one number."""

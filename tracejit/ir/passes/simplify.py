@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from collections.abc import Iterable, Mapping
+
+from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, bound_symbols, symbols_of, symbols_used
 from tracejit.support.nodes import evolve
 
 __all__ = ["cse", "dce", "simplify"]
@@ -48,12 +50,22 @@ def cse(jaxpr: Jaxpr) -> Jaxpr:
     return Jaxpr(jaxpr.inputs, equations, [rename.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outputs])
 
 
+def _binders(symbols: Iterable[str], binding: Mapping[str, Equation]) -> list[Var]:
+    """The results of the equations that bind these symbols."""
+    return [v for s in symbols if s in binding for v in binding[s].outputs]
+
+
 def dce(jaxpr: Jaxpr) -> Jaxpr:
     """Drop equations whose results nobody reads."""
     live = {a for a in jaxpr.outputs if isinstance(a, Var)}
+    binding = bound_symbols(jaxpr.equations)
+    if binding:
+        live.update(_binders(symbols_of(Jaxpr([], [], jaxpr.outputs)), binding))
     kept: list[Equation] = []
     for e in reversed(jaxpr.equations):
         if any(v in live for v in e.outputs):
             kept.append(e)
             live.update(a for a in e.inputs if isinstance(a, Var))
+            if binding:
+                live.update(_binders(symbols_used(e), binding))
     return jaxpr if len(kept) == len(jaxpr.equations) else Jaxpr(jaxpr.inputs, reversed(kept), jaxpr.outputs)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Index
+from tracejit.ir.extents import Count, Dim, Extent, Index, substituted
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, with_extents
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.text.tokens import Tokens, print_float
@@ -129,6 +129,7 @@ class _Parser:
         self.tokens = tokens
         self.table = primitives()
         self.known: dict[tuple[str, ...], Primitive] = {}
+        self.bound: dict[str, Extent] = {}  # the symbols that equations bind
 
     def jaxpr(self, tokens: Tokens) -> Jaxpr:
         tokens.skip_lines()
@@ -201,7 +202,10 @@ class _Parser:
     def make(self, cls: type[Primitive], parameters: dict[str, Any]) -> Primitive:
         try:
             index = parameters.get("index")
-            if isinstance(index, Index):  # in the text its extents only have the name
+            if isinstance(index, Count):
+                index = parameters["index"] = Count(index.number, substituted(index.most, self.bound), index.what)
+                self.bound[index] = Dim.symbol(index)
+            elif isinstance(index, Index):  # in the text its extents only have the name
                 known: dict[str, Extent] = {index: Dim.symbol(index)}
                 parameters = {n: with_extents(v, known) if isinstance(v, Jaxpr) else v for n, v in parameters.items()}
             return cls(**{name.lstrip("_"): value for name, value in parameters.items()})
@@ -241,6 +245,7 @@ def parse_jaxpr(text: str) -> Jaxpr:
     """
     tokens = Tokens(text, types=True)
     with np.errstate(all="ignore"):
-        jaxpr = _Parser(tokens).jaxpr(tokens)
+        parser = _Parser(tokens)
+        jaxpr = parser.jaxpr(tokens)
     tokens.end()
-    return jaxpr
+    return with_extents(jaxpr, parser.bound) if parser.bound else jaxpr

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from tracejit.ir.extents import Dim, Extent, Index, index_number, substituted
+from tracejit.ir.extents import Count, Dim, Extent, Index, index_number, substituted
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import (
     STEPS,
+    BindExtent,
     Call,
     CountedLoop,
     Launch,
@@ -123,6 +124,7 @@ class _Parser:
         steps = tuple([replace_in_step(s, whole) for s in steps])
         buffers = [whole.get(b, b) for b in self.buffers.values()]
         inputs, _, temporaries = ([b for b in buffers if b.role == role] for role in _ROLES)
+        outputs = [whole[b] if b in whole else b for b in outputs]
         return Program(name, tuple(inputs), tuple(outputs), tuple(temporaries), steps, tuple(dims))
 
     def symbol(self, what: str) -> str:
@@ -198,7 +200,7 @@ class _Parser:
                 case "ProgramBuffer":
                     fields[name] = self.buffer()
                 case "Extent":
-                    fields[name] = self.extent()
+                    fields[name] = self.extent("{" if "Steps" in [a for _, _, a in _line_of(kind)] else "\n")
                 case "str":
                     fields[name] = tokens.name("an index, or _")
                 case "Kernel":
@@ -215,8 +217,8 @@ class _Parser:
                     raise InternalError(f"{kind.__name__}.{name}: programs as text have no {annotation or name}")
         return self.launch(at, **fields) if kind is Launch else kind(**fields)
 
-    def extent(self) -> Extent:
-        found = self.tokens.extents("{")
+    def extent(self, end: str) -> Extent:
+        found = self.tokens.extents(end)
         if len(found) != 1:
             self.tokens.fail("expected one extent")
         return found[0]
@@ -255,6 +257,8 @@ def _indexed(steps: Steps, buffers: Iterable[ProgramBuffer]) -> dict[ProgramBuff
     for s in walk_steps(steps):
         if isinstance(s, CountedLoop) and s.index != "_":
             known[s.index] = Dim.symbol(Index(index_number(s.index), substituted(s.count, known) - 1))
+        elif isinstance(s, BindExtent):
+            known[s.index] = Dim.symbol(Count(index_number(s.index), substituted(s.most, known)))
     shapes = [(b, tuple([substituted(n, known) for n in b.shape])) for b in buffers]
     return {b: evolve(b, shape=shape) for b, shape in shapes if shape is not b.shape and known}
 

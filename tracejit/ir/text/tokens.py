@@ -166,7 +166,7 @@ def _shown(token: str) -> str:
     return {"": "the end of the text", "\n": "the end of the line"}.get(token, f"'{token}'")
 
 
-_ATOMS = ("floordiv", "mod", "max")
+_ATOMS = ("floordiv", "mod", "max", "min")
 
 
 def _extent(node: ast.AST, text: str) -> Extent:
@@ -185,7 +185,8 @@ def _extent(node: ast.AST, text: str) -> Extent:
             return Dim(((((name, _extent(left, text), _extent(right, text)),), 1),))
         case _:
             raise ValueError(
-                f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b) and max(a, b) are"
+                f"{text!r} is not an extent: integers, names, + - *, floordiv(a, b), mod(a, b), max(a, b) and min(a, "
+                "b) are"
             )
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Index
+from tracejit.ir.extents import Count, Dim, Index
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.scalar import DTYPES
 from tracejit.ir.text.tokens import Tokens, print_float
@@ -108,6 +108,7 @@ _PRINTERS: dict[type, Callable[[Any], str]] = {
     type(...): lambda _: "Ellipsis",
     tuple: _print_tuple,
     Dim: str,
+    Count: lambda c: f"Count({c.number}, {print_value(c.most)}, {c.what!r})",
     Index: lambda i: f"Index({i.number}, {print_value(i.most)})",
     ShapedArray: str,
     Jaxpr: str,
@@ -139,7 +140,7 @@ class Reader:
         if token[-1:] == "]":
             return read_aval(tokens, token)
         if first.isalpha() or first == "_":
-            if tokens.peek == "(" and token not in ("floordiv", "mod", "max", "jaxpr"):
+            if tokens.peek == "(" and token not in ("floordiv", "mod", "max", "min", "jaxpr"):
                 return self._named(token)
             constant = self._constant(token)
             if constant is not _NO:
@@ -242,7 +243,7 @@ _NO = _No()
 
 
 def _is_float(token: str) -> bool:
-    return "." in token or "e" in token or token.lstrip("-") in ("inf", "nan")
+    return token.lstrip("-") in ("inf", "nan") or (not token[:1].isalpha() and ("." in token or "e" in token))
 
 
 _AVALS: dict[str, ShapedArray] = {}

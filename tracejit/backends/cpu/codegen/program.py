@@ -24,6 +24,7 @@ from tracejit.backends.entry import ProgramSlot
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import Alloc, Atomic, Buffer, For, If, Kernel, Load, Op, Prefix, Store, While
 from tracejit.ir.program import (
+    BindExtent,
     Branch,
     Call,
     Check,
@@ -190,6 +191,8 @@ class _ProgramEmitter:
         self.fresh(b, inside)
 
     def steps(self, steps: Steps) -> None:
+        """Write a block; the extents that it binds are bound in it only."""
+        bound: set[str] = set()
         for s in steps:
             match s:
                 case Launch():
@@ -210,10 +213,17 @@ class _ProgramEmitter:
                     self.while_loop(s)
                 case Branch():
                     self.branch(s)
+                case BindExtent():
+                    self.e.dims[s.index] = self.e.line(f"load i64, ptr {self.pointer(s.count)}")
+                    self.e.indices |= {s.index}
+                    bound.add(s.index)
                 case Check():
                     self.check(s)
                 case _:
                     assert_never(s)
+        for index in bound:
+            del self.e.dims[index]
+        self.e.indices -= bound
 
     def launch(self, s: Launch) -> None:
         grid = next((d for d in s.schedule.directives if isinstance(d, Grid)), None)

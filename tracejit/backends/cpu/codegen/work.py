@@ -8,7 +8,7 @@ from math import inf
 from tracejit.backends.cpu.codegen.polls import Lengths
 from tracejit.ir.extents import Extent, evaluate
 from tracejit.ir.kernel import Block, For, Op, While, blocks
-from tracejit.ir.program import CountedLoop, Launch, Program, Steps, WhileLoop, nested
+from tracejit.ir.program import BindExtent, CountedLoop, Launch, Program, Steps, WhileLoop, nested
 from tracejit.ir.scalar import OPS
 from tracejit.support.nodes import frozen
 
@@ -26,6 +26,8 @@ def _steps(steps: Steps, dims: Mapping[str, int]) -> float:
     total = 0.0
     for s in steps:
         match s:
+            case BindExtent():
+                dims = {**dims, s.index: _number(s.most, dims)}
             case Launch():
                 total += _Kernel(Lengths(s.kernel.body), dims).block(s.kernel.body)
             case WhileLoop():
