@@ -55,7 +55,7 @@ def is_open(x: Any) -> bool:
 
 
 def condition(x: Any) -> Any:
-    """A value as a condition: one that may be None does not hold then; an extent that the program computes is a number."""
+    """A value as a condition: one that may be None does not hold then; a computed extent is a number."""
     x = _operand(x)
     absence = absence_of(x)
     if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:

@@ -113,7 +113,7 @@ class Held:
 
 def held(x: Any) -> Any:
     """What a loop goes over that is no new object."""
-    return Held(x) if isinstance(x, Iterator) and not isinstance(x, Tracer) else x
+    return Held(x) if not isinstance(x, Tracer) and isinstance(x, Iterator) else x
 
 
 _PRIVATE: Any = (
