@@ -1,31 +1,20 @@
 """Arrays with as many elements as a mask selects: one compiled function, against Python at many sizes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.numpy.cases import Cases
 
 
 def data(generator: np.random.Generator, n: int) -> tuple[Any, ...]:
     return generator.random(n), generator.random((n, 3))
 
 
-FUNCTIONS: list[Callable[..., Any]] = []
-EVERYWHERE: list[Callable[..., Any]] = []
-
-
-def case(f: Callable[..., Any]) -> Callable[..., Any]:
-    FUNCTIONS.append(f)
-    return f
-
-
-def everywhere(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Of those that run on other backends too."""
-    EVERYWHERE.append(f)
-    return case(f)
+CASES = Cases()
+case, everywhere = CASES.case, CASES.everywhere
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -585,13 +574,13 @@ def best_threshold(x, A):
     return best
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", CASES.functions, ids=lambda f: f.__name__)
 def test_as_many_elements_as_the_mask_selects(agree_at_sizes, f):
     agree_at_sizes(f, data)
 
 
 @pytest.mark.parametrize("backend", ["reference", "opencl"])
-@pytest.mark.parametrize("f", EVERYWHERE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", CASES.on_every_backend, ids=lambda f: f.__name__)
 def test_on_other_backends(agree_at_sizes, f, backend):
     agree_at_sizes(f, data, backend, sizes=(9, 9, 12, 1, 0), seeds=2)
 

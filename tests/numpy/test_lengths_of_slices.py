@@ -1,29 +1,19 @@
 """Slices whose bounds are numbers of the program: one compiled function, against Python at many sizes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.numpy.cases import Cases
 
 
 def data(generator: np.random.Generator, n: int) -> tuple[Any, ...]:
     return generator.random(n), np.array([generator.integers(0, max(n, 1)), generator.integers(0, n + 1), 2], np.int64)
 
 
-FUNCTIONS: list[Callable[..., Any]] = []
-EVERYWHERE: list[Callable[..., Any]] = []
-
-
-def case(f: Callable[..., Any]) -> Callable[..., Any]:
-    FUNCTIONS.append(f)
-    return f
-
-
-def everywhere(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Of those that run on other backends too."""
-    EVERYWHERE.append(f)
-    return case(f)
+CASES = Cases()
+case, everywhere = CASES.case, CASES.everywhere
 
 
 @everywhere
@@ -148,12 +138,12 @@ def lengths_of_runs(x, k):
     return lengths, lengths.max() if len(lengths) else 0
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", CASES.functions, ids=lambda f: f.__name__)
 def test_as_many_elements_as_the_bounds_say(agree_at_sizes, f):
     agree_at_sizes(f, data)
 
 
 @pytest.mark.parametrize("backend", ["reference", "opencl"])
-@pytest.mark.parametrize("f", EVERYWHERE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", CASES.on_every_backend, ids=lambda f: f.__name__)
 def test_on_other_backends(agree_at_sizes, f, backend):
     agree_at_sizes(f, data, backend, sizes=(9, 9, 12, 1, 0), seeds=2)

@@ -123,7 +123,7 @@ class Again(Restart):
     """A body is to be traced again, or left out: what it has done to Python's objects must be nothing."""
 
 
-_NOT_TWICE = "the function of a tj.lax loop or branch", "return the value as part of the state"
+_NOT_TWICE = "the body of a loop or branch", "return the value as part of the state"
 
 
 class Body:
@@ -180,7 +180,7 @@ class Body:
             # What it has put somewhere is there in the next iteration, which is to be the same.
             text = _text(staged.jaxpr, len(cells)) if left[0] else ""
             if seen not in (None, text):
-                raise filled_a_cache("the function of a tj.lax loop or branch")
+                raise filled_a_cache("the body of a loop or branch")
             alike, seen = text in ("", seen), text
             if once or (alike and not staged.outer_cells):
                 break

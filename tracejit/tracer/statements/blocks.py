@@ -327,7 +327,20 @@ class _Calls(ast.NodeTransformer):
         return node
 
 
-class _WithoutBindingTests(ast.NodeTransformer):
+class _OfOneFunction(ast.NodeTransformer):
+    """Changes statements, not functions and classes among them."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+
+class _WithoutBindingTests(_OfOneFunction):
     """`while` whose test binds a name (`:=`) as a loop that is left: the name is one of the body's."""
 
     def visit_While(self, node: ast.While) -> Any:
@@ -340,35 +353,17 @@ class _WithoutBindingTests(ast.NodeTransformer):
         node.test, node.body = at(node.test, ast.Constant(True)), [ast.fix_missing_locations(leave), *node.body]
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        return node
-
 
 def _plain(s: ast.stmt) -> ast.stmt:
     """A statement without annotations of variables, which `nonlocal` does not allow; functions do not evaluate them."""
     return _Unannotated().visit(s)
 
 
-class _Unannotated(ast.NodeTransformer):
+class _Unannotated(_OfOneFunction):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if not isinstance(node.target, ast.Name):
             return node
         return at(node, ast.Pass() if node.value is None else ast.Assign([node.target], node.value))
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        return node
 
 
 def _mark_tests(node: ast.expr) -> None:
