@@ -19,13 +19,15 @@ class Writer:
     """Writes one function, statement by statement.
 
     absent: also with names that may have no value (q, an array) or be None (p, a number).  state: also with Python's
-    objects that it changes, iterators, flags and exceptions.
+    objects that it changes, iterators, flags and exceptions.  lengths: also with a mask (m), what it selects (v), and a
+    number of elements (h).
     """
 
-    def __init__(self, seed: int, *, absent: bool = False, state: bool = False) -> None:
+    def __init__(self, seed: int, *, absent: bool = False, state: bool = False, lengths: bool = False) -> None:
         self.random = random.Random(seed)
         self.absent = absent
         self.state = state
+        self.lengths = lengths
         self.lines: list[str] = []
         self.loops: list[str] = []  # the indices of the loops around, None for what has none
         self.left = 14  # statements
@@ -41,6 +43,9 @@ class Writer:
         if self.state:
             self.lines.insert(3, "    box, seen, it, found = {'v': 0.5}, [], iter([0.5, 1.0, -1.0, 2.0] * 9), False")
             names += self.random.sample(STATES, 3)
+        if self.lengths:
+            self.lines[3:3] = ["    m = x > 0.0", f"    v = {self.random.choice(ARRAYS)}[m]", "    h = m.sum()"]
+            names += ["v", "h"]
         self.lines.append(f"    return {', '.join(names)}")
         return "\n".join(self.lines) + "\n"
 
@@ -58,6 +63,8 @@ class Writer:
             kinds += [self.perhaps] * 4
         if self.state:
             kinds += [self.change] * 4
+        if self.lengths:
+            kinds += [self.select] * (8 if top else 3)
         self.random.choice(kinds)(depth)
 
     def block(self, depth: int) -> None:
@@ -150,6 +157,37 @@ class Writer:
         for line in text.split("\n"):
             self.put(depth, line)
 
+    def select(self, depth: int) -> None:
+        r, name, one, two = (
+            self.random,
+            self.random.choice(NUMBERS),
+            self.random.choice(ARRAYS),
+            self.random.choice(ARRAYS),
+        )
+        s = r.choice([*NUMBERS, "0.0", "0.3", "-0.5", "1.0"])
+        text = r.choice([
+            f"m = {one} > {s}", f"v = {one}[{one} > {s}]", f"v = {one}[m]", f"v = {one}[h:]", f"v = {one}[1:h]",
+            f"v[v > {s}] *= 0.5", f"v[v > {s}] = 0.25", f"v[v < {s}] -= {name}", "v += 0.5", "v = v * 2.0 - 1.0",
+            f"v = v[v < {s}]", "v = v[:2]", "v = v[1:]", "v = v[::-1]", "v[:1] = 2.0", "v[-1:] = 4.0",
+            "v = np.cumsum(v)",
+            f"v = {one}[{one} > {s}] + 1.0", f"h = ({one} > {s}).sum()", "h = len(v)", "h = h - 1", "h = v.size // 2",
+            f"{one}[h:] = {s}", f"{one}[:h] *= 0.5", f"{one}[h:h + 2] = 1.5", f"{one}[1:h] += {two}[1:h]",
+            f"{one}[-h:] -= 0.5", f"{one}[m] += 0.5", f"{one}[m] = {two}[m]", f"{one}[{one} > {s}] *= 0.5",
+            f"{one}[{one} > {s}] = {one}[{one} > {s}] * 0.5", f"{one}[np.flatnonzero({one} > {s})] = 0.5",
+            f"for e in v: {name} = 0.5 * {name} + e", f"for e in {one}[{one} > {s}]: {one}[0] += 0.1 * e",
+            f"for p in np.flatnonzero({one} > {s}): {one}[p] = {s}", f"for p in np.flatnonzero(m): {two}[p] *= 0.5",
+            f"for e in v:\n    if e > {s}: break\n    {name} = e",
+            f"{name} = v.sum() * 0.5", f"{name} = len(v) * 0.25", f"{name} = v[:1].sum()",
+            f"{name} = v[len(v) - 1:].sum()",
+            f"{name} = np.where(v > {s})[0].sum() * 0.1", f"{name} = np.flatnonzero(v < {s}).sum() * 0.1",
+            f"{name} = v[np.flatnonzero(v > {s})].sum()", f"{name} = v[v > {s}][:1].sum()",
+            f"{name} = {one}[m][:h].sum()", f"{name} = np.maximum({one}, {s})[m].max(initial=0.0)",
+            f"{name} = v[0] if len(v) else 0.5", f"if len(v) > 1: {name} = v[1] * 0.5",
+            f"{one}[h:] = {two}[h:]", f"{one} = np.where(m, {two}, {one})", f"{one}[:h] = {two}[:h][::-1]",
+        ])  # fmt: skip
+        for line in text.split("\n"):
+            self.put(depth, line)
+
     def rename(self, depth: int) -> None:
         r = self.random
         self.put(depth, r.choice(["x, y = y, x", "z = x", "z = y[...]", "y = z", "x = x", "z, y = y * 1.0, z"]))
@@ -191,7 +229,7 @@ class Writer:
             self.block(depth + 1)
 
     def jump(self, depth: int) -> None:
-        whole = "return x, a, c" + ", -1.0, b" * self.absent + ", 1, 2, b" * self.state
+        whole = "return x, a, c" + ", -1.0, b" * self.absent + ", 1, 2, b" * self.state + ", v, h" * self.lengths
         jump = self.random.choice(["break", "continue", "break", whole])
         self.put(depth, f"if {self.test()}:")
         self.put(depth + 1, jump)

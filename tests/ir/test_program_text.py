@@ -37,7 +37,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "several kernels": lambda: program_of(lambda x: (np.cumsum(x), x[::2] @ x[:2].T), X),
     "strided": lambda: program_of(lambda x: x + 1, X[:, ::2]),
     "no results": lambda: program_of(lambda x: None, X),
-    "loops and branches": lambda: program_of(bounded, X),
+    "loops and branches": lambda: program_of(bounded, np.arange(60.0).reshape(3, 20)),
     "while": lambda: program_of(lambda x: tj.lax.while_loop(lambda c: c.sum() < 1e3, lambda c: c * 2, x), X),
     "a library": lambda: program_of(lambda x: x @ x.T, X, alternatives="blas"),
     "donated": lambda: program_of(lambda x, y: (x.sum(), y - x), X, X, donate_argnums=1),
@@ -88,7 +88,7 @@ def test_constants_parse_back():
     [
         ("program bounded", "prog bounded", "line 1: expected 'program'"),
         ("  output out0", "  output in0", "buffer in0 is declared twice"),
-        ("f64[3, 4]", "f65[3, 4]", "'f65' is not a dtype"),
+        ("f64[3, 20]", "f65[3, 20]", "'f65' is not a dtype"),
         (
             "  launch ",
             "  lunch ",

@@ -318,7 +318,7 @@ def test_the_ends_of_a_loop_stay_what_they_are(dtype: str, as_array: bool):
 
 
 def test_an_index_that_a_loop_does_not_use_is_not_counted():
-    x = np.arange(5.0)
+    x = np.arange(40.0)
     for use, launches in ((lambda i, u: np.roll(u, 1) * 2, 1), (lambda i, u: np.roll(u, 1) * i, 2)):
         f = lambda u, use=use: tj.lax.fori_loop(0, 7, use, u)  # noqa: E731
         (loop,) = [s for s in tj.jit(f).lower(x).program.steps if isinstance(s, CountedLoop)]

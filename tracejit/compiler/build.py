@@ -496,7 +496,10 @@ def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
         context.temporaries.append(failure)
         checks = (Check(failure),)
     builder = _Builder(context, dict(zip(jaxpr.inputs, inputs, strict=True)), set())
-    steps = builder.build(jaxpr, {v: b for v, b in zip(jaxpr.outputs, outputs, strict=True) if isinstance(v, Var)})
+    targets = {v: b for v, b in zip(jaxpr.outputs, outputs, strict=True) if isinstance(v, Var)}
+    steps = builder.build(jaxpr, targets)
+    # what was computed before an extent was bound, and changed in place afterwards, lies where it was computed
+    steps += [Copy(b, builder.buffers[v]) for v, b in targets.items() if builder.buffers[v] is not b]
     symbols: set[str] = set()
     for v in (*jaxpr.inputs, *(x for e in jaxpr.equations for x in e.outputs)):
         for n in v.aval.shape:

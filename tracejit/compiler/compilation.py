@@ -4,7 +4,7 @@ and a kernel on its way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tracejit.backends.base import Backend, Target
 from tracejit.compiler.passes import Journal, Pass
@@ -46,6 +46,13 @@ class Log:
     refusals: list[tuple[Var, str]] = field(factory=list)
     kernels: list[tuple[Kernel, Kernel, Schedule]] = field(factory=list)  # unscheduled, scheduled, schedule
     report: list[tuple[str, str]] = field(factory=list)  # equation name, the kernel or library it runs in
+
+    def joined(self, kernel: Kernel, parts: Iterable[Kernel]) -> None:
+        """A kernel was made of others."""
+        names = {k.name for k in parts}
+        self.report[:] = [(equation, kernel.name if where in names else where) for equation, where in self.report]
+        self.kernels = [k for k in self.kernels if k[1].name not in names]
+        self.kernels.append((kernel, kernel, Schedule()))
 
 
 @frozen(eq=False)

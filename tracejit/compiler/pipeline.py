@@ -4,7 +4,7 @@
     program  build: runs the passes above over the bodies of loops, `forms` and `fused` over these and the function, and
     for each group of equations
              compose, merge_loops, collapse, product, schedule, scheduled
-             donate
+             absorb, donate
 
 `compiler/passes.py` runs them.  Code is made of the program by its backend.  An edited text may take the place of a
 jaxpr, kernel, schedule or program, and of the code; forms and groups say less than they are made of and are only shown.
@@ -17,6 +17,7 @@ from typing import Any
 
 from tracejit.autotune.choose import choose
 from tracejit.backends.base import Backend
+from tracejit.compiler.absorb import absorb
 from tracejit.compiler.build import build_program
 from tracejit.compiler.compilation import Compilation, ComposedKernel, forms_text, groups_text
 from tracejit.compiler.lower import lower
@@ -104,6 +105,10 @@ def _build(jaxpr: Jaxpr, c: Compilation) -> Program:
     return build_program(jaxpr, c)
 
 
+def _absorb(program: Program, c: Compilation) -> Program:
+    return absorb(program, vectors=bool(c.target.vector_bits), made=c.log.joined)
+
+
 def _donate(program: Program, c: Compilation) -> Program:
     if not c.donated or not c.backend.donates:
         return program
@@ -142,6 +147,7 @@ JAXPR_PASSES = (
 )
 PROGRAM_PASSES = (
     Pass("build", _build, PROGRAM),
+    Pass("absorb", _absorb, PROGRAM),
     Pass("donate", _donate, PROGRAM),
 )
 FORM_PASSES = (

@@ -81,7 +81,11 @@ class Const:
     dtype: str
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Const and self.dtype == other.dtype and _identity(self.value) == _identity(other.value)
+        if type(other) is not Const or self.dtype != other.dtype:
+            return False
+        if isinstance(self.value, Dim) or isinstance(other.value, Dim):
+            return isinstance(self.value, Dim) and self.value.same(other.value)
+        return _identity(self.value) == _identity(other.value)
 
     def __hash__(self) -> int:
         return hash((self.dtype, _identity(self.value)))

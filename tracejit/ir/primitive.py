@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracejit.ir.extents import Dim
 from tracejit.ir.printed import printed
 from tracejit.support.errors import MissingRuleError
 from tracejit.support.nodes import as_dict, frozen
@@ -28,6 +29,15 @@ def primitives() -> dict[str, type[Primitive]]:
     return dict(_REGISTRY)
 
 
+def _same(a: Any, b: Any) -> bool:
+    """Whether two parameters are equal: extents where they are written alike, so that nothing is left undecided."""
+    if isinstance(a, Dim) or isinstance(b, Dim):
+        return isinstance(a, Dim) and a.same(b)
+    if type(a) is tuple:
+        return type(b) is tuple and len(a) == len(b) and all(map(_same, a, b))
+    return a is b or bool(a == b)
+
+
 @frozen(eq=False)
 class Primitive:
     """One array operation; a subclass is the operation, an instance fixes its parameters.
@@ -40,6 +50,7 @@ class Primitive:
       transpose(ct, *args)         -> cotangents of the linear arguments; args hold `UndefinedPrimal` where linear
       batch(args, dims, size)      -> (result, batch axis); a dim of None means not batched
       simplify(eqn args)           -> an argument that equals the result, or None
+      trimmed(inputs, wanted)      -> the same without the results that nobody wants, or None
       value_range(ranges, *avals)  -> the range of an integer result (`ir.ranges`) from those of the arguments
     """
 
@@ -55,7 +66,7 @@ class Primitive:
         return (type(self), *as_dict(self).values())
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is type(self) and self._key() == other._key())
+        return self is other or (type(other) is type(self) and all(map(_same, self._key(), other._key())))
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -94,6 +105,12 @@ class Primitive:
 
     def simplify(self, *args: Any) -> int | None:
         """The position of an argument that the result equals, if that can be told."""
+        return None
+
+    def trimmed(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> tuple[Primitive, Sequence[Any]] | None:
+        """The same with the `wanted` results alone, and its operands: none that does not count, none twice.  None where
+        that changes nothing.
+        """
         return None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:

@@ -16,6 +16,7 @@ from tracejit.ir.extents import (
     has_count,
     is_empty,
     prod,
+    same_extent,
     smaller_extent,
     surely_at_most,
 )
@@ -76,6 +77,9 @@ def place_in_counted(k: Extent, n: Extent) -> Extent:
             number = OPERATORS.extent(k)
             check_index(number, u.greater_equal(number, OPERATORS.extent(n)), n)
         return k
+    if same_extent(k, n - 1):
+        check_index(OPERATORS.extent(k), u.less_equal(OPERATORS.extent(n), 0), n)
+        return greater_extent(k, 0)
     if not surely_at_most(k + 1, 0):
         raise unsupported("an index that may be negative and counts what the program computes is not supported")
     if not surely_at_most(0, n + k):
@@ -84,24 +88,29 @@ def place_in_counted(k: Extent, n: Extent) -> Extent:
     return greater_extent(n + k, 0)
 
 
-def slice_of_counted(start: Extent | None, stop: Extent | None, n: Extent) -> tuple[Extent, Extent]:
+def slice_of_counted(start: Extent | None, stop: Extent | None, n: Extent) -> tuple[Result, Extent]:
     """(start, size) of a slice of an axis whose extent, or that of the slice, the program computes.
 
     It starts at an element that exists, even where it has none: an index that is outside reads it.
     """
     first = 0 if start is None else _from_start(start, n)
     end = n if stop is None else _from_start(stop, n)
+    if first is None or end is None:
+        return slice_by_numbers(start, stop, n)
     if stop is not None and surely_at_most(0, stop):
         end = smaller_extent(end, n)
     return smaller_extent(first, greater_extent(n - 1, 0)), greater_extent(end - first, 0)
 
 
-def _from_start(bound: Extent, n: Extent) -> Extent:
+def _from_start(bound: Extent, n: Extent) -> Extent | None:
+    """A bound of a slice, counted from the start; None where only the program knows whether it is negative."""
     if surely_at_most(0, bound):
         return bound
-    if surely_at_most(bound, 0):
+    if surely_at_most(bound + 1, 0):
         return greater_extent(n + bound, 0)
-    raise unsupported("a slice whose bound may be negative and counts what the program computes is not supported")
+    if same_extent(bound, n - 1):  # before the first where there is none: all slices are empty then
+        return greater_extent(bound, 0)
+    return None
 
 
 def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Result, Extent]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Extent, prod, surely_at_most
 from tracejit.ir.ranges import within
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
@@ -52,6 +52,8 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
     unsigned = to_dtype(place, np.uint64)
     worst = reduce_max(unsigned, tuple(range(len(shape)))) if shape else unsigned
     outside = u.greater_equal(worst, to_dtype(OPERATORS.extent(n), np.uint64))
+    if not surely_at_most(1, n) and not all(surely_at_most(1, m) for m in shape):  # where there may be no index
+        outside = u.logical_and(outside, u.greater(OPERATORS.extent(prod(shape)), 0))
     index = to_dtype(worst, np.int64)
     check_index(u.where(u.less(index, 0), u.subtract(index, OPERATORS.extent(n)), index), outside, n)
 

@@ -154,6 +154,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
         return start, len(range(start, stop, step)), step
     if step > 0 and any(map(has_count, (n, part.start, part.stop))):
         start, size = slice_of_counted(part.start, part.stop, n)
+        if isinstance(start, Tracer) and step != 1:
+            raise unsupported("a slice with a bound that may be negative has no step; take it first: x[a:b][::step]")
         return start, size if step == 1 else (size + (step - 1)) // step, step
     # As slice.indices, with extents: what is not decided for all of them raises.
     first, last = (0, n) if step > 0 else (-1, n - 1)

@@ -253,7 +253,7 @@ class Selection(Tracer):
         return self.apply(lambda *args: ufunc(*args, **kwargs), *inputs)
 
     def __array_function__(self, func: Any, types: Any, args: ArrayLike, kwargs: Any) -> Result:
-        if func in _ELEMENTWISE:
+        if func in _ELEMENTWISE and not (func is np.where and len(args) + len(kwargs) == 1):
             chosen = next(x for x in (*args, *kwargs.values()) if isinstance(x, Selection))
             return chosen.apply(func, *args, **kwargs)
         reduce = _METHODS.get(func.__name__) if getattr(func, "__module__", "") == "numpy" else None
@@ -265,7 +265,7 @@ class Selection(Tracer):
     def __getitem__(self, index: IndexLike) -> Result:
         parts = index if isinstance(index, tuple) else (index,)
         if self._is_mask_of_this(parts):
-            return Selection(self.full, u.logical_and(self.mask, parts[0].full), self.at, user_location())
+            return Selection(copy(self.full), u.logical_and(self.mask, parts[0].full), self.at, user_location())
         beside = self._beside_mask(parts)
         if beside is None:
             return self.become("an index into the selected elements")[index]

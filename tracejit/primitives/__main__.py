@@ -7,7 +7,7 @@ from tracejit.primitives.elementwise import Elementwise
 
 __all__ = ["REQUIRED", "RULES", "coverage", "status", "table"]
 
-RULES = ("abstract_eval", "impl", "lower", "jvp", "transpose", "batch", "simplify", "value_range")
+RULES = ("abstract_eval", "impl", "lower", "jvp", "transpose", "batch", "simplify", "trimmed", "value_range")
 
 REQUIRED = ("abstract_eval", "impl", "lower", "jvp", "batch")
 """Rules that every primitive has; what is linear in an operand has `transpose`, others where they have more to say."""

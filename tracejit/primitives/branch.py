@@ -9,9 +9,10 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import Atom, Jaxpr
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
+from tracejit.ir.passes.simplify import atom_key, dce
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import (
@@ -31,7 +32,7 @@ from tracejit.primitives.creation import AsExtent, extent_value, zero_tangent, z
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
@@ -41,6 +42,13 @@ from tracejit.tracer.linearize import evaluate_jaxpr, linearize
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
 __all__ = ["Cond"]
+
+
+def _with_operands(body: Jaxpr, places: Sequence[int | None], kept: Sequence[int]) -> Jaxpr:
+    """A branch on the operands `kept`; places: which of them an operand equals."""
+    rename: dict[Atom, Atom] = {v: body.inputs[p] for v, p in zip(body.inputs, places, strict=True) if p is not None}
+    equations = [evolve(e, inputs=tuple([rename.get(a, a) for a in e.inputs])) for e in body.equations]
+    return Jaxpr([body.inputs[k] for k in kept], equations, [rename.get(a, a) for a in body.outputs])
 
 
 @frozen(eq=False)
@@ -78,6 +86,25 @@ class Cond(Primitive):
             ):
                 o[index] = r
         return out
+
+    def trimmed(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> tuple[Primitive, Sequence[Any]] | None:
+        flag, *operands = inputs
+        bodies = [
+            dce(Jaxpr(b.inputs, b.equations, [v for v, w in zip(b.outputs, wanted, strict=True) if w]))
+            for b in self.branches
+        ]
+        used = {a for b in bodies for e in b.equations for a in e.inputs}.union(*[b.outputs for b in bodies])
+        first: dict[object, int] = {}  # of the operands that count
+        places: list[int | None] = []
+        for k, a in enumerate(operands):
+            counts = any(b.inputs[k] in used for b in bodies)
+            places.append(first.setdefault(atom_key(a), k) if counts else None)
+        kept = list(first.values())
+        if all(wanted) and len(kept) == len(operands):
+            return None
+        merged = tuple([_with_operands(b, places, kept) for b in bodies])
+        mapped = (self.mapped[0], *[self.mapped[k + 1] for k in kept]) if self.mapped else ()
+        return evolve(self, branches=merged, mapped=mapped), (flag, *[operands[k] for k in kept])
 
     def per_element(self, form_of: FormOf = own_form) -> bool:
         return all(not a.shape for a in self.branches[0].out_avals) and all(

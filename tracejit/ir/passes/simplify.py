@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, bound_symbols, symbols_of, symbols_used
 from tracejit.support.nodes import evolve
 
-__all__ = ["cse", "dce", "simplify"]
+__all__ = ["atom_key", "cse", "dce", "simplify"]
 
 
-def _key(a: Atom) -> object:
-    # Literals are equal by dtype and bits; 0.0 and -0.0 differ, a NaN equals itself.
+def atom_key(a: Atom) -> object:
+    """What equal operands have in common: literals by dtype and bits; 0.0 and -0.0 differ, a NaN equals itself."""
     return (a.value.tobytes(), a.aval) if isinstance(a, Literal) else a
 
 
@@ -38,7 +38,7 @@ def cse(jaxpr: Jaxpr) -> Jaxpr:
     equations: list[Equation] = []
     for e in jaxpr.equations:
         inputs = tuple([rename.get(a, a) if isinstance(a, Var) else a for a in e.inputs])
-        key = (e.primitive, *[_key(a) for a in inputs])
+        key = (e.primitive, *[atom_key(a) for a in inputs])
         before = known.get(key)
         if before is not None:
             rename.update(zip(e.outputs, before, strict=True))
@@ -55,17 +55,35 @@ def _binders(symbols: Iterable[str], binding: Mapping[str, Equation]) -> list[Va
     return [v for s in symbols if s in binding for v in binding[s].outputs]
 
 
+def _trimmed(e: Equation, wanted: list[bool]) -> Equation:
+    """The equation with the results that are wanted."""
+    found = e.primitive.trimmed(e.inputs, wanted)
+    if found is None:
+        return e
+    primitive, inputs = found
+    outputs = tuple([v for v, want in zip(e.outputs, wanted, strict=True) if want])
+    return evolve(e, primitive=primitive, inputs=tuple(inputs), outputs=outputs)
+
+
 def dce(jaxpr: Jaxpr) -> Jaxpr:
-    """Drop equations whose results nobody reads."""
+    """Drop equations whose results nobody reads, and of others those results that their primitives can do without."""
     live = {a for a in jaxpr.outputs if isinstance(a, Var)}
     binding = bound_symbols(jaxpr.equations)
     if binding:
         live.update(_binders(symbols_of(Jaxpr([], [], jaxpr.outputs)), binding))
     kept: list[Equation] = []
+    changed = False
     for e in reversed(jaxpr.equations):
         if any(v in live for v in e.outputs):
+            if e.primitive.runs_jaxprs:
+                whole, e = e, _trimmed(e, [v in live for v in e.outputs])
+                changed = changed or e is not whole
             kept.append(e)
             live.update(a for a in e.inputs if isinstance(a, Var))
             if binding:
                 live.update(_binders(symbols_used(e), binding))
-    return jaxpr if len(kept) == len(jaxpr.equations) else Jaxpr(jaxpr.inputs, reversed(kept), jaxpr.outputs)
+    return (
+        jaxpr
+        if len(kept) == len(jaxpr.equations) and not changed
+        else Jaxpr(jaxpr.inputs, reversed(kept), jaxpr.outputs)
+    )
