@@ -42,7 +42,7 @@ def error(got: Any, wanted: Any) -> float:
             return math.inf
         finite = np.isfinite(b)
         if finite.any():
-            worst = max(worst, float(np.abs(a - b)[finite].max() / max(np.abs(b[finite]).max(), 1e-300)))
+            worst = max(worst, float(np.abs(a[finite] - b[finite]).max() / max(np.abs(b[finite]).max(), 1e-300)))
     return worst
 
 

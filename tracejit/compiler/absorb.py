@@ -19,6 +19,7 @@ from typing import NoReturn
 from tracejit.ir.builder import ScalarRecorder, extent_function
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
+    SERIAL,
     Alloc,
     Atomic,
     Block,
@@ -38,6 +39,7 @@ from tracejit.ir.kernel import (
     index_const,
     walk,
 )
+from tracejit.ir.passes.rare import failures_in_branches
 from tracejit.ir.program import (
     BindExtent,
     Branch,
@@ -179,6 +181,7 @@ class _Pass:
             kernel, arguments = writer.kernel(f"loop_{next(self.numbers)}")
         except _Unsuitable:
             return None
+        kernel = failures_in_branches(kernel)
         self.made(kernel, [s.kernel for s in walk_steps((loop,)) if isinstance(s, Launch)])
         return Launch(kernel, arguments, Schedule())
 
@@ -473,6 +476,7 @@ class _Inlined:
         self.program_buffers = dict(zip(launch.kernel.buffers, launch.arguments, strict=True))
         self.own: dict[Buffer, Buffer] = {}
         self.values: dict[Value, Operand] = {}
+        self.short = all(_is_short(prod(b.shape)) for b in launch.kernel.buffers)  # lanes would be empty, most of them
 
     def run(self) -> None:
         self.block(self.kernel.body)
@@ -590,6 +594,7 @@ class _Inlined:
         self.put(
             evolve(
                 s,
+                axis=SERIAL if self.short else s.axis,
                 index=index,
                 lower=lower,
                 upper=upper,

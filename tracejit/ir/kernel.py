@@ -596,9 +596,9 @@ class While:
 
 @statement
 class If:
-    """One of two blocks; `results` are what it yields."""
+    """One of two blocks; `results` are what it yields.  rare: 1 where the first one hardly ever runs."""
 
-    syntax: ClassVar = "if {condition} {then}< else {orelse}>"
+    syntax: ClassVar = "if< rare({rare})> {condition} {then}< else {orelse}>"
     like: ClassVar = "then_yields"
 
     condition: Operand = used()
@@ -607,6 +607,7 @@ class If:
     then_yields: tuple[Operand, ...] = yielded("then", default=())
     else_yields: tuple[Operand, ...] = yielded("orelse", default=())
     results: tuple[Value, ...] = defined(default=())
+    rare: int = 0
 
 
 @statement

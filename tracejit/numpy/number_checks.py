@@ -93,7 +93,8 @@ def check_none(wrong: ArrayLike, reason: Reason | Raised) -> None:
 def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
     """The program fails if the result of arithmetic on Python integers that are arguments has more than 64 bits.
 
-    Products, powers and shifts are estimated in floating point: what is within 2**-50 of the limit fails too.
+    Products of two such integers, powers and shifts are estimated in floating point: what is within 2**-50 of the limit
+    fails too.
     """
     if any((z.dtype.kind != "i" if isinstance(z, Tracer) else type(z) is not int) for z in (x, y)):
         return
@@ -115,6 +116,15 @@ def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
             GROWTH,
         )
         return
+    ends = _ends(name, x, y)
+    if ends is not None:
+        z, low, high = ends
+        outside = [bind(Lt(), z, np.int64(low))] * (low > -(2**63)) + [bind(Gt(), z, np.int64(high))] * (
+            high < 2**63 - 1
+        )
+        if outside:
+            _fail(outside[0] if len(outside) == 1 else bind(Or(), *outside), np.int64(-1), GROWTH)
+        return
     if name in ("add", "sub"):
         a, b = (z if isinstance(z, Tracer) else np.int64(z) for z in (x, y))
         wrapped = bind(Add() if name == "add" else Sub(), a, b)
@@ -131,6 +141,29 @@ def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
         b = bind(Exp2(), b)
     size = bind(Abs(), bind(Power() if name == "pow" else Mul(), a, b))
     _fail(bind(Not(), bind(Lt(), size, np.float64(2.0**63))), np.int64(-1), GROWTH)
+
+
+def _ends(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Tracer, int, int] | None:
+    """(z, low, high): beside a number that is known, between which the other one, z, has to lie."""
+    least, most = -(2**63), 2**63 - 1
+    if isinstance(x, Tracer) == isinstance(y, Tracer):
+        return None
+    z, k = (x, int(y)) if isinstance(x, Tracer) else (y, int(x))
+    assert isinstance(z, Tracer)
+    match name:
+        case "sub" if z is y:
+            return z, max(least, k - most), min(most, k - least)
+        case "add" | "sub":
+            k = k if name == "add" else -k
+            return z, max(least, least - k), min(most, most - k)
+        case "mul" if k > 0:
+            return z, -(-least // k), most // k
+        case "mul" if k < 0:
+            return z, max(least, -(most // -k)), min(most, -least // -k)
+        case "mul":
+            return z, least, most
+        case _:
+            return None
 
 
 def _reached(name: str, x: Range, y: Range) -> Range:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.cpu.codegen.program import FAILED_CHECK, OUT_OF_MEMORY, emit_program, slots_of
+from tracejit.backends.cpu.codegen.work import is_scalar_code
 from tracejit.backends.cpu.runtime import llvm
 from tracejit.ir.extents import evaluate
 from tracejit.ir.program import Program
@@ -90,7 +91,8 @@ class CompiledProgram:
     def _load(self, code: str, quick: bool) -> None:
         self.code = code
         self.quick = quick
-        self.library = llvm.load(code, quick=quick)
+        passes = "O2" if not quick and is_scalar_code(self.program) else None
+        self.library = llvm.load(code, passes=passes, quick=quick)
         self.address = self.library.address("program")
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
 

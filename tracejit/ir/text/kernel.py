@@ -11,7 +11,7 @@
               | "alloc" buffer
               | [values "="] "for" value "in" operand ".." operand ["step" n] [axis] [carry ["combine" lambda]] block
               | [values "="] "while" [carry] ["unroll(" n ")"] "{" statement* "test" operand "}" "do" block
-              | [values "="] "if" operand block ["else" block]
+              | [values "="] "if" ["rare(" n ")"] operand block ["else" block]
               | "atomic" op name "[" operand, ... "]" operand
               | "barrier"
               | values "=" "prefix" "(" operand* ")" operand*        (carried values of the scan loop, elements)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracejit.backends.cpu.codegen.arithmetic import apply
 from tracejit.backends.cpu.codegen.counting import widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
+from tracejit.backends.cpu.codegen.polls import rarely
 from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
 from tracejit.ir.kernel import Block, For, If, Op, Operand, Value, While, accesses_of, operands_of, results_of, walk
@@ -47,7 +48,7 @@ def _uniform_if(e: FunctionEmitter, s: If, condition: Word) -> None:
     then, orelse, done = e.fresh_label("then"), e.fresh_label("else"), e.fresh_label("endif")
     sides: list[tuple[list[Word], str, Lines]] = []
     e.enter()
-    e.put(f"br i1 {condition.regs[()]}, label %{then}, label %{orelse}")
+    e.put(f"br i1 {condition.regs[()]}, label %{then}, label %{orelse}{rarely(e) if s.rare else ''}")
     for label, block, yields in ((then, s.then, s.then_yields), (orelse, s.orelse, s.else_yields)):
         e.start(label)
         e.regions[-1].cache = {}

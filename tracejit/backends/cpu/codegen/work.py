@@ -6,20 +6,38 @@ from collections.abc import Mapping
 from math import inf
 
 from tracejit.backends.cpu.codegen.polls import Lengths
-from tracejit.ir.extents import Extent, evaluate
-from tracejit.ir.kernel import Block, For, Op, While, blocks
-from tracejit.ir.program import BindExtent, CountedLoop, Launch, Program, Steps, WhileLoop, nested
+from tracejit.ir.extents import Dim, Extent, evaluate
+from tracejit.ir.kernel import Block, Const, For, Kernel, Op, While, blocks, walk
+from tracejit.ir.program import BindExtent, CountedLoop, Launch, Program, Steps, WhileLoop, nested, walk_steps
 from tracejit.ir.scalar import OPS
 from tracejit.support.nodes import frozen
 
-__all__ = ["work"]
+__all__ = ["is_scalar_code", "work"]
 
+_SHORT = 16  # iterations
 _MATH = 16  # operations that an elementary function stands for
 
 
 def work(program: Program, dims: Mapping[str, int]) -> float:
     """The scalar operations of one run with these extents, at most; infinite if a loop runs as long as its data say."""
     return _steps(program.steps, dims)
+
+
+def is_scalar_code(program: Program) -> bool:
+    """Whether it has a kernel that goes over numbers one by one: LLVM's optimiser does much for that.  What is made for
+    vectors is written in its final form.
+    """
+    return any(isinstance(s, Launch) and _goes_one_by_one(s.kernel) for s in walk_steps(program.steps))
+
+
+def _goes_one_by_one(kernel: Kernel) -> bool:
+    found = False
+    for s in kernel.body:
+        if isinstance(s, While):
+            found = True
+        elif isinstance(s, For) and s.axis.kind == "serial" and s.combine is None:
+            found = found or not isinstance(s.upper, Const) or isinstance(s.upper.value, Dim) or s.upper.value > _SHORT
+    return found and not any(isinstance(s, For) and s.axis.kind in ("vector", "parallel") for s in walk(kernel.body))
 
 
 def _steps(steps: Steps, dims: Mapping[str, int]) -> float:
