@@ -133,6 +133,32 @@ def strided_columns(x: Any, k: Any) -> Any:
     return a
 
 
+@everywhere
+def multiples_struck_out(x: Any, k: Any) -> Any:
+    prime = np.ones(7 * len(x), dtype=bool)
+    i = 2
+    while i * i < len(prime):
+        if prime[i]:
+            for j in range(i * i, len(prime), i):
+                prime[j] = False
+        i += 1
+    return prime
+
+
+@case
+def steps_from_data(x: Any, k: Any) -> Any:
+    up, down = x * 0, x * 0
+    for v in k:
+        step = int(abs(v) * 2) + (v > -2)  # 0 at times, an error
+        for j in range(0, len(x), step):
+            up[j] += v
+        for j in range(len(x) - 1, -1, -step):
+            down[j] += v
+            if down[j] > 1:
+                break
+    return up, down
+
+
 @case
 def index_out_of_range(x: Any, k: Any) -> Any:
     s = 0.0

@@ -15,7 +15,10 @@ import numpy as np
 from tracejit.api.control import python_integer
 from tracejit.api.range import TracedRange, bounds_of, trip_count
 from tracejit.ir.extents import Dim, Extent, surely_at_most
+from tracejit.numpy.number_checks import check_none
+from tracejit.numpy.ufuncs import equal
 from tracejit.support.nodes import define
+from tracejit.tracer.failures import Raised
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
@@ -76,8 +79,13 @@ def _range(*args: Any) -> Any:
     if not 1 <= len(args) <= 3:
         return builtins.range(*args)
     start, stop, step = bounds_of(args)
-    if isinstance(step, Tracer) or not all(isinstance(b, (int, np.integer, Tracer, Dim)) for b in (start, stop, step)):
+    if not all(isinstance(b, (int, np.integer, Tracer, Dim)) for b in (start, stop, step)):
         return builtins.range(*args)
+    if isinstance(step, Tracer) and step.known() is None:
+        step.ask()
+        numbers = [python_integer(b, "range") for b in (start, stop, step)]
+        check_none(equal(step, 0), Raised(ValueError("range() arg 3 must not be zero")))
+        return Items(None, lambda k: k, (numbers[0], numbers[1], numbers[2]))
     count = trip_count(start, stop, step)
     step = operator.index(step)
     if count is None:

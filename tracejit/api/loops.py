@@ -305,7 +305,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
 
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
-            inside = state[0] < end if step > 0 else state[0] > end
+            inside = _is_before(state[0], end, step)
             with loop.at(state[1]):
                 return inside if stop is None else both(inside, lambda: negation(stop()))  # pyright: ignore[reportOptionalCall]
 
@@ -318,10 +318,18 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
         loop.begin(once, certain=False, none=True)
         loop.end(run, once, None, None)
     except Raises:  # its first iteration does
-        runs = start < end if step > 0 else start > end
+        runs = _is_before(start, end, step)
         site, variables = site_of(body), loop.variables
         variables.restore()
         traced_branch(runs, lambda: body(start), lambda: None, variables, [], [], (), site)
+
+
+def _is_before(k: Any, end: Any, step: Any) -> Any:
+    """Whether a range with this step goes on at k."""
+    if isinstance(step, Tracer):  # one that is 0 is an error, and no loop
+        up, down = np.logical_and(step > 0, k < end), np.logical_and(step < 0, k > end)
+        return np.logical_or(up, down)
+    return k < end if step > 0 else k > end
 
 
 class _Loop:
