@@ -61,7 +61,9 @@ from tracejit.support.nodes import evolve
 
 __all__ = ["absorb"]
 
-MOST_STATEMENTS = 3_000
+MOST_STATEMENTS = 1_500
+MOST_VECTOR_LOOPS = 6
+"""Where an iteration does more, launches are not what it costs, and one large function is slow to make."""
 SHORT = 16  # elements or iterations
 _ALONE = frozenset({"serial", "vector", "unroll"})
 _TAKEN = (Op, Load, Store, Alloc, Atomic, For, While, If)
@@ -80,7 +82,7 @@ def absorb(program: Program, *, vectors: bool, made: Made) -> Program:
     return program if steps is program.steps else evolve(program, steps=steps)
 
 
-def is_scalar(b: ProgramBuffer | Buffer) -> bool:
+def _is_scalar(b: ProgramBuffer | Buffer) -> bool:
     """Whether it has one element."""
     return all(isinstance(n, int) and n == 1 for n in b.shape)
 
@@ -119,7 +121,7 @@ class _Pass:
 
     def fits(self, loop: Step) -> bool:
         """Whether all steps inside can be statements of one kernel."""
-        size = 0
+        size = vectors = 0
         for s in walk_steps((loop,)):
             match s:
                 case CountedLoop() | WhileLoop() | Branch() | BindExtent():
@@ -128,13 +130,14 @@ class _Pass:
                     if not self.suitable(s):
                         return False
                     size += sum(1 for _ in walk(s.kernel.body))
+                    vectors += sum(isinstance(x, For) and x.axis.kind == "vector" for x in walk(s.kernel.body))
                 case Copy(target=a) | Swap(a=a):
-                    if not is_scalar(a) and not _is_short(prod(a.shape)):
+                    if not _is_scalar(a) and not _is_short(prod(a.shape)):
                         return False
                     size += 4
                 case _:
                     return False
-            if size > MOST_STATEMENTS:
+            if size > MOST_STATEMENTS or vectors > MOST_VECTOR_LOOPS:
                 return False
         return True
 
@@ -147,7 +150,7 @@ class _Pass:
     def is_small(self, kernel: Kernel) -> bool:
         if kernel.product is not None:
             return False
-        scalars = {b for b in kernel.buffers if is_scalar(b)}
+        scalars = {b for b in kernel.buffers if _is_scalar(b)}
         for s in walk(kernel.body):
             if not isinstance(s, _TAKEN):
                 return False
@@ -212,7 +215,7 @@ def _assigned(steps: Steps) -> dict[ProgramBuffer, None]:
                 written = [s.a, s.b]
             case _:
                 written = []
-        found.update({b: None for b in written if is_scalar(b)})
+        found.update({b: None for b in written if _is_scalar(b)})
     return found
 
 
@@ -237,7 +240,7 @@ class _Writer:
     def kernel(self, name: str) -> tuple[Kernel, tuple[ProgramBuffer, ...]]:
         """The kernel, and the buffers it is to be launched on."""
         changed = _assigned((self.loop,))
-        read = {b for s in walk_steps((self.loop,)) for b in mentions(s) if is_scalar(b)}
+        read = dict.fromkeys([b for s in walk_steps((self.loop,)) for b in mentions(s) if _is_scalar(b)])
         for b in [b for b in read if b in self.seen]:
             self.scalars[b] = self.load(b, ())
         self.step(self.loop)
@@ -277,7 +280,7 @@ class _Writer:
         made = self.buffers.get(b)
         if made is None:
             shape = self.shapes.get(b, b.shape)
-            if is_scalar(b):
+            if _is_scalar(b):
                 shape = b.shape
             elif shape is None:
                 shape = (prod(b.room),)
@@ -359,7 +362,7 @@ class _Writer:
         return found
 
     def copy(self, s: Copy) -> None:
-        if is_scalar(s.target):
+        if _is_scalar(s.target):
             self.scalars[s.target] = self.value(s.source)
             return
         for index in _indices(s.target.shape):
@@ -367,7 +370,7 @@ class _Writer:
             self.store(s.target, at, self.load(s.source, self.place(s.source, index)))
 
     def swap(self, s: Swap) -> None:
-        if is_scalar(s.a):
+        if _is_scalar(s.a):
             self.scalars[s.a], self.scalars[s.b] = self.value(s.b), self.value(s.a)
             return
         for index in _indices(s.a.shape):
@@ -519,7 +522,7 @@ class _Inlined:
     def scalar(self, b: Buffer) -> ProgramBuffer | None:
         """The program's scalar that this is."""
         found = self.program_buffers.get(b)
-        return found if found is not None and is_scalar(found) else None
+        return found if found is not None and _is_scalar(found) else None
 
     def block(self, body: Block) -> None:
         for s in body:
