@@ -326,7 +326,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
 
 def _is_before(k: Any, end: Any, step: Any) -> Any:
     """Whether a range with this step goes on at k."""
-    if isinstance(step, Tracer):  # one that is 0 is an error, and no loop
+    if not isinstance(step, int):  # one that is 0 is an error, and no loop
         up, down = np.logical_and(step > 0, k < end), np.logical_and(step < 0, k > end)
         return np.logical_or(up, down)
     return k < end if step > 0 else k > end
