@@ -39,6 +39,7 @@ from tracejit.ir.kernel import (
     index_const,
     walk,
 )
+from tracejit.ir.passes.inductions import fold_inductions
 from tracejit.ir.passes.rare import failures_in_branches
 from tracejit.ir.program import (
     BindExtent,
@@ -97,15 +98,32 @@ class _Pass:
         self.suits: dict[int, bool] = {}
 
     def block(self, steps: Steps) -> Steps:
-        """The steps with loops replaced; the same tuple if none is."""
-        out = tuple([self.step(s) for s in steps])
-        return out if any(a is not b for a, b in zip(out, steps, strict=True)) else steps
+        """The steps with loops replaced; the same tuple if none is.  What sets a loop's numbers comes along."""
+        out: list[Step] = []
+        for s in steps:
+            if isinstance(s, CountedLoop | WhileLoop) and self.fits(s):
+                first = len(out)
+                while first and self.sets_numbers(out[first - 1]):
+                    first -= 1
+                launch = self.launch((*out[first:], s))
+                if launch is not None:
+                    out[first:] = [launch]
+                    continue
+            out.append(self.step(s))
+        changed = len(out) != len(steps) or any(a is not b for a, b in zip(out, steps, strict=True))
+        return tuple(out) if changed else steps
+
+    def sets_numbers(self, s: Step) -> bool:
+        """Whether a step does nothing but change numbers by numbers."""
+        match s:
+            case Launch():
+                return self.suitable(s) and all(_is_scalar(b) for b in s.arguments)
+            case Copy():
+                return _is_scalar(s.target)
+            case _:
+                return False
 
     def step(self, s: Step) -> Step:
-        if isinstance(s, CountedLoop | WhileLoop) and self.fits(s):
-            launch = self.launch(s)
-            if launch is not None:
-                return launch
         match s:
             case CountedLoop():
                 body = self.block(s.body)
@@ -175,17 +193,17 @@ class _Pass:
                     pass
         return True
 
-    def launch(self, loop: Step) -> Launch | None:
-        """The loop as a kernel."""
-        inside = _mentioned((loop,))
+    def launch(self, steps: Steps) -> Launch | None:
+        """Steps as a kernel."""
+        inside = _mentioned(steps)
         seen = {b for b in inside if b in self.kept or inside[b] < self.all[b]}
-        writer = _Writer(loop, seen)
+        writer = _Writer(steps, seen)
         try:
             kernel, arguments = writer.kernel(f"loop_{next(self.numbers)}")
         except _Unsuitable:
             return None
-        kernel = failures_in_branches(kernel)
-        self.made(kernel, [s.kernel for s in walk_steps((loop,)) if isinstance(s, Launch)])
+        kernel = failures_in_branches(fold_inductions(kernel))
+        self.made(kernel, [s.kernel for s in walk_steps(steps) if isinstance(s, Launch)])
         return Launch(kernel, arguments, Schedule())
 
 
@@ -220,17 +238,17 @@ def _assigned(steps: Steps) -> dict[ProgramBuffer, None]:
 
 
 class _Writer:
-    """Writes the kernel of one loop.  seen: the buffers that other steps of the program mention."""
+    """Writes the kernel of a loop and of what sets its numbers.  seen: the buffers that other steps mention."""
 
-    def __init__(self, loop: Step, seen: set[ProgramBuffer]) -> None:
-        self.loop = loop
+    def __init__(self, steps: Steps, seen: set[ProgramBuffer]) -> None:
+        self.steps = steps
         self.seen = seen
         self.r = ScalarRecorder()
         self.scalars: dict[ProgramBuffer, Operand] = {}  # what they are now
         self.symbols: dict[str, Operand] = {}  # of extents, inside of the loops that bind them
         self.dims: dict[str, None] = {}
-        self.bound = {s.index for s in walk_steps((loop,)) if isinstance(s, CountedLoop | BindExtent)}
-        self.whole = _mentioned((loop,))
+        self.bound = {s.index for s in walk_steps(steps) if isinstance(s, CountedLoop | BindExtent)}
+        self.whole = _mentioned(steps)
         self.numbers = itertools.count()  # of arrays that launches allocate
         self.shapes = self._shapes()
         self.buffers: dict[ProgramBuffer, Buffer] = {}
@@ -239,11 +257,11 @@ class _Writer:
     # -- the kernel ----------------------------------------------------------------------------------------------------
     def kernel(self, name: str) -> tuple[Kernel, tuple[ProgramBuffer, ...]]:
         """The kernel, and the buffers it is to be launched on."""
-        changed = _assigned((self.loop,))
-        read = dict.fromkeys([b for s in walk_steps((self.loop,)) for b in mentions(s) if _is_scalar(b)])
+        changed = _assigned(self.steps)
+        read = dict.fromkeys([b for s in walk_steps(self.steps) for b in mentions(s) if _is_scalar(b)])
         for b in [b for b in read if b in self.seen]:
             self.scalars[b] = self.load(b, ())
-        self.step(self.loop)
+        self.block(self.steps)
         for b in changed:
             if b in self.seen:
                 self.store(b, (), self.scalars[b])
@@ -260,7 +278,7 @@ class _Writer:
         else (None) as one row.
         """
         found: dict[ProgramBuffer, tuple[Extent, ...] | None] = {}
-        for s in walk_steps((self.loop,)):
+        for s in walk_steps(self.steps):
             if not isinstance(s, Launch):
                 continue
             for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):

@@ -7,7 +7,8 @@ i64 values of a kernel: comparisons and clamps of indices that cannot go out of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from tracejit.ir.extents import Dim, Extent, greatest_extent, smallest_extent, surely_at_most
@@ -130,15 +131,41 @@ class IndexRanges:
 
     def bind(self, index: Value, lower: Operand, upper: Operand) -> None:
         """Inside of its loop an index is at least `lower` and below `upper`."""
-        if isinstance(lower, Const) and isinstance(upper, Const):
-            self._known[index] = lower.value, upper.value - 1
+        first, last = self.of(lower), self.of(upper)
+        if first is not None and last is not None:
+            self._known[index] = first[0], last[1] - 1
+
+    def bind_between(self, value: Value, low: Extent, high: Extent) -> None:
+        """A value is at least `low` and at most `high`."""
+        self._known[value] = low, high
+
+    @contextmanager
+    def narrowed(self, order: Sequence[tuple[Operand, Operand, bool]]) -> Generator[None]:
+        """Where values are known to be in this order: (a, b, whether a is less than b or at most that)."""
+        before: list[tuple[Value, tuple[Extent, Extent]]] = []
+        for a, b, strict in order:
+            x, y = self.of(a), self.of(b)
+            if x is None or y is None:
+                continue
+            for v, (low, high) in (
+                (a, (x[0], _least_end(x[1], y[1] - strict))),
+                (b, (_greatest_end(y[0], x[0] + strict), y[1])),
+            ):
+                if isinstance(v, Value) and v in self._known:
+                    before.append((v, self._known[v]))
+                    self._known[v] = low, high
+        try:
+            yield
+        finally:
+            for v, ends in reversed(before):
+                self._known[v] = ends
 
     def computed(self, out: Value, name: str, args: tuple[Operand, ...]) -> Const | None:
         """Note that `out = name(*args)`; the constant that it is, if no other value is in range."""
         rule = _COMPUTED.get(name)
         if rule is None or out.dtype not in _HOLDS:
             return None
-        ranges = [self._of(x) for x in args]
+        ranges = [self.of(x) for x in args]
         if None in ranges or (
             name not in _OF_EXTENTS and any(not isinstance(end, int) for ends in ranges for end in ends or ())
         ):
@@ -168,29 +195,46 @@ class IndexRanges:
             return None
         if name == "select":
             return (args[1] if args[0].value else args[2]) if isinstance(args[0], Const) else None
-        a, b = self._of(args[0]), self._of(args[1])
+        a, b = self.of(args[0]), self.of(args[1])
         if a is None or b is None:
             return None
         # all of a below all of b, and above
-        below, above = surely_at_most(a[1] + 1, b[0]), surely_at_most(b[1] + 1, a[0])
+        below, above = _at_most(a[1] + 1, b[0]), _at_most(b[1] + 1, a[0])
         match name:
-            case "lt" | "ge" if below or surely_at_most(b[1], a[0]):
+            case "lt" | "ge" if below or _at_most(b[1], a[0]):
                 return Const(below == (name == "lt"), "bool")
-            case "le" | "gt" if above or surely_at_most(a[1], b[0]):
+            case "le" | "gt" if above or _at_most(a[1], b[0]):
                 return Const(above != (name == "le"), "bool")
             case "eq" | "ne" if below or above:
                 return Const(name == "ne", "bool")
-            case "min" | "max" if surely_at_most(a[1], b[0]):
+            case "min" | "max" if _at_most(a[1], b[0]):
                 return args[name == "max"]
-            case "min" | "max" if surely_at_most(b[1], a[0]):
+            case "min" | "max" if _at_most(b[1], a[0]):
                 return args[name == "min"]
             case _:
                 return None
 
-    def _of(self, x: Operand) -> tuple[Extent, Extent] | None:
+    def of(self, x: Operand) -> tuple[Extent, Extent] | None:
+        """Between which values an operand lies, if that is known."""
         if isinstance(x, Const):
             return (x.value, x.value) if x.dtype in _HOLDS else None
         return self._known.get(x) or _ALL.get(x.dtype)
+
+
+def _at_most(a: Extent, b: Extent) -> bool:
+    """Whether `a <= b`; a few extents together are less than 2**62."""
+    if isinstance(a, Dim) and isinstance(b, int) and b >= 2**62:
+        return all(len(monomial) <= 1 and abs(factor) < 2**10 for monomial, factor in a.terms[:8]) and len(a.terms) <= 8
+    return surely_at_most(a, b)
+
+
+def _least_end(a: Extent, b: Extent) -> Extent:
+    """The lesser end if that can be told, else the first."""
+    return b if surely_at_most(b, a) else a
+
+
+def _greatest_end(a: Extent, b: Extent) -> Extent:
+    return b if surely_at_most(a, b) else a
 
 
 def _fits(low: Extent, high: Extent, dtype: str) -> bool:

@@ -1,0 +1,139 @@
+"""Counters that are the index of their loop, and what follows of the ranges of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracejit.backends.reference.interpreter import run_kernel
+from tracejit.ir.check import check_kernel
+from tracejit.ir.kernel import For, If, Kernel, Op, While, walk
+from tracejit.ir.passes.inductions import fold_inductions
+from tracejit.ir.text import parse_kernel
+
+COUNTER = """
+kernel counter(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  %20 = for %i in 0..n carry(%c = 2) {
+    %0 = sub %c 2
+    %1 = lt %0 0
+    %2 = add %0 n
+    %3 = select %1 %2 %0
+    %4 = min %3 (n - 1)
+    %5 = max %4 0
+    %6 = load x[%5]
+    store y[%5] = %6
+    %7 = add %c 1
+    yield %7
+  }
+  store last[] = %20
+}
+"""
+
+TRIANGLE = """
+kernel triangle(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  for %i in 0..n {
+    %20 = for %j in 0..%i carry(%c = 0) {
+      %1 = add %c 1
+      %2 = ge %1 n
+      if rare(1) %2 {
+        store last[] = %1
+      }
+      %4 = min %1 (n - 1)
+      %5 = load x[%4]
+      store y[%i] = %5
+      yield %1
+    }
+    store last[] = %20
+  }
+}
+"""
+
+GUARDED = """
+kernel guarded(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  store last[] = 0
+  for %i in 0..n {
+    %0 = gt %i 0
+    if %0 {
+      %1 = sub %i 1
+      %2 = max %1 0
+      %3 = load x[%2]
+      store y[%i] = %3
+    } else {
+      %4 = max %i 0
+      %5 = min %4 0
+      %6 = load x[%5]
+      store y[%i] = %6
+    }
+  }
+}
+"""
+
+REPEATED = """
+kernel repeated(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  %20, %21 = while carry(%c = 1, %s = 0.0:f64) {
+    %0 = lt %c n
+    %1 = lt %s 5.0:f64
+    %2 = and %0 %1
+    test %2
+  } do {
+    %3 = gt %c 9223372036854775806
+    if rare(1) %3 {
+      store last[] = -1
+    }
+    %5 = min %c (n - 1)
+    %6 = max %5 0
+    %7 = load x[%6]
+    %8 = add %s %7
+    store y[%6] = %8
+    %9 = add %c 2
+    yield %9 %8
+  }
+  store last[] = %20
+}
+"""
+
+
+def results(kernel: Kernel, x: np.ndarray) -> list[np.ndarray]:
+    arrays = {"x": x.copy(), "y": np.zeros_like(x), "last": np.array(0)}
+    run_kernel(kernel, arrays, {"n": x.size})
+    return list(arrays.values())
+
+
+@pytest.mark.parametrize(
+    "text", [COUNTER, TRIANGLE, GUARDED, REPEATED], ids=["counter", "triangle", "guarded", "while"]
+)
+def test_what_is_known_folds_away(text: str):
+    kernel = parse_kernel(text)
+    made = fold_inductions(kernel)
+    check_kernel(made)
+    ops = {s.op for s in walk(made.body) if isinstance(s, Op)}
+    assert not ops & {"min", "max", "select", "ge"}
+    assert not [s for s in walk(made.body) if isinstance(s, For) and s.params]
+    assert not [s for s in walk(made.body) if isinstance(s, If) and s.rare]
+    for n in (2, 3, 9):
+        x = np.arange(1.0, n + 1)
+        for a, b in zip(results(kernel, x), results(made, x), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_what_a_test_does_not_bound_stays():
+    kernel = parse_kernel(REPEATED.replace("%0 = lt %c n", "%0 = ne %c n"))
+    made = fold_inductions(kernel)
+    assert [s.op for s in walk(made.body) if isinstance(s, Op)].count("min") == 1
+    assert [s for s in walk(made.body) if isinstance(s, If)]
+
+
+def test_a_counter_that_is_not_the_index_is_carried():
+    kernel = parse_kernel(COUNTER.replace("%7 = add %c 1", "%7 = add %c 3"))
+    made = fold_inductions(kernel)
+    (loop,) = [s for s in made.body if isinstance(s, For | While)]
+    assert len(loop.inits) == 1
+    x = np.arange(6.0)
+    for a, b in zip(results(kernel, x), results(made, x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_last_value_of_a_counter_of_no_iterations_is_its_first():
+    kernel = parse_kernel(COUNTER.replace("0..n", "3..n").replace("%c = 2", "%c = 7"))
+    made = fold_inductions(kernel)
+    assert results(made, np.ones(2))[2] == results(kernel, np.ones(2))[2] == 7
