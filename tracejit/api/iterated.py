@@ -15,10 +15,9 @@ import numpy as np
 from tracejit.api.control import python_integer
 from tracejit.api.range import TracedRange, bounds_of, trip_count
 from tracejit.ir.extents import Dim, Extent, surely_at_most
-from tracejit.numpy.number_checks import check_none
-from tracejit.numpy.ufuncs import equal
 from tracejit.support.nodes import define
 from tracejit.tracer.failures import Raised
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
@@ -84,7 +83,7 @@ def _range(*args: Any) -> Any:
     if isinstance(step, Tracer) and step.known() is None:
         step.ask()
         numbers = [python_integer(b, "range") for b in (start, stop, step)]
-        check_none(equal(step, 0), Raised(ValueError("range() arg 3 must not be zero")))
+        OPERATORS.check_none(numbers[2] == 0, Raised(ValueError("range() arg 3 must not be zero")))
         return Items(None, lambda k: k, (numbers[0], numbers[1], numbers[2]))
     count = trip_count(start, stop, step)
     step = operator.index(step)
