@@ -182,6 +182,25 @@ def added_at_places_of_a_selection(x, m):
     return s, t
 
 
+@everywhere
+def places_in_a_selection_from_outside_of_a_branch(x, m):
+    s = x[x > 0]
+    t = 0.0
+    if x.sum() > 1:
+        t = s[np.flatnonzero(s > 1)].sum()
+    return t, s
+
+
+@case
+def changed_in_a_branch_at_places_of_it(x, m):
+    s = x[m]
+    if x.sum() > 0:
+        s[np.flatnonzero(s == 1)] += 1
+        np.add.at(s, np.flatnonzero(s > 0), 1)
+        s[np.nonzero(s > 1)] = 1
+    return s
+
+
 # -- places and slices in what was selected ----------------------------------------------------------------------------
 @everywhere
 def places_in_a_selection(x, m):

@@ -272,11 +272,14 @@ def strong(x: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 def settle(inits: list[Any], weak: list[bool], outs: Sequence[ShapedArray]) -> bool:
     """Carries that came as Python numbers become what the body makes of them, a number or of a dtype that holds them;
-    whether one changed.
+    whether one changed.  A bool stays one: as an integer it would be another mask, index or text.
     """
     changed = False
     for k, (x, w, o) in enumerate(zip(inits, weak, outs, strict=True)):
-        if w and takes(o, aval_of_argument(x)) and (aval_of_argument(x).dtype != o.dtype or not o.weak):
+        have = aval_of_argument(x)
+        if have.dtype == np.bool_ and o.dtype != np.bool_:
+            continue
+        if w and takes(o, have) and (have.dtype != o.dtype or not o.weak):
             x = strong(x, o.dtype)
             if o.weak:
                 x = x.as_python_number() if isinstance(x, Tracer) else x.item()

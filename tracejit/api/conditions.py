@@ -258,9 +258,7 @@ def _number(x: Any) -> Any:
 
 
 def compared(which: str, x: Any, y: Any) -> Any:
-    """`x == None`, `x != None`, `x in y` and `x not in y`."""
-    if which in ("In", "NotIn"):
-        return _OPERATORS[which](x, y)
+    """`x == None` and `x != None`."""
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
         if other is None and absence is not None and absence.none and type(one) is Tracer and one.is_scalar:
@@ -285,26 +283,10 @@ def subject(x: Any) -> Any:
     return x
 
 
-def _contains(x: Any, y: Any) -> Any:
-    """`x in y`: among numbers, some of which only the program knows, whether x equals one of them."""
-    if type(y) in (tuple, list, set, frozenset) and all(map(_is_a_number, (x, *y))) and any(map(is_open, (x, *y))):
-        found: Any = False
-        for item in y:
-            found = np.logical_or(found, True if item is x else x == item)
-        return _number(found) if y else False
-    return x in y
-
-
-def _is_a_number(x: Any) -> bool:
-    if isinstance(x, Tracer):
-        return not x.shape and absence_of(x) is None
-    return isinstance(x, (int, float, np.number, np.bool_))
-
-
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
     "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not,
-    "In": _contains, "NotIn": lambda a, b: negation(_contains(a, b)),
+    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
 }  # fmt: skip
 
 

@@ -178,8 +178,9 @@ def _of_selection(mask: Tracer) -> Tracer | None:
     """
     trace = current_trace()
     assert trace is not None
+    here = _around(current_interpreter())
     for made, whole, by in trace.selected:
-        if made.interpreter.alive and same_value(made, mask):
+        if made.interpreter.alive and made.interpreter in here and same_value(made, mask):
             return u.logical_and(by, whole)
     return None
 

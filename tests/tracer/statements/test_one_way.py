@@ -684,9 +684,43 @@ def truth_2(b):
     return c
 
 
+# -- a bool that iterations make a number of
+def counted_from_a_bool_1(x):
+    q = True
+    i = 0
+    while i < len(x) and x[i] > 5:
+        q += 1
+        i += 1
+    return x[(x > 0) & q]
+
+
+def counted_from_a_bool_2(x):
+    q = True
+    for i in np.flatnonzero(x > 5):
+        q = i
+    return x[(x > 0) & q]
+
+
+def counted_from_a_bool_3(x):
+    found = False
+    n = x.sum()
+    while n > 3:
+        found = n
+        n -= 1
+    return np.where(x > 0, found, False)
+
+
+def counted_from_a_bool_4(x):
+    q = True
+    for i in range(len(x)):
+        q += 1
+    return q, x[(x > 0) & q]
+
+
 PROGRAMS = [value for name, value in list(globals().items()) if name[-1:].isdigit() and callable(value)]
 REFUSED = {
     "changed_1", "changed_2", "changed_3", "changed_4", "changed_5", "changed_6", "changed_7", "changed_8",
+    "counted_from_a_bool_1", "counted_from_a_bool_2", "counted_from_a_bool_3",
     "changed_9", "changed_10", "changed_11", "changed_12", "changed_13", "changed_14", "changed_15", "identity_9",
     "identity_10", "iterator_1", "iterator_2", "iterator_3", "iterator_4", "iterator_5", "iterator_6", "iterator_7",
     "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_5", "perhaps_none_6", "perhaps_none_7",

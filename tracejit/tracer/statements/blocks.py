@@ -308,8 +308,7 @@ class _Calls(ast.NodeTransformer):
             if isinstance(op, (ast.Is, ast.IsNot)):
                 call = self.call(node, "identical", node.left, other)
                 return call if isinstance(op, ast.Is) else self.call(node, "negation", call)
-            of_none = isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other)))
-            if of_none or isinstance(op, (ast.In, ast.NotIn)):
+            if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
                 return self.call(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
         if len(node.ops) == 1 or not _movable(*node.comparators):
             return node
