@@ -13,7 +13,7 @@ from tracejit.api.handing_on import Like, not_handed_on
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
-from tracejit.tracer.statements.variables import UNBOUND
+from tracejit.tracer.statements.variables import RETURNED, UNBOUND
 
 __all__ = ["VALUE", "AbsentThere", "MayBeAbsent", "kind_of"]
 
@@ -54,10 +54,11 @@ class MayBeAbsent:
         for n, a in one.items():
             b = other[n]
             if _is_absent(a) and _is_absent(b):
-                if a is not b:
+                if a is not b and n != RETURNED:
                     raise TracerError(f"{n!r} is either None or has no value in a branch", location=user_location())
-                news = news or n not in self.constant
-                self.constant[n] = a
+                # Without an absence that is known, 0 was handed on as for a constant: nothing is to be traced again.
+                news = news or (n in self.none and n not in self.constant)
+                self.constant[n] = a if a is b else None
                 continue
             if n in self.constant:  # it is no longer
                 del self.constant[n]

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent, surely_at_most
-from tracejit.ir.jaxpr import Jaxpr, Var, bound_symbols, symbols_of
+from tracejit.ir.jaxpr import Atom, Jaxpr, Var, bound_symbols, symbols_of
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import Restart, TracerError, UnsupportedError
+from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
@@ -201,6 +202,22 @@ class Body:
             staged.jaxpr.equations,
             (*outputs[: self.count], *[after[m] for m in kept]),
         )
+
+    def convert(self, function: Callable[..., Sequence[Any]]) -> bool:
+        """Has its results from now on converted by `function`; whether that can be done.
+
+        Where it can, nothing is traced again: with nested bodies that would double at every level.
+        """
+        after = Body(function, self.out_avals(), layouts=self.layouts, once=True)
+        if after.constants or after.staged.outer_cells:  # it may fail
+            return False
+        given: dict[Atom, Atom] = dict(zip(after.jaxpr.inputs, self.jaxpr.outputs, strict=False))
+        equations = [evolve(e, inputs=tuple([given.get(a, a) for a in e.inputs])) for e in after.jaxpr.equations]
+        results = [given.get(a, a) for a in after.jaxpr.outputs]
+        outputs = (*results, *self.jaxpr.outputs[self.count :])
+        self.jaxpr = Jaxpr(self.jaxpr.inputs, (*self.jaxpr.equations, *equations), outputs)
+        self.layouts, self.weak = after.layouts, after.weak
+        return True
 
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """Of the results: a Python number is known by its traced value, not by what the program computes."""

@@ -532,17 +532,17 @@ def _reconcile(
     if all(w is None or a.dtype == b.dtype == w.dtype for w, a, b in zip(want, no, yes, strict=True)):
         return bodies
 
-    def converted(f: Any) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
-            leaves, tree = leaves_of(f(*args))
-            return unflatten(
-                tree,
-                [x if w is None else as_number(strong(x, w.dtype), w.weak) for x, w in zip(leaves, want, strict=True)],
-            )
+    def converted(*results: Any) -> list[Any]:
+        return [x if w is None else as_number(strong(x, w.dtype), w.weak) for x, w in zip(results, want, strict=True)]
 
-        return run
+    def traced(f: Callable[..., Any], *args: Any) -> Any:
+        leaves, tree = leaves_of(f(*args))
+        return unflatten(tree, converted(*leaves))
 
-    return _branches([converted(f) for f in functions], avals, layouts)
+    return [
+        b if b.convert(converted) else Body(functools.partial(traced, f), avals, layouts=layouts, once=True)
+        for b, f in zip(bodies, functions, strict=True)
+    ]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:

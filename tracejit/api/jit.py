@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+from tracejit.api.branches import traced_branch
 from tracejit.api.forks import FORKS
 from tracejit.api.options import Options, checked_options
 from tracejit.api.signature import leaf_path, signature_of, static_numbers
@@ -16,7 +18,7 @@ from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
 from tracejit.backends.callable import CompiledFunction
 from tracejit.support.errors import ConcretizationError, TracejitError, UnsupportedError, UserError
-from tracejit.support.source import frames_of, raised_at, user_location
+from tracejit.support.source import frames_of, is_ours, raised_at, user_location
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.restarts import NeedStrides, NeedValue
@@ -31,6 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_DEEP = 20  # branches in each other
 _RECURRING = 60  # calls at the end of a recursion, among which one of the user's is found if it is the user's
 _WALK_CONTAINERS = ("tree.py", "nodes.py", "entry.py", "signature.py")
 
@@ -240,9 +243,18 @@ def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _recursion(name: str, error: RecursionError) -> UserError | None:
     """Whose recursion it was: the user's functions', or ours through a container; None for another."""
+    frames = frames_of(error)
+    if sum(code is traced_branch.__code__ for code, _ in frames) > _DEEP:
+        users = Counter(code for code, _ in frames if not is_ours(code.co_filename))
+        if max(users.values(), default=0) <= _DEEP:
+            return UserError(
+                f"{name} has branches in branches deeper than Python's recursion limit allows (an `elif` lies in the "
+                "`else` of what is before it); use match, a table that is indexed, or sys.setrecursionlimit",
+                location=user_location(2),
+            )
     found = raised_at(error, last=_RECURRING)
     if found is None:
-        recurring = [code.co_filename for code, _ in frames_of(error)[-_RECURRING:]]
+        recurring = [code.co_filename for code, _ in frames[-_RECURRING:]]
         if not all(file.endswith(_WALK_CONTAINERS) for file in recurring):
             return None
         return UserError(

@@ -46,6 +46,8 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
             if trace is not None and error.name in trace.loops.dropped:
                 raise
         elif not raises(code, place):
+            if isinstance(error, RecursionError | MemoryError):  # of the trace, not of what is traced
+                raise
             symbols = _symbols()
             if symbols:
                 raise DimDependent(symbols) from error

@@ -292,8 +292,10 @@ class StageInterpreter(Interpreter):
                     "use np.asarray(x)",
                     location=user_location(),
                 )
+            if isinstance(value, Tracer):
+                value = self._snapshot(value)  # before anything is noted: it may end in a RecursionError
             var = self.captured[ident] = Var(aval.strong() if not isinstance(key, Tracer) else aval)
-            self.constants.append(self._snapshot(value) if isinstance(value, Tracer) else value)
+            self.constants.append(value)
             if isinstance(key, Tracer):
                 self.captured_cells[id(key)] = (key, var)
             self._identities.append(key)

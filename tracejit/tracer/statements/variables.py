@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CellType, CodeType
 from typing import Any
 
-__all__ = ["ITEM", "UNBOUND", "Variables", "is_flag"]
+__all__ = ["ITEM", "RETURNED", "UNBOUND", "Variables", "is_flag"]
 
 ITEM = "item@"
 """The parameter of the block of a `for`."""
 
+RETURNED = "value@"
+"""The name of what a function returns from within a loop: None there is what it returns without one."""
 _FLAGS = ("break", "continue", "return", "value")
 
 
