@@ -130,6 +130,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False) -> None:
     end = int(have.size) if wrap or have.ndim > 2 else min(int(have.size), shape[1] * shape[1])
     value = as_array(val)
     if aval(value).ndim:
+        if aval(value).size == 0:
+            return
         value = joining.resize(value, (len(range(0, end, step)),))
     OPERATORS.setitem(flat(a), slice(0, end, step), value)
 

@@ -58,90 +58,143 @@ def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
 
     Raises: NotRewritten.
     """
-    new, flags = _block(body, None, top=True)
-    return [put(body[0], "return@", ast.Constant(False)), *new] if flags else new
+    new, flags = _Jumps(body).block(body, None, top=True)
+    return [*[put(body[0], f, ast.Constant(False)) for f in sorted(flags)], *new]
 
 
-def _block(statements: Sequence[ast.stmt], loop: str | None, *, top: bool) -> tuple[list[ast.stmt], set[str]]:
-    """Statements and the flags that they may set.
+class _Jumps:
+    """The jumps of a function.
 
-    loop: the innermost one; top: outside of loops, `try` and `with`.
+    An early `return` of an array that the function changes in place is evaluated again where the function ends: after
+    it nothing is done, so that the names have what they had, and no other name stands for the array.
     """
-    new: list[ast.stmt] = []
-    raised: set[str] = set()
-    for k, s in enumerate(statements):
-        rest = statements[k + 1 :]
-        if top and isinstance(s, ast.If) and has(s, ast.Return):
-            yes, a = _block([*s.body, *rest], loop, top=top)
-            no, b = _block([*s.orelse, *copy.deepcopy(rest)], loop, top=top)
-            end: Any = at(s, ast.If(s.test, yes, no))
-            end.is_end = True
-            return [*new, end], raised | a | b
-        if top and isinstance(s, ast.Return):
-            return [*new, s], raised
-        done, flags = _statement(s, loop)
-        new += done
-        raised |= flags
-        if not flags:
-            continue
-        if top:  # only a return can leave a statement at the top
-            check = at(s, ast.If(name("return@"), [ast.Return(name("value@"))], []))
-            behind, more = _block([check, *rest], loop, top=top)
-            return [*new, *behind], raised | more
-        if rest:
-            behind, more = _block(rest, loop, top=top)
-            goes_on = at(rest[0], ast.UnaryOp(ast.Not(), _any_of(rest[0], flags)))
-            unless: Any = at(rest[0], ast.If(goes_on, behind, []))
-            unless.is_rest = True
-            new.append(unless)
-            raised |= more
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self.changed = _changed_in_place(body)
+        self.returned: dict[str, ast.expr] = {}  # by the flag of the statement
+        self.guarded = 0  # statements around that may do something on the way out
+
+    def block(self, statements: Sequence[ast.stmt], loop: str | None, *, top: bool) -> tuple[list[ast.stmt], set[str]]:
+        """Statements and the flags that they may set.
+
+        loop: the innermost one; top: outside of loops, `try` and `with`.
+        """
+        new: list[ast.stmt] = []
+        raised: set[str] = set()
+        for k, s in enumerate(statements):
+            rest = statements[k + 1 :]
+            if top and isinstance(s, ast.If) and has(s, ast.Return):
+                yes, a = self.block([*s.body, *rest], loop, top=top)
+                no, b = self.block([*s.orelse, *copy.deepcopy(rest)], loop, top=top)
+                end: Any = at(s, ast.If(s.test, yes, no))
+                end.is_end = True
+                return [*new, end], raised | a | b
+            if top and isinstance(s, ast.Return):
+                return [*new, s], raised
+            done, flags = self.statement(s, loop)
+            new += done
+            raised |= flags
+            if not flags:
+                continue
+            if top:  # only a return can leave a statement at the top
+                checks = [
+                    at(s, ast.If(name(f), [ast.Return(copy.deepcopy(self.returned.get(f, name("value@"))))], []))
+                    for f in sorted(flags)
+                ]
+                behind, more = self.block([*checks, *rest], loop, top=top)
+                return [*new, *behind], raised | more
+            if rest:
+                behind, more = self.block(rest, loop, top=top)
+                goes_on = at(rest[0], ast.UnaryOp(ast.Not(), _any_of(rest[0], flags)))
+                unless: Any = at(rest[0], ast.If(goes_on, behind, []))
+                unless.is_rest = not more  # what may leave the loop itself is no end of an iteration
+                new.append(unless)
+                raised |= more
+            return new, raised
         return new, raised
-    return new, raised
+
+    def statement(self, s: ast.stmt, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+        match s:
+            case ast.Return():
+                value = s.value or ast.Constant(None)
+                if not self.guarded and _of_names(value) and not self.changed.isdisjoint(_names_in(value)):
+                    flag = f"return@{s.lineno}:{s.col_offset}"
+                    self.returned[flag] = value
+                    return [put(s, flag, ast.Constant(True))], {flag}
+                return [put(s, "value@", value), put(s, "return@", ast.Constant(True))], {"return@"}
+            case ast.Break():
+                return [put(s, f"break@{loop}", ast.Constant(True))], {f"break@{loop}"}
+            case ast.Continue():
+                return [put(s, f"continue@{loop}", ast.Constant(True))], {f"continue@{loop}"}
+            case ast.For() | ast.While():
+                return self.loop(s, loop)
+            case ast.If() | ast.With() | ast.Try() | ast.Match():
+                return self.compound(s, loop)
+            case _:
+                return [s], set()
+
+    def loop(self, s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+        here = f"{s.lineno}:{s.col_offset}"
+        s.body, flags = self.block(s.body, here, top=False)
+        if f"continue@{here}" in flags:
+            s.body.insert(0, put(s, f"continue@{here}", ast.Constant(False)))
+        ends = flags - {f"continue@{here}"}
+        s.stop = _any_of(s, ends) if ends else None
+        s.tail = s.body[-1] if ends == flags and getattr(s.body[-1], "is_rest", False) else None
+        before = [put(s, f, ast.Constant(False)) for f in sorted(ends) if f.startswith("break@")]
+        orelse, more = self.block(s.orelse, loop, top=False)
+        s.orelse = []
+        if orelse and ends:
+            orelse = [at(s, ast.If(ast.UnaryOp(ast.Not(), _any_of(s, ends)), orelse, []))]
+        return [*before, s, *orelse], {f for f in ends if f.startswith("return@")} | more
+
+    def compound(self, s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
+        raised: set[str] = set()
+        if has(getattr(s, "finalbody", []), *_JUMPS):
+            raise NotRewritten("a jump in `finally`")
+        if isinstance(s, ast.Try) and s.orelse and has(s.body, *_JUMPS):
+            raise NotRewritten("a jump in a `try` that has an `else`")
+        self.guarded += isinstance(s, ast.Try | ast.With)
+        for owner in [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]:
+            for part in ("body", "orelse"):
+                if getattr(owner, part, None):
+                    inner, flags = self.block(getattr(owner, part), loop, top=False)
+                    setattr(owner, part, inner)
+                    raised |= flags
+        self.guarded -= isinstance(s, ast.Try | ast.With)
+        return [s], raised
 
 
-def _statement(s: ast.stmt, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
-    match s:
-        case ast.Return():
-            value = s.value or ast.Constant(None)
-            return [put(s, "value@", value), put(s, "return@", ast.Constant(True))], {"return@"}
-        case ast.Break():
-            return [put(s, f"break@{loop}", ast.Constant(True))], {f"break@{loop}"}
-        case ast.Continue():
-            return [put(s, f"continue@{loop}", ast.Constant(True))], {f"continue@{loop}"}
-        case ast.For() | ast.While():
-            return _loop(s, loop)
-        case ast.If() | ast.With() | ast.Try() | ast.Match():
-            return _compound(s, loop)
+def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
+    """The names through which arrays are changed in place."""
+    found: set[str] = set()
+    for s in body:
+        for x in ast.walk(s):
+            if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
+                found.add(x.target.id)
+            if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
+                base: ast.AST = x
+                while isinstance(base, ast.Subscript):
+                    base = base.value
+                if isinstance(base, ast.Name):
+                    found.add(base.id)
+    return found
+
+
+def _names_in(value: ast.expr) -> set[str]:
+    return {x.id for x in ast.walk(value) if isinstance(x, ast.Name)}
+
+
+def _of_names(value: ast.expr) -> bool:
+    """Whether an expression is arithmetic on names and constants."""
+    match value:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return all(_of_names(x) for x in elements)
+        case ast.UnaryOp(operand=x):
+            return _of_names(x)
+        case ast.BinOp(left=x, right=y):
+            return _of_names(x) and _of_names(y)
+        case ast.Name() | ast.Constant():
+            return True
         case _:
-            return [s], set()
-
-
-def _loop(s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
-    here = f"{s.lineno}:{s.col_offset}"
-    s.body, flags = _block(s.body, here, top=False)
-    if f"continue@{here}" in flags:
-        s.body.insert(0, put(s, f"continue@{here}", ast.Constant(False)))
-    ends = flags - {f"continue@{here}"}
-    s.stop = _any_of(s, ends) if ends else None
-    s.tail = s.body[-1] if ends == flags and getattr(s.body[-1], "is_rest", False) else None
-    before = [put(s, f, ast.Constant(False)) for f in sorted(ends) if f.startswith("break@")]
-    orelse, more = _block(s.orelse, loop, top=False)
-    s.orelse = []
-    if orelse and ends:
-        orelse = [at(s, ast.If(ast.UnaryOp(ast.Not(), _any_of(s, ends)), orelse, []))]
-    return [*before, s, *orelse], {f for f in ends if f == "return@"} | more
-
-
-def _compound(s: Any, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
-    raised: set[str] = set()
-    if has(getattr(s, "finalbody", []), *_JUMPS):
-        raise NotRewritten("a jump in `finally`")
-    if isinstance(s, ast.Try) and s.orelse and has(s.body, *_JUMPS):
-        raise NotRewritten("a jump in a `try` that has an `else`")
-    for owner in [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]:
-        for part in ("body", "orelse"):
-            if getattr(owner, part, None):
-                inner, flags = _block(getattr(owner, part), loop, top=False)
-                setattr(owner, part, inner)
-                raised |= flags
-    return [s], raised
+            return False
