@@ -529,7 +529,9 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
     mask = _fitting(mask, have.shape[axis : axis + rank])
     if all(is_whole(parts[k]) for k in slices) and not numbers:
         return x, mask, at
-    return getitem(x, (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])), mask, at
+    others = (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])
+    # Numbers alone give an element; with `...` it is a view, through which it can be changed.
+    return getitem(x, others if slices or rank else (*others, Ellipsis)), mask, at
 
 
 AS_IS.add(getitem)

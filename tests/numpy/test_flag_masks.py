@@ -1,0 +1,77 @@
+"""A mask of no axes beside other indices: the elements that these name, or none."""
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+def first(x):
+    x[x[0] > 1, 2] = 9
+    return x
+
+
+def last(x):
+    x[2, x[0] > 1] = 9
+    return x
+
+
+def in_place(x):
+    x[x[0] > 1, 2] += 9
+    return x
+
+
+def read(x):
+    return x[x[0] > 1, 2].sum() + x[2, x[0] > 1].sum()
+
+
+def in_a_loop(x):
+    for i in range(3):
+        x[x[i] > 1, i] = i
+        x[i, x[i] > 1] -= 1
+    return x
+
+
+def of_an_array(x):
+    x[x[0] > 1, 2] = np.array([4.0])
+    return x
+
+
+def through_a_view(x):
+    y = x[1:]
+    y[x[0] > 1, 0] *= 3
+    return x
+
+
+def two_numbers(x):
+    a = x[:, None] + x
+    a[a[0, 0] > 1, 1, 2] = 5
+    a[1, a[0, 0] > 1, 0] = 6
+    return a
+
+
+def a_row(x):
+    a = x[:, None] + x
+    a[a[0, 0] > 1, 1] = 5
+    a[a[0, 0] > 3, 2, 1:] = np.arange(4.0)
+    return a
+
+
+@pytest.mark.parametrize(
+    "function", [first, last, in_place, read, in_a_loop, of_an_array, through_a_view, two_numbers, a_row]
+)
+def test_masks_of_no_axes(function):
+    jitted = tj.jit(function)
+    for x in ([2.0, 2, 5, 0, 4], [0.0, 1, 2, 3, 4], [5.0, 1, 2, 0, 3]):
+        ours, theirs = np.array(x), np.array(x)
+        np.testing.assert_array_equal(jitted(ours), function(theirs))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("values", [np.zeros(0), np.zeros((0, 3)), np.array([1.0, 2.0])])
+def test_a_diagonal_of_nothing(values):
+    def fill(x, values):
+        np.fill_diagonal(x, values)
+        return x
+
+    np.testing.assert_array_equal(tj.jit(fill)(np.full((3, 3), 0.5), values), fill(np.full((3, 3), 0.5), values))
