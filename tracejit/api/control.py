@@ -526,6 +526,8 @@ def _reconcile(
                 a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
             )
         array, number = (b, a) if a.weak else (a, b)
+        if number.dtype == np.bool_ != array.dtype:
+            return None
         return array.strong() if takes(array, number) else None
 
     want = [common(a, b) for a, b in zip(no, yes, strict=True)]

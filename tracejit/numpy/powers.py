@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.elementwise import composed, number_dtype
 from tracejit.numpy.number_checks import check_exponent
@@ -78,7 +79,7 @@ def power_operator(x: ArrayLike, y: ArrayLike) -> Result:
     of_bools = have.dtype.kind == "b" and not (x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.generic))
     if of_bools and isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "i":
         y.ask()  # of an array of bools a square is an int8, another power an int64; of a scalar both are
-    if of_bools and type(y) is int and y == 2:
+    if of_bools and (type(y) is int or isinstance(y, Dim)) and y == 2:
         return square(x)
     scalar = x.is_scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
     if scalar and type(y) is float and y == 0.5 and (have.dtype == np.float32 or have.dtype == np.float64):

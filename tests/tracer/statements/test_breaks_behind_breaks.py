@@ -1,4 +1,4 @@
-# ruff: noqa: B007, F841 -- written as users do
+# ruff: noqa: F841 -- written as users do
 """A `break` behind another one: what follows the first may leave the loop itself."""
 
 import numpy as np

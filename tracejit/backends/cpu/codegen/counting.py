@@ -10,7 +10,7 @@ from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.words import Key, Lines, Word, copies, project
 from tracejit.backends.llvm_like import llvm_type
-from tracejit.ir.kernel import For, Value
+from tracejit.ir.kernel import For, Value, operands_of, walk
 from tracejit.support.errors import InternalError
 
 __all__ = ["Strips", "bounds_of", "counted_loop", "phi_words", "settled", "trip_count", "widen", "write_phis"]
@@ -39,6 +39,29 @@ def widen(e: FunctionEmitter, w: Word, axes: Key, lanes: bool) -> Word:
         for k in copies(axes, e.counts)
     }
     return Word(w.dtype, axes, regs, lanes, depth=e.depth())
+
+
+def settled_of(
+    e: FunctionEmitter, s: For, inits: Sequence[Word], body: Callable[[], Sequence[Word]]
+) -> list[tuple[Key, bool]]:
+    """The same for a loop, found once for whatever it is given: in loops in each other the number of trials would
+    double at every level.
+    """
+    read = e.read_in.get(s.index)
+    if read is None:
+        read = e.read_in[s.index] = tuple({x for t in walk(s.body) for x in operands_of(t) if isinstance(x, Value)})
+    given = [*inits, *[w for x in read if (w := e.env.get(x)) is not None]]
+    key = (
+        s.index,
+        e.width,
+        e.mask is None,
+        tuple(e.counts.items()),
+        tuple([(w.axes, w.lanes, w.stride != 0, w.known) for w in given]),
+    )
+    found = e.settled.get(key)
+    if found is None:
+        found = e.settled[key] = settled(e, inits, s.params, body)
+    return found
 
 
 def settled(
@@ -73,17 +96,20 @@ def counted_loop(
     skip: bool = True,
     shapes: Sequence[tuple[Key, bool]] | None = None,
     strip: str = "",
+    loop: For | None = None,
 ) -> list[Word]:
     """`for i in lower..upper step step` with carried words; bottom-tested, guarded where it may run zero times.
 
-    strip: how far the index goes between two looks for Ctrl-C. The loop becomes two then, one over strips.
+    strip: how far the index goes between two looks for Ctrl-C. The loop becomes two then, one over strips.  loop: the
+    statement, where there is one.
     """
     if shapes is None:
-        shapes = (
-            settled(e, inits, params, lambda: body("%trial"))
-            if params and (e.width > 1 or e.counts)
-            else [(w.axes, w.lanes) for w in inits]
-        )
+        if not params or not (e.width > 1 or e.counts):
+            shapes = [(w.axes, w.lanes) for w in inits]
+        elif loop is None:
+            shapes = settled(e, inits, params, lambda: body("%trial"))
+        else:
+            shapes = settled_of(e, loop, inits, lambda: body("%trial"))
     inits = [widen(e, w, axes, lanes) for w, (axes, lanes) in zip(inits, shapes, strict=True)]
     head, done = e.fresh_label("loop"), e.fresh_label("done")
     start = e.fresh_label("strip") if strip else head

@@ -106,6 +106,8 @@ class FunctionEmitter(Emit):
         self.scans: dict[tuple[Value, ...], For] = {}  # scan loops by their params
         self.lengths: Lengths | None = None  # of the loops here, which look for Ctrl-C; None: they do not
         self.polled = False  # whether one does
+        self.read_in: dict[Value, tuple[Value, ...]] = {}  # by the index of a loop: the values that are read in it
+        self.settled: dict[Hashable, list[tuple[Key, bool]]] = {}  # what trials have shown, which stays
 
     # -- text ----------------------------------------------------------------------------------------------------------
     def _line(self, text: str) -> str:

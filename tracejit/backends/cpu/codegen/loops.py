@@ -66,7 +66,7 @@ def _serial(e: FunctionEmitter, s: For) -> None:
     inits = [e.word(i) for i in s.inits]
     skip = trips is None or trips == 0
     results = counted_loop(
-        e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=skip, strip=polls.strip_of(e, s)
+        e, lower.regs[()], upper.regs[()], 1, inits, s.params, body, skip=skip, strip=polls.strip_of(e, s), loop=s
     )
     for r, w in zip(s.results, results, strict=True):
         e.env[r] = w

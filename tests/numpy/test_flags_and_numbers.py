@@ -1,9 +1,10 @@
-"""A mask of no axes beside other indices: the elements that these name, or none."""
+"""Masks of no axes beside other indices, bools as numbers, and other finds of random programs."""
 
 import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import ShapeError
 
 
 def first(x):
@@ -75,3 +76,28 @@ def test_a_diagonal_of_nothing(values):
         return x
 
     np.testing.assert_array_equal(tj.jit(fill)(np.full((3, 3), 0.5), values), fill(np.full((3, 3), 0.5), values))
+
+
+def test_bools_to_the_power_of_their_number():
+    jitted = tj.jit(lambda x: x ** x.shape[0])
+    for n in (3, 4, 2, 5, 2, 1):
+        x = np.arange(n) % 2 == 0
+        got, want = jitted(x), x**n
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_bool_that_one_side_of_a_branch_makes_a_number():
+    def count(x):
+        s = True
+        if x[0] > 3:
+            s = s + x[0]
+        return s
+
+    with pytest.raises(ShapeError, match="i64.* in the true branch and a Python bool"):
+        tj.jit(count)(np.array([1, 2]))
+
+
+def test_sums_over_many_axes():
+    x = np.arange(2.0**13).reshape((2,) * 13)
+    assert tj.jit(lambda x: x.sum())(x) == x.sum()
