@@ -139,6 +139,11 @@ class IndexRanges:
         """A value is at least `low` and at most `high`."""
         self._known[value] = low, high
 
+    def in_order(self, a: Operand, b: Operand, strict: bool) -> bool:
+        """Whether a is surely less than b, or at most that."""
+        x, y = self.of(a), self.of(b)
+        return x is not None and y is not None and surely_at_most(x[1] + strict, y[0])
+
     @contextmanager
     def narrowed(self, order: Sequence[tuple[Operand, Operand, bool]]) -> Generator[None]:
         """Where values are known to be in this order: (a, b, whether a is less than b or at most that)."""
@@ -262,6 +267,12 @@ def _divided(a: Range, b: Range) -> Range:
     return quotient(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING
 
 
+def _times(a: Range, b: Range) -> Range:
+    """x * y of known numbers"""
+    ends = [x * y for x in a for y in b if isinstance(x, int) and isinstance(y, int)]
+    return (min(ends), max(ends)) if len(ends) == 4 else ANYTHING
+
+
 def _rest(a: Range, b: Range) -> Range:
     """What remains of x / y, with the sign of x"""
     divisor = fixed(b)
@@ -270,14 +281,20 @@ def _rest(a: Range, b: Range) -> Range:
     return 0 if a[0] is not None and surely_at_most(0, a[0]) else 1 - divisor, divisor - 1
 
 
+def _differing(a: Range, b: Range) -> Range:
+    """x ^ y, which has no sign where neither has one"""
+    signless = all(low is not None and surely_at_most(0, low) for low, _ in (a, b))
+    return (0, 2**63 - 1) if signless else ANYTHING
+
+
 _COMPUTED: dict[str, Callable[..., Range]] = {
-    "convert": lambda a: a, "add": total, "sub": difference, "min": least, "max": greatest, "and": _masked,
+ "convert": lambda a: a, "add": total, "sub": difference, "mul": _times, "min": least, "max": greatest, "and": _masked, "xor": _differing,
     "shr": _shifted, "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
     "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
 }  # fmt: skip
 """How the range of a result follows from those of the operands, for operations of `ir.scalar`."""
 
-_OF_EXTENTS = frozenset({"add", "sub", "convert"})
+_OF_EXTENTS = frozenset({"add", "sub", "convert", "and", "xor"})
 """Those that are computed of symbolic extents too."""
 
 _HOLDS: dict[str, tuple[int, int]] = {"bool": (0, 1)}
