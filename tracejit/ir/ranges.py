@@ -288,7 +288,8 @@ def _differing(a: Range, b: Range) -> Range:
 
 
 _COMPUTED: dict[str, Callable[..., Range]] = {
- "convert": lambda a: a, "add": total, "sub": difference, "mul": _times, "min": least, "max": greatest, "and": _masked, "xor": _differing,
+ "convert": lambda a: a, "add": total, "sub": difference, "mul": _times, "min": least, "max": greatest,
+    "and": _masked, "xor": _differing,
     "shr": _shifted, "lshr": lambda a, b: _shifted(a, b) if a[0] is not None and surely_at_most(0, a[0]) else ANYTHING,
     "idiv": _divided, "irem": _rest, "select": lambda _, a, b: either(a, b),
 }  # fmt: skip

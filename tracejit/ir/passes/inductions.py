@@ -55,6 +55,7 @@ class _Folder:
         self.values: dict[Value, Operand] = {}  # what stands for values that are no longer computed
         self.made: dict[Value, Op | If] = {}  # what computes a value
         self.implied: dict[Value, list[Order]] = {}  # what holds of the carries of a loop where a carried flag does
+        self.seen: dict[tuple[object, ...], Value] = {}  # what has been computed where this is
         self.squares: dict[Value, tuple[Extent, Extent]] = {}  # ranges of x * x where a loop is known to go on
         self.uses = Counter(x for s in walk(kernel.body) for x in operands_of(s))
 
@@ -63,8 +64,11 @@ class _Folder:
 
     def block(self, body: Block) -> Block:
         out: list[Statement] = []
+        before = self.seen
+        self.seen = dict(before)
         for s in body:
             self.statement(s, out)
+        self.seen = before
         return tuple(out)
 
     def statement(self, s: Statement, out: list[Statement]) -> None:
@@ -98,6 +102,11 @@ class _Folder:
         if found is not None:
             self.values[s.out] = found
             return
+        key = (s.op, s.out.dtype, *args)
+        if (same := self.seen.get(key)) is not None:
+            self.values[s.out] = same
+            return
+        self.seen[key] = s.out
         if s.op == "mul" and args[0] is args[1] and args[0] in self.squares:
             self.ranges.bind_between(s.out, *self.squares[args[0]])
         made = self.made[s.out] = evolve(s, args=args)
@@ -307,7 +316,7 @@ class _Folder:
         for k, (r, x, y) in enumerate(zip(s.results, then_yields, else_yields, strict=True)):
             if x == y:
                 self.values[r] = x
-            else:
+            elif self.uses[r]:
                 differ.append(k)
         chosen = evolve(
             s,

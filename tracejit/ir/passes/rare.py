@@ -3,16 +3,32 @@
 A program keeps the first failure: `total = select(total != 0, total, select(outside, mark, 0))`.  Where whole arrays
 are computed that is one more operation among many; between two steps of a loop over scalars it would be most of the
 work.  There it becomes `if outside { select(...) } else { total }`, and what only one side of a branch reads is
-computed there.
+computed there.  So are indices from the end, and those that are out of range: what is loaded or stored there counts for
+nothing, but must not fault.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tracejit.ir.kernel import Block, Const, If, Kernel, Op, Operand, Statement, Value, blocks, operands_of, walk
-from tracejit.ir.rewrite import map_blocks
+from tracejit.ir.extents import same_extent
+from tracejit.ir.kernel import (
+    SERIAL,
+    Block,
+    Const,
+    For,
+    If,
+    Kernel,
+    Op,
+    Operand,
+    Statement,
+    Value,
+    blocks,
+    operands_of,
+    walk,
+)
+from tracejit.ir.rewrite import fresh_copy, map_blocks
 from tracejit.support.nodes import evolve
 
 __all__ = ["failures_in_branches", "sink"]
@@ -21,8 +37,78 @@ __all__ = ["failures_in_branches", "sink"]
 def failures_in_branches(kernel: Kernel) -> Kernel:
     """The kernel with failures noted in branches."""
     uses = Counter(x for s in walk(kernel.body) for x in operands_of(s))
-    body = _noted(kernel.body, uses)
+    body = _noted(_placed(kernel.body), uses)
     return kernel if body is kernel.body else kernel.with_body(sink(body))
+
+
+def _placed(block: Block) -> Block:
+    """The block with checked indices in branches where they are not between 0 and the size."""
+    made: dict[Value, Op] = {s.out: s for s in block if isinstance(s, Op)}
+    instead: dict[Value, tuple[Statement, ...]] = {}  # of the operations that define values
+    for s in made.values():
+        if s.op == "ge" and s.args[0].dtype == "u64" and s.out not in instead:
+            parts, kept = _index(s, made)
+            if kept:
+                first = next(x for x in made if x in kept)
+                instead |= dict.fromkeys(kept, ())
+                instead[first] = _branch(parts, kept, s)
+    out: list[Statement] = []
+    for s in block:
+        if isinstance(s, Op):
+            out += instead.get(s.out, (s,))
+        else:
+            out.append(s if isinstance(s, For) and s.axis != SERIAL else map_blocks(s, _placed))
+    return tuple(out)
+
+
+def _index(check: Op, made: Mapping[Value, Op]) -> tuple[list[Op], list[Value]]:
+    """(operations, what is read of them) of the index that is checked: from the end if it is negative, then limited."""
+    number = made.get(check.args[0])
+    size = check.args[1]
+    if number is None or number.op != "convert" or not isinstance(size, Const):
+        return [], []
+    index = number.args[0]
+    limits = [s for s in made.values() if s.op == "min" and s.args[0] is index and _is_last(s.args[1], size)]
+    if len(limits) != 1:
+        return [], []
+    parts = [number, check, *limits]
+    kept = [check.out, limits[0].out]
+    for s in made.values():
+        if s.op == "max" and s.args[0] is limits[0].out and _is_zero(s.args[1]):
+            parts.append(s)
+            kept.append(s.out)
+    wrapped = made.get(index) if isinstance(index, Value) else None
+    if wrapped is not None and wrapped.op == "select":
+        test, moved = (made.get(x) if isinstance(x, Value) else None for x in wrapped.args[:2])
+        x = wrapped.args[2]
+        if test is not None and moved is not None and test.op == "lt" and test.args[0] is x and _is_zero(test.args[1]):
+            return [test, moved, wrapped, *parts], [wrapped.out, *kept]
+    return parts, kept
+
+
+def _branch(parts: Sequence[Op], kept: Sequence[Value], check: Op) -> tuple[Statement, ...]:
+    """The operations of an index, computed only if that is not between 0 and the size."""
+    index = parts[0].args[0]
+    number, far = Value("u64"), Value("bool")
+    values: dict[Value, Operand] = {}
+    then = fresh_copy(tuple(parts), values)
+    return (
+        Op(number, "convert", (index,)),
+        Op(far, "ge", (number, check.args[1])),
+        If(
+            far,
+            then,
+            (),
+            tuple([values[x] for x in kept]),
+            tuple([Const(False, "bool") if x is check.out else index for x in kept]),
+            tuple(kept),
+            rare=1,
+        ),
+    )
+
+
+def _is_last(x: Operand, size: Const) -> bool:
+    return isinstance(x, Const) and same_extent(x.value + 1, size.value)
 
 
 def _noted(block: Block, uses: Counter[Operand]) -> Block:
