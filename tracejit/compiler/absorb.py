@@ -57,7 +57,7 @@ from tracejit.ir.program import (
     walk_steps,
 )
 from tracejit.ir.rewrite import fresh_lambda, inline
-from tracejit.ir.schedule import Schedule
+from tracejit.ir.schedule import Schedule, apply, name_loops
 from tracejit.support.nodes import evolve
 
 __all__ = ["absorb"]
@@ -71,14 +71,14 @@ _TAKEN = (Op, Load, Store, Alloc, Atomic, For, While, If)
 Made = Callable[[Kernel, Iterable[Kernel]], None]
 
 
-def absorb(program: Program, *, vectors: bool, made: Made) -> Program:
+def absorb(program: Program, *, vectors: bool, made: Made, pick: Callable[[Kernel], Schedule]) -> Program:
     """The program with the loops that can be kernels as launches of these.
 
     vectors: whether the target has them.  made: told of each new kernel, and of those that it is made of.
     """
     if not any(isinstance(s, CountedLoop | WhileLoop) for s in walk_steps(program.steps)):
         return program
-    passing = _Pass(program, vectors, made)
+    passing = _Pass(program, vectors, made, pick)
     steps = passing.block(program.steps)
     return program if steps is program.steps else evolve(program, steps=steps)
 
@@ -89,9 +89,10 @@ def _is_scalar(b: ProgramBuffer | Buffer) -> bool:
 
 
 class _Pass:
-    def __init__(self, program: Program, vectors: bool, made: Made) -> None:
+    def __init__(self, program: Program, vectors: bool, made: Made, pick: Callable[[Kernel], Schedule]) -> None:
         self.vectors = vectors
         self.made = made
+        self.pick = pick
         self.numbers = itertools.count()
         self.kept = {*program.inputs, *program.outputs}
         self.all = _mentioned(program.steps)
@@ -203,8 +204,24 @@ class _Pass:
         except _Unsuitable:
             return None
         kernel = failures_in_branches(fold_inductions(kernel))
+        schedule = _of_plain_nests(self.pick(kernel), kernel)
+        kernel = apply(kernel, schedule)
         self.made(kernel, [s.kernel for s in walk_steps(steps) if isinstance(s, Launch)])
-        return Launch(kernel, arguments, Schedule())
+        return Launch(kernel, arguments, schedule)
+
+
+def _of_plain_nests(schedule: Schedule, kernel: Kernel) -> Schedule:
+    """A schedule without what it says of nests in which loops of kernels that came along have their axes already."""
+    names = name_loops(kernel.body)
+    taken = {
+        names[inner.index]
+        for nest in kernel.body
+        if any(isinstance(s, For) and s.axis != SERIAL for s in walk((nest,)))
+        for inner in walk((nest,))
+        if isinstance(inner, For)
+    }
+    kept = [d for d in schedule.directives if getattr(d, "loop", "").split(".")[0] not in taken]
+    return Schedule(tuple(kept))
 
 
 def _mentioned(steps: Steps) -> Counter[ProgramBuffer]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.autotune.choose import choose
+from tracejit.autotune.choose import choose, default_schedule
 from tracejit.backends.base import Backend
 from tracejit.compiler.absorb import absorb
 from tracejit.compiler.build import build_program
@@ -106,7 +106,10 @@ def _build(jaxpr: Jaxpr, c: Compilation) -> Program:
 
 
 def _absorb(program: Program, c: Compilation) -> Program:
-    return absorb(program, vectors=bool(c.target.vector_bits), made=c.log.joined)
+    def pick(kernel: Kernel) -> Schedule:
+        return default_schedule(kernel, c.target)
+
+    return absorb(program, vectors=bool(c.target.vector_bits), made=c.log.joined, pick=pick)
 
 
 def _donate(program: Program, c: Compilation) -> Program:

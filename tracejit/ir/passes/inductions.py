@@ -190,8 +190,7 @@ class _Folder:
 
     def repetition(self, s: While, out: list[Statement]) -> None:
         s = evolve(s, inits=tuple([self.of(x) for x in s.inits]))
-        condition = self.block(s.condition)
-        s = evolve(s, condition=condition, test=self.of(s.test))
+        self.block(s.condition)  # once for what its test is, before it is known what that says of the carries
         self.imply(s)
         for k, low, high in self.counted(s):
             self.ranges.bind_between(s.params[k], low, high)
@@ -210,7 +209,7 @@ class _Folder:
         `while j >= 0 and x[j] > key` looks at x[j] once before the loop and then at the end of each iteration, in
         a branch where j >= 0; what it finds is carried.
         """
-        made = _makers(s.body)
+        made = _makers((*s.condition, *s.body))
         changing = {x for t in walk((*s.condition, *s.body)) for x in results_of(t)}
         carried = {y: (p, init) for p, init, y in zip(s.params, s.inits, s.yields, strict=True)}
 
@@ -236,12 +235,15 @@ class _Folder:
 
     def square(self, x: Operand) -> Operand:
         """What x * x would be, where it stands nowhere."""
-        return self.put("mul", (x, x), [])
+        before, self.seen = self.seen, {}
+        found = self.put("mul", (x, x), [])
+        self.seen = before
+        return found
 
     def counted(self, s: While) -> list[tuple[int, Extent, Extent]]:
         """(number, least, greatest) of the carries that go by steps up to what the test allows, or down."""
         steps = {x.out: x for x in (*s.condition, *s.body) if isinstance(x, Op) and x.op in ("add", "sub")}
-        ends = list(self.known(s.test, holds=True))
+        ends = list(self.known(self.of(s.test), holds=True))
         found: list[tuple[int, Extent, Extent]] = []
         for k, (p, init, y) in enumerate(zip(s.params, s.inits, s.yields, strict=True)):
             step = steps.get(y) if isinstance(y, Value) else None
