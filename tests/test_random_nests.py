@@ -12,7 +12,7 @@ from tests.generators.nests import function_of
 from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError
 
-SIZES = (5, 3, 7, 1, 2)
+SIZES = (5, 3, 33, 7, 1, 2)
 
 
 def check(seed: int, backend: str = "cpu") -> bool:
