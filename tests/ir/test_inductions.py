@@ -93,6 +93,84 @@ kernel repeated(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
 """
 
 
+FLAG = """
+kernel insertion(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  for %i in 0..n {
+    %0 = load x[%i]
+    %1 = sub %i 1
+    %2 = ge %1 0
+    %7 = if %2 {
+      %3 = max %1 0
+      %4 = load y[%3]
+      %5 = gt %4 %0
+      %6: i64 = convert %5
+      yield %6
+    } else {
+      yield 0
+    }
+    %8 = ne %7 0
+    %20, %21, %22 = while carry(%f = %8, %j = %1, %same = 3) {
+      test %f
+    } do {
+      %9 = min %j (n - 1)
+      %10 = max %9 0
+      %11 = load y[%10]
+      %12 = add %j 1
+      %13 = ge %12 n
+      if rare(1) %13 {
+        store last[] = %same
+      }
+      store y[%12] = %11
+      %14 = sub %j 1
+      %15 = ge %14 0
+      %18 = if %15 {
+        %16 = load y[%14]
+        %17 = gt %16 %0
+        yield %17
+      } else {
+        yield False
+      }
+      yield %18 %14 %same
+    }
+    %23 = add %21 1
+    %24 = max %23 0
+    %25 = min %24 (n - 1)
+    store y[%25] = %0
+    store last[] = %22
+  }
+}
+"""
+
+SQUARE = """
+kernel sieve(x: f64[n] C, y: f64[n] C out, last: i64[] C out) dims(n) {
+  %20, %21 = while carry(%f = True, %c = 2) {
+    test %f
+  } do {
+    %0 = min %c (n - 1)
+    %1 = max %0 0
+    %2 = load x[%1]
+    %3 = mul %c %c
+    %30 = while carry(%j = %3) {
+      %4 = lt %j n
+      %5 = gt %c 0
+      %6 = and %4 %5
+      test %6
+    } do {
+      %7 = max %j 0
+      store y[%7] = %2
+      %8 = add %j %c
+      yield %8
+    }
+    %9 = add %c 1
+    %10 = mul %9 %9
+    %11 = lt %10 n
+    yield %11 %9
+  }
+  store last[] = %21
+}
+"""
+
+
 def results(kernel: Kernel, x: np.ndarray) -> list[np.ndarray]:
     arrays = {"x": x.copy(), "y": np.zeros_like(x), "last": np.array(0)}
     run_kernel(kernel, arrays, {"n": x.size})
@@ -100,7 +178,9 @@ def results(kernel: Kernel, x: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "text", [COUNTER, TRIANGLE, GUARDED, REPEATED], ids=["counter", "triangle", "guarded", "while"]
+    "text",
+    [COUNTER, TRIANGLE, GUARDED, REPEATED, FLAG],
+    ids=["counter", "triangle", "guarded", "while", "flag"],
 )
 def test_what_is_known_folds_away(text: str):
     kernel = parse_kernel(text)
@@ -114,6 +194,48 @@ def test_what_is_known_folds_away(text: str):
         x = np.arange(1.0, n + 1)
         for a, b in zip(results(kernel, x), results(made, x), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_flag_tells_of_the_carries_beside_it_only_where_each_iteration_asks():
+    for text in (
+        FLAG.replace("%15 = ge %14 0", "%15 = ge %14 -1"),  # another question in the loop
+        FLAG.replace("%2 = ge %1 0", "%2 = ge %1 -1"),  # and before it
+        FLAG.replace("yield %18 %14 %same", "yield %18 %9 %same"),  # about another number
+    ):
+        kernel = parse_kernel(text)
+        made = fold_inductions(kernel)
+        check_kernel(made)
+        assert "max" in {s.op for s in walk(made.body) if isinstance(s, Op)}
+
+
+def test_a_carry_that_never_changes_is_none():
+    made = fold_inductions(parse_kernel(FLAG))
+    (loop,) = [s for s in walk(made.body) if isinstance(s, While)]
+    assert len(loop.inits) == 2
+
+
+def test_a_number_whose_square_a_loop_bounds():
+    kernel = parse_kernel(SQUARE)
+    made = fold_inductions(kernel)
+    check_kernel(made)
+    ops = [s.op for s in walk(made.body) if isinstance(s, Op)]
+    assert "max" not in ops and "gt" not in ops  # 0 < c, so that the steps of the inner loop go up from c * c
+    for n in (5, 9, 40):
+        x = np.arange(1.0, n + 1)
+        for a, b in zip(results(kernel, x), results(made, x), strict=True):
+            np.testing.assert_array_equal(a, b)
+    below = parse_kernel(SQUARE.replace("%c = 2", "%c = -7"))
+    assert "max" in {s.op for s in walk(fold_inductions(below).body) if isinstance(s, Op)}
+
+
+def test_what_is_computed_twice_is_computed_once():
+    kernel = parse_kernel(
+        COUNTER.replace(
+            "%6 = load x[%5]",
+            "%8 = mul %5 3\n    %9 = mul %5 3\n    %10 = add %8 %9\n    store last[] = %10\n    %6 = load x[%5]",
+        )
+    )
+    assert [s.op for s in walk(fold_inductions(kernel).body) if isinstance(s, Op)].count("mul") == 1
 
 
 def test_what_a_test_does_not_bound_stays():

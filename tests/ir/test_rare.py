@@ -91,6 +91,48 @@ def test_the_first_failure_is_kept(x: list[int], before: int):
         np.testing.assert_array_equal(a, b)
 
 
+PLACED = """
+kernel placed(x: f64[n] C, k: i64[] C, y: f64[] C out, failure: i64[] C out) dims(n) {
+  %0 = load k[]
+  %1 = lt %0 0
+  %2 = add %0 n
+  %3 = select %1 %2 %0
+  %4: u64 = convert %3
+  %5 = ge %4 n:u64
+  %6 = select %5 7 0
+  %7 = min %3 (n - 1)
+  %8 = max %7 0
+  %9 = load x[%8]
+  store y[] = %9
+  store failure[] = %6
+}
+"""
+
+
+@pytest.mark.parametrize("from_the_end", [True, False])
+def test_indices_that_are_not_between_0_and_the_size_are_made_in_a_branch(from_the_end: bool):
+    text = PLACED if from_the_end else PLACED.replace("%1 %2 %0", "%1 %0 %0")
+    kernel = parse_kernel(text)
+    made = failures_in_branches(kernel)
+    check_kernel(made)
+    (branch,) = [s for s in made.body if isinstance(s, If)]
+    assert branch.rare
+    assert not {s.op for s in made.body if isinstance(s, Op)} & {"min", "max", "add", "lt"}
+    for at in (-9, -4, -3, -1, 0, 2, 3, 4, 2**63 - 1, -(2**63)):
+        found = []
+        for k in (kernel, made):
+            arrays = {"x": np.array([1.0, 2.0, 3.0]), "k": np.array(at), "y": np.array(0.0), "failure": np.array(0)}
+            run_kernel(k, arrays, {"n": 3})
+            found.append((float(arrays["y"]), int(arrays["failure"])))
+        assert found[0] == found[1]
+
+
+def test_a_clip_that_nothing_checks_stays():
+    text = PLACED.replace("n:u64", "5:u64")
+    made = failures_in_branches(parse_kernel(text))
+    assert {s.op for s in made.body if isinstance(s, Op)} >= {"min", "max"}
+
+
 def test_what_both_sides_read_stays():
     kernel = parse_kernel(BOTH_SIDES)
     made = kernel.with_body(sink(kernel.body))

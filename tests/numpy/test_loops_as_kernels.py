@@ -10,6 +10,7 @@ import pytest
 
 import tracejit as tj
 from tests.numpy.cases import Cases
+from tracejit.ir.kernel import For
 from tracejit.ir.program import CountedLoop, Launch, WhileLoop, walk_steps
 
 BACKENDS = ("cpu", "reference", "opencl", "plain_c")
@@ -207,6 +208,60 @@ def test_a_nest_of_loops_over_elements_is_one_kernel(f: Callable[..., Any], back
     launches, left = loops(f, x, k, backend=backend)
     assert left == 0
     assert launches <= 4
+
+
+def row_wise(x: Any, k: Any) -> Any:
+    y = np.outer(x, x)
+    z = np.zeros_like(y)
+    for i in range(1, len(x) - 1):
+        for j in range(1, len(x) - 1):
+            z[i, j] = y[i - 1, j] + y[i + 1, j] - 2 * y[i, j - 1] * y[i, j + 1]
+    return z
+
+
+def inside_only(x: Any, k: Any) -> Any:
+    y = np.outer(x, x)
+    for i in range(1, len(x)):
+        for j in range(len(x)):
+            y[i, j] = 0.5 * y[i - 1, j] + x[j]
+    return y
+
+
+def neither(x: Any, k: Any) -> Any:
+    y = np.outer(x, x)
+    for i in range(1, len(x)):
+        for j in range(1, len(x)):
+            y[i, j] = 0.5 * y[i - 1, j - 1] + y[i, j - 1]
+    return y
+
+
+def by_data(x: Any, k: Any) -> Any:
+    y = np.zeros(len(x))
+    for i in range(len(k)):
+        y[k[i]] = 0.5 * y[k[i]] + i
+    return y
+
+
+@pytest.mark.parametrize(
+    ("f", "outer", "inner"),
+    [(row_wise, "parallel", "vector"), (inside_only, "serial", "vector"), (neither, "serial", "serial")],
+)
+def test_iterations_that_touch_nothing_of_each_other_run_in_lanes_and_on_threads(f: Any, outer: str, inner: str):
+    x, k = np.linspace(-1.0, 1.0, 300), np.arange(3)
+    jitted = tj.jit(f)
+    np.testing.assert_allclose(jitted(x, k), f(x, k), rtol=1e-13)
+    program = jitted.lower(x, k).program
+    kernels = [
+        s.kernel for s in walk_steps(program.steps) if isinstance(s, Launch) and s.kernel.name.startswith("loop")
+    ]
+    (loop,) = [s for s in kernels[-1].body if isinstance(s, For)]
+    (within,) = [s for s in loop.body if isinstance(s, For)]
+    assert (loop.axis.kind, within.axis.kind) == (outer, inner)
+
+
+def test_elements_that_data_name_are_written_in_order():
+    x, k = np.ones(5), np.array([1, 1, 1, 4, 1, 0, 4] * 40)
+    np.testing.assert_array_equal(tj.jit(by_data)(x, k), by_data(x, k))
 
 
 def test_what_is_large_stays_a_loop_of_the_program():

@@ -63,8 +63,8 @@ def _placed(block: Block) -> Block:
 
 def _index(check: Op, made: Mapping[Value, Op]) -> tuple[list[Op], list[Value]]:
     """(operations, what is read of them) of the index that is checked: from the end if it is negative, then limited."""
-    number = made.get(check.args[0])
-    size = check.args[1]
+    given, size = check.args
+    number = made.get(given) if isinstance(given, Value) else None
     if number is None or number.op != "convert" or not isinstance(size, Const):
         return [], []
     index = number.args[0]
