@@ -94,7 +94,7 @@ def test_a_bool_that_one_side_of_a_branch_makes_a_number():
             s = s + x[0]
         return s
 
-    with pytest.raises(ShapeError, match="i64.* in the true branch and a Python bool"):
+    with pytest.raises(ShapeError, match=r"i64.* in the true branch and a Python bool"):
         tj.jit(count)(np.array([1, 2]))
 
 
