@@ -526,7 +526,7 @@ def _reconcile(
                 a if a.dtype == b.dtype else ShapedArray((), np.result_type(a.dtype, b.dtype), True) if a.weak else None
             )
         array, number = (b, a) if a.weak else (a, b)
-        if number.dtype == np.bool_ != array.dtype:
+        if number.dtype == np.bool_ and array.dtype != np.bool_:
             return None
         return array.strong() if takes(array, number) else None
 
