@@ -9,7 +9,7 @@ from typing import Any
 from tracejit.api.bodies import Again
 from tracejit.api.handing_on import run_by_python
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
-from tracejit.support.errors import TracejitError, TracerError
+from tracejit.support.errors import IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, TracerError
 from tracejit.support.source import frames_of, is_internal, located, raised_at, user_location
 from tracejit.tracer.bytecode import catches_at, raises
 from tracejit.tracer.current import current_trace
@@ -32,11 +32,13 @@ class Raises(Again):
 def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
     """What a block returns.
 
-    Raises: Raises if it ends in an exception that is none of ours; DimDependent if that may come of it that something
-    was given a symbolic extent.
+    Raises: Raises if it ends in an exception that is none of ours, or one that NumPy raises there; DimDependent if the
+    former may come of it that something was given a symbolic extent.
     """
     try:
         return run_by_python(block, assigned)
+    except _NUMPYS as error:
+        raise Raises(block, error) from None
     except TracejitError:
         raise
     except Exception as error:
@@ -52,6 +54,10 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
             if symbols:
                 raise DimDependent(symbols) from error
         raise Raises(block, error) from None
+
+
+_NUMPYS = IndexOutOfBounds, NumberOutOfBounds, NegativePower
+"""Errors of this package for what NumPy and Python refuse too, where it runs."""
 
 
 def _symbols() -> frozenset[str]:

@@ -230,6 +230,8 @@ class While(Primitive):
         cond_consts = [move_to_front(x, d) for x, d in zip(cond_consts, cond_dims, strict=True)]
         body_consts = [move_to_front(x, d) for x, d in zip(body_consts, body_dims, strict=True)]
         carries = [spread(x, d, size) for x, d in zip(carries, carry_dims, strict=True)]
+        if isinstance(size, int) and size == 0:  # no element goes on
+            return carries, [0] * len(carries)
         kd = [0 if d is not None else None for d in cond_dims]
         bd = [0 if d is not None else None for d in body_dims]
 
