@@ -63,6 +63,7 @@ _MOST_BRANCHES = 64
 _MANY, _LONG = 8, 60
 """After so many iterations of a `while`, and so many equations, it is the program's."""
 _FEW = 4
+_MOST_COPIES = 16  # of the body of a loop of few iterations, in others
 """Loops of so many iterations at most are written out."""
 
 
@@ -82,8 +83,14 @@ def iteration(
     site = Site(frame.f_code, frame.f_lasti)
     found = items_of(source) if recording() is not None else None
     steps = _Steps((body, tail, stop), assigned, carry if tail is None else between, augmented, written)
-    if found is None or (not found.asked and _is_left_to_python(site, found)):
-        steps.run(source if found is None else found)
+    if found is None:
+        steps.run(source)
+        return
+    if not found.asked and _is_left_to_python(site, found):
+        trace = current_trace()
+        count = found.count if isinstance(found.count, int) and found.count <= _FEW else 1
+        with nullcontext() if trace is None else trace.loops.writing_out(count):
+            steps.run(found)
         return
     trace = current_trace() if _can_start_again() else None
     if found.count is None and trace is not None and site in trace.loops.counted:
@@ -133,7 +140,10 @@ def _is_left_to_python(site: Site, found: Items) -> bool:
     trace = current_trace()
     if trace is None or not _can_start_again() or site in trace.loops.python:
         return True
-    return isinstance(found.count, int) and (found.count <= _FEW or (site, found.count) in trace.loops.short)
+    if not isinstance(found.count, int):
+        return False
+    few = found.count <= _FEW and found.count * trace.loops.copies <= _MOST_COPIES
+    return few or (site, found.count) in trace.loops.short
 
 
 def _can_start_again() -> bool:

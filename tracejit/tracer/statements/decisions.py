@@ -76,6 +76,7 @@ class Decisions:
     apart: dict[Site, tuple[int, int]] = field(factory=dict[Site, "tuple[int, int]"])
     open: list[Site] = field(factory=list[Site])  # loops whose bodies are being traced
     branches: list[Site] = field(factory=list[Site])  # likewise
+    copies: int = 1  # of what is traced now, by loops of few iterations that are written out
     counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
     long: set[Site] = field(factory=set[Site])  # `while` loops that Python could run, in too many iterations
     indices: int = 0  # how many loops have an index that may be in extents
@@ -124,6 +125,16 @@ class Decisions:
             yield
         finally:
             self.open.pop()
+
+    @contextmanager
+    def writing_out(self, count: int) -> Generator[None]:
+        """The block runs the body of a loop so many times."""
+        before = self.copies
+        self.copies *= max(1, count)
+        try:
+            yield
+        finally:
+            self.copies = before
 
     @contextmanager
     def branching(self, site: Site) -> Generator[None]:
