@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracejit.support.nodes import define, field
-from tracejit.tracer.statements.jumps import NotRewritten, at, name, without_jumps
+from tracejit.tracer.statements.jumps import NotRewritten, at, name, put, without_jumps
 from tracejit.tracer.statements.names import (
     bound,
     changed,
@@ -98,7 +98,7 @@ class _Calls(ast.NodeTransformer):
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
-        body = [_WithoutBindingTests().visit(s) for s in body]
+        body = _WithoutBindingTests().visit(ast.Module(body, [])).body
         body = without_jumps(body) if body else body
         self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)
         self.may_end = False
@@ -341,7 +341,37 @@ class _OfOneFunction(ast.NodeTransformer):
 
 
 class _WithoutBindingTests(_OfOneFunction):
-    """`while` whose test binds a name (`:=`) as a loop that is left: the name is one of the body's."""
+    """Tests that bind names (`:=`) as statements: a `while` is a loop that is left, so that the name is one of its
+    body's, and operands of `and` and `or` behind the first, which may not be evaluated, are branches.
+    """
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        return self.split(node)
+
+    def split(self, node: ast.If) -> list[ast.stmt]:
+        """A branch whose operands bind no names where another one decides whether they are evaluated."""
+        match node.test:
+            case ast.UnaryOp(op=ast.Not(), operand=ast.BoolOp() as operand) if has(operand.values[1:], ast.NamedExpr):
+                return self.split(at(node, ast.If(operand, node.orelse or [at(node, ast.Pass())], node.body)))
+            case ast.BoolOp(values=[first, *others]) if has(others, ast.NamedExpr):
+                pass
+            case _:
+                return [node]
+        rest = others[0] if len(others) == 1 else at(others[0], ast.BoolOp(node.test.op, others))
+        is_and = isinstance(node.test.op, ast.And)
+        if is_and and not node.orelse:
+            return self.split(at(node, ast.If(first, self.split(at(rest, ast.If(rest, node.body, []))), [])))
+        flag = f"test@{node.test.lineno}:{node.test.col_offset}"
+        if not is_and:
+            first, rest = (at(x, ast.UnaryOp(ast.Not(), x)) for x in (first, rest))
+        decided = put(node, flag, ast.Constant(is_and))
+        inner = self.split(at(rest, ast.If(rest, [decided], [])))
+        return [
+            put(node, flag, ast.Constant(not is_and)),
+            *self.split(at(node, ast.If(first, inner, []))),
+            at(node, ast.If(name(flag), node.body, node.orelse)),
+        ]
 
     def visit_While(self, node: ast.While) -> Any:
         self.generic_visit(node)
@@ -350,7 +380,8 @@ class _WithoutBindingTests(_OfOneFunction):
         if node.orelse:
             raise NotRewritten("`else` of a `while` whose test binds a name")
         leave = at(node.test, ast.If(at(node.test, ast.UnaryOp(ast.Not(), node.test)), [ast.Break()], []))
-        node.test, node.body = at(node.test, ast.Constant(True)), [ast.fix_missing_locations(leave), *node.body]
+        body = [*self.split(ast.fix_missing_locations(leave)), *node.body]
+        node.test, node.body = at(node.test, ast.Constant(True)), body
         return node
 
 

@@ -13,11 +13,13 @@ ITEM = "item@"
 
 RETURNED = "value@"
 """The name of what a function returns from within a loop: None there is what it returns without one."""
-_FLAGS = ("break", "continue", "return", "value")
+_FLAGS = ("break", "continue", "return", "value", "test")
 
 
 def is_flag(text: str) -> bool:
-    """Whether a name is one that a jump has become: `break@12:4`, `return@` and the `value@` that it returns."""
+    """Whether a name is one that a jump or a test has become: `break@12:4`, `test@12:7`, `return@` and the `value@`
+    that it returns.
+    """
     return "@" in text and text.split("@")[0] in _FLAGS
 
 
