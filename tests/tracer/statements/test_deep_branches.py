@@ -139,6 +139,58 @@ def test_branches_in_branches(function, calls, most, monkeypatch):
             assert made <= most
 
 
+def shifted(x, depth):
+    if depth == 0:
+        return x
+    if x[0] > depth:
+        return shifted(x - 1, depth - 1)
+    return shifted(x + 2, depth - 1)
+
+
+def merge_sort(x):
+    n = len(x)
+    if n <= 1:
+        return x
+    a, b = merge_sort(x[: n // 2]), merge_sort(x[n // 2 :])
+    out, i, j = np.zeros(n), 0, 0
+    for k in range(n):
+        if j >= len(b) or (i < len(a) and a[i] <= b[j]):
+            out[k] = a[i]
+            i += 1
+        else:
+            out[k] = b[j]
+            j += 1
+    return out
+
+
+def even(x, n):
+    return x if n == 0 else odd(x + 1, n - 1)
+
+
+def odd(x, n):
+    if x[0] > 3:
+        x = x * 2
+    return x if n == 0 else even(x, n - 1)
+
+
+class Walker:
+    def walk(self, x, depth):
+        if depth == 0:
+            return x
+        if x[0] > 0:
+            x = x - 1
+        return self.walk(x, depth - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "more"), [(shifted, (2,)), (merge_sort, ()), (even, (3,)), (odd, (4,)), (Walker().walk, (3,))]
+)
+def test_functions_that_call_themselves_have_branches(function, more):
+    jitted = tj.jit(function)
+    for x in (np.array([3.0, 1, 2, 5, 4]), np.array([7.0, 2, 9, 1, 1]), np.zeros(5)):
+        np.testing.assert_array_equal(jitted(x, *more), function(x, *more))
+
+
 def chain(tmp_path, count):
     text = "def f(k, x):\n" + "".join(f"    if k == {i}: return x * {i}\n" for i in range(count)) + "    return x\n"
     path = tmp_path / "chain.py"

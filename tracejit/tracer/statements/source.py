@@ -185,7 +185,11 @@ def _without_defaults(arguments: ast.arguments) -> None:
 def _compiled(node: Any, code: CodeType, free: tuple[str, ...]) -> CodeType:
     """The code of a definition that stands within a function with the variables `free`."""
     inside: Any = at(node, ast.Return(node)) if isinstance(node, ast.Lambda) else node
-    maker = at(node, function_definition(_MAKER, arguments_named(free), [inside]))
+    # A function that calls itself reads the name where it was defined: among its variables, or in its globals.
+    scope: list[ast.stmt] = []
+    if not isinstance(node, ast.Lambda) and node.name not in free:
+        scope.append(at(node, ast.Global([node.name])))
+    maker = at(node, function_definition(_MAKER, arguments_named(free), [*scope, inside]))
     tree = ast.Module([maker], [])
     made = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     for wanted in (_MAKER, code.co_name):
