@@ -50,15 +50,19 @@ def items(kind: Any, *args: Any) -> Any:
         return _range(*args)
     if kind not in (enumerate, zip, reversed):
         return kind(*args)
+    if kind is reversed and len(args) == 1 and isinstance(args[0], Items) and args[0].bounds is None:
+        return reversed(zip())  # type: ignore[call-overload]  # Python's error: only ranges go backwards
     parts = [items_of(a) for a in args]
     counts = [None if p is None else p.count for p in parts]
+    if kind is enumerate and len(args) == 2 and counts[0] is not None and _is_integer(args[1]):
+        return _enumerated(parts[0], args[1])
     if any(n is None for n in counts) or not parts or (kind is not zip and len(parts) > 1):
         return kind(*[_python(a) for a in args])
     first = parts[0]
     assert first is not None
     asked = any(p is not None and p.asked for p in parts)
     if kind is enumerate:
-        return Items(first.count, lambda k: (k, first.item(k)), asked=asked)
+        return _enumerated(first, 0)
     if kind is reversed:
         last = first.count - 1  # type: ignore[operator]
         return Items(first.count, lambda k: first.item(last - k), asked=asked)
@@ -67,6 +71,18 @@ def items(kind: Any, *args: Any) -> Any:
     if all(n == counts[0] for n in counts):
         return Items(counts[0], lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[union-attr]
     return zip(*[_python(a) for a in args], strict=False)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, (int, np.integer, Dim)) or (isinstance(x, Tracer) and not x.shape and x.dtype.kind in "iu")
+
+
+def _enumerated(found: Items | None, start: Any) -> Items:
+    """`enumerate(found, start)`"""
+    assert found is not None
+    start = start if isinstance(start, Dim) else python_integer(start, "enumerate")
+    plain = isinstance(start, int) and start == 0
+    return Items(found.count, lambda k: (k if plain else k + start, found.item(k)), asked=found.asked)
 
 
 def _python(x: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.jumps import NotRewritten, at, name, put, without_jumps
@@ -196,20 +196,7 @@ class _Calls(ast.NodeTransformer):
         loop = [node.target, *node.body]
         assigned, augmented, written = bound(loop), only_augmented(loop), changed(loop)
         carry = assigned & (after | again)
-        source = node.iter
-        if (
-            isinstance(source, ast.Call)
-            and isinstance(source.func, ast.Name)
-            and source.func.id in _ITERATORS
-            and not source.keywords
-            and not any(isinstance(a, ast.Starred) for a in source.args)
-        ):
-            source = self.call(source, "items", source.func, *[self.visit(a) for a in source.args])
-        else:
-            is_new = isinstance(source, (ast.Call, ast.List, ast.Tuple, ast.Constant))
-            source = self.visit(source)
-            if not is_new:
-                source = self.call(source, "held", source)
+        source = self.source(node.iter)
         bind = at(node.target, ast.Assign([node.target], name(ITEM)))
         head, tail, definitions = node.body, at(node, ast.Constant(None)), list[ast.stmt]()
         known = set[str]()
@@ -224,6 +211,18 @@ class _Calls(ast.NodeTransformer):
         names = (assigned, carry, augmented, known, written)
         call = self.call(node, "iteration", source, body, tail, self.stop(node), *names)
         return [*definitions, definition, at(node, ast.Expr(call))]
+
+    def source(self, node: ast.expr) -> ast.expr:
+        """What a `for` goes over."""
+        if _is_iterator(node):
+            return self.call(node, "items", node.func, *[self.part(a) for a in _arguments(node)])
+        is_new = isinstance(node, (ast.Call, ast.List, ast.Tuple, ast.Constant))
+        found = self.visit(node)
+        return found if is_new else self.call(found, "held", found)
+
+    def part(self, node: ast.expr) -> ast.expr:
+        """An argument of `zip` and its like."""
+        return self.source(node) if _is_iterator(node) else self.visit(node)
 
     def visit_While(self, node: Any) -> Any:
         after = self.after
@@ -325,6 +324,21 @@ class _Calls(ast.NodeTransformer):
         if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
             node.args = [at(node, name("__class__")), at(node, name(first))]
         return node
+
+
+def _is_iterator(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Whether an expression is a call by name of a builtin that a loop can be made of."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _ITERATORS
+        and not any(isinstance(a, ast.Starred) for a in node.args)
+        and (not node.keywords or (node.func.id == "enumerate" and [k.arg for k in node.keywords] == ["start"]))
+    )
+
+
+def _arguments(node: ast.Call) -> list[ast.expr]:
+    return [*node.args, *[k.value for k in node.keywords]]
 
 
 class _OfOneFunction(ast.NodeTransformer):
