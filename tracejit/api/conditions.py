@@ -43,6 +43,7 @@ __all__ = [
     "identical",
     "is_decided",
     "is_open",
+    "among",
     "negation",
     "site_of",
     "subject",
@@ -208,6 +209,24 @@ def _as_flag(x: Any) -> Any:
     """The truth of a value, a bool of Python's."""
     test = condition(x)
     return _number(np.not_equal(flag(test), 0)) if is_open(test) else bool(test)
+
+
+def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]) -> Any:
+    """`value in (elements() ...)`, by `python` where it is no number of the program among numbers."""
+    x = _operand(value)
+    if not is_open(x) or x.shape or absence_of(x) is not None:
+        return python(value)
+    found = [element() for element in elements]
+    if not all(y is None or isinstance(y, (bool, int, float, np.generic, str, Tracer)) for y in found):
+        return value in found
+    if any(isinstance(y, Tracer) and (y.shape or absence_of(y) is not None) for y in found):
+        return value in found
+    result: Any = False
+    for y in found:
+        same = False if y is None or isinstance(y, str) else x == y
+        if same is not False:
+            result = same if result is False else np.logical_or(result, same)
+    return _number(result) if isinstance(result, Tracer) else bool(result)
 
 
 def negation(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracejit.api.branches import branch
 from tracejit.api.conditions import (
     all_of,
+    among,
     any_of,
     both,
     chain,
@@ -34,6 +35,7 @@ STATEMENTS = Statements(
     all_of=all_of,
     any_of=any_of,
     negation=negation,
+    among=among,
     identical=identical,
     compared=compared,
     subject=subject,

@@ -307,6 +307,9 @@ class _Calls(ast.NodeTransformer):
             if isinstance(op, (ast.Is, ast.IsNot)):
                 call = self.call(node, "identical", node.left, other)
                 return call if isinstance(op, ast.Is) else self.call(node, "negation", call)
+            if isinstance(op, (ast.In, ast.NotIn)) and _is_display(other):
+                call = self.among(node, other)
+                return call if isinstance(op, ast.In) else self.call(node, "negation", call)
             if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
                 return self.call(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
         if len(node.ops) == 1 or not _movable(*node.comparators):
@@ -316,6 +319,12 @@ class _Calls(ast.NodeTransformer):
             for o, v in zip(node.ops, node.comparators, strict=True)
         ]
         return self.call(node, "chain", node.left, *pairs)
+
+    def among(self, node: ast.Compare, display: Any) -> ast.Call:
+        """`x in (a, b)`, whose elements stand in the code."""
+        elements = [self.later(copy.deepcopy(x)) for x in display.elts]
+        asked = ast.Compare(name(ITEM), [ast.In()], [display])
+        return self.call(node, "among", node.left, at(node, ast.Lambda(arguments_named((ITEM,)), asked)), *elements)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -422,6 +431,15 @@ def _mark_tests(node: ast.expr) -> None:
             _mark_tests(x)
         case _:
             pass
+
+
+def _is_display(node: ast.expr) -> bool:
+    """Whether it is a tuple, list or set of elements that stand in the code."""
+    return (
+        isinstance(node, (ast.Tuple, ast.List, ast.Set))
+        and not any(isinstance(x, ast.Starred) for x in node.elts)
+        and _movable(node)
+    )
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -44,6 +44,8 @@ class Statements:
     """(value, *later): `or`, of which only the truth is asked for."""
     negation: Callable[[Any], Any]
     """`not`."""
+    among: Callable[..., Any]
+    """(x, python, *elements): `x in (a, b)`; python: that for an x."""
     identical: Callable[[Any, Any], Any]
     """`x is y`."""
     compared: Callable[[str, Any, Any], Any]
