@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import ShapeError
+from tracejit.support.errors import ShapeError, UnsupportedError
 
 
 def first(x):
@@ -101,3 +101,16 @@ def test_a_bool_that_one_side_of_a_branch_makes_a_number():
 def test_sums_over_many_axes():
     x = np.arange(2.0**13).reshape((2,) * 13)
     assert tj.jit(lambda x: x.sum())(x) == x.sum()
+
+
+def test_index_arrays_beside_slices_that_a_number_ends():
+    def beside(x, k, i):
+        return x[k, :i].sum()
+
+    def after(x, k, i):
+        return x[:, :i][k].sum()
+
+    x, k = np.arange(16.0).reshape(4, 4), np.array([0, 2])
+    with pytest.raises(UnsupportedError, match="an index array beside a slice whose bounds are numbers"):
+        tj.jit(beside)(x, k, 2)
+    assert tj.jit(after)(x, k, 2) == beside(x, k, 2)

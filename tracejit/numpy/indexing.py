@@ -227,6 +227,12 @@ def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex
             location=user_location(),
         )
     if any(isinstance(part, IndexArray) for part in parts):
+        if any(map(_has_traced_bounds, parts)):
+            raise UnsupportedError(
+                "an index array beside a slice whose bounds are numbers of the program is not supported; index in two "
+                "steps, first by the slice (x[:, :i][k])",
+                location=user_location(),
+            )
         given = index if isinstance(index, tuple) else (index,)
         if len(parts) < len(given):  # an Ellipsis of no axes; between index arrays it separates them all the same
             parts.insert(next(k for k, part in enumerate(given) if part is Ellipsis), Ellipsis)
@@ -270,6 +276,11 @@ def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
             )
         return view
     return Tracer(view.interpreter, view.value, view.aval)  # one element is a number, not a view: it stays what it is
+
+
+def _has_traced_bounds(part: Any) -> bool:
+    """Whether a part of an index is a slice whose ends only the program knows."""
+    return isinstance(part, slice) and any(isinstance(b, Tracer) for b in (part.start, part.stop, part.step))
 
 
 def _is_rank_0_array(part: IndexLike) -> bool:
