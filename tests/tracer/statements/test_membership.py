@@ -85,6 +85,14 @@ def test_numbers_among_elements_in_the_code(function, more):
         assert repr(got) == repr(want) or (np.ndim(want) == 0 and got == want)
 
 
+def test_a_nan_is_among_itself():
+    def f(x):
+        y = x[0]
+        return y in (1.0, y), x[0] in (1.0, x[0])
+
+    assert tj.jit(f)(np.array([np.nan])) == f(np.array([np.nan])) == (True, False)
+
+
 def test_elements_are_evaluated_once():
     calls = []
 
