@@ -476,7 +476,8 @@ class _Loop:
             sharing = Sharing.of(interpreter, given, left)
             changed.clear()
             changed.update(n for n in sharing.turned if given[n].version)
-            written = {*interpreter.cells}
+            as_given = {*interpreter.inputs}
+            written = {n for n, (_, now) in interpreter.cells.items() if now not in as_given}
             for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *[root_of(x) for _, x in sharing.outer]):
                 if id(x) in written:
                     raise _changed_elsewhere()

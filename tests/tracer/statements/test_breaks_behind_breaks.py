@@ -97,3 +97,56 @@ def test_breaks_behind_breaks(function, n):
         for u, v in zip(got, want, strict=True):
             np.testing.assert_array_equal(u, v)
         np.testing.assert_array_equal(ours, theirs)
+
+
+def power_iteration(r, a, t):
+    n, it = len(a), 0
+    while True:
+        new = np.zeros(n)
+        for i in range(n):
+            s = 0.0
+            for j in range(n):
+                s += a[i, j] * r[j]
+            new[i] = s
+        new /= np.abs(new).max()
+        d = np.abs(new - r).max()
+        r = new
+        it += 1
+        if d < t or it > 60:
+            break
+    return r, it
+
+
+def halved(r, a, t):
+    it = 0
+    while it < 30:
+        y = r * 0.5
+        y[0] = it
+        if y.sum() < t:
+            break
+        r = y
+        it += 1
+    return r, y, it
+
+
+def both_change(r, a, t):
+    y, it = r, 0
+    while it < 30:
+        y = r.copy()
+        y[0] += 1
+        y[1:] *= 0.5
+        r[-1] = y[0]
+        it += 1
+        if y[0] > t:
+            break
+    return r, y, it
+
+
+@pytest.mark.parametrize("function", [power_iteration, halved, both_change])
+def test_new_arrays_that_become_the_old_ones(function):
+    jitted = tj.jit(function)
+    for a in (np.array([[2.0, 1, 0], [1, 3, 1], [0, 1, 4]]), np.eye(2)):
+        for t in (1e-10, -1.0, 7.0, 1.4):
+            ours, theirs = np.ones(len(a)), np.ones(len(a))
+            for u, v in zip((*jitted(ours, a, t), ours), (*function(theirs, a, t), theirs), strict=True):
+                np.testing.assert_allclose(u, v, rtol=1e-12)
