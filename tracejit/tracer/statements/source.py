@@ -187,7 +187,7 @@ def _compiled(node: Any, code: CodeType, free: tuple[str, ...]) -> CodeType:
     inside: Any = at(node, ast.Return(node)) if isinstance(node, ast.Lambda) else node
     # A function that calls itself reads the name where it was defined: among its variables, or in its globals.
     scope: list[ast.stmt] = []
-    if not isinstance(node, ast.Lambda) and node.name not in free:
+    if not isinstance(node, ast.Lambda) and node.name not in free and _calls_itself(node):
         scope.append(at(node, ast.Global([node.name])))
     maker = at(node, function_definition(_MAKER, arguments_named(free), [*scope, inside]))
     tree = ast.Module([maker], [])
@@ -195,6 +195,14 @@ def _compiled(node: Any, code: CodeType, free: tuple[str, ...]) -> CodeType:
     for wanted in (_MAKER, code.co_name):
         made = next(c for c in made.co_consts if isinstance(c, CodeType) and c.co_name == wanted)
     return made
+
+
+def _calls_itself(node: Any) -> bool:
+    """Whether a function reads its own name; one with a class in it is traced as it is, whatever it reads."""
+    inside = list(ast.walk(node))
+    return not any(isinstance(x, ast.ClassDef) for x in inside) and any(
+        isinstance(x, ast.Name) and x.id == node.name for x in inside
+    )
 
 
 def _is_same(one: CodeType, two: CodeType) -> bool:
