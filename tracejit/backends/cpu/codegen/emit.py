@@ -72,7 +72,7 @@ class FunctionEmitter(Emit):
     """Writes one LLVM function.
 
     What changes while it does is `entry`, `exit`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial`
-    puts all of it back.
+    puts all of it back.  What trials have shown, in `settled`, stays.
     """
 
     def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
