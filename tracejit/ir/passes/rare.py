@@ -48,7 +48,7 @@ def _placed(block: Block) -> Block:
     for s in made.values():
         if s.op == "ge" and s.args[0].dtype == "u64" and s.out not in instead:
             parts, kept = _index(s, made)
-            if kept:
+            if kept and instead.keys().isdisjoint(kept):
                 first = next(x for x in made if x in kept)
                 instead |= dict.fromkeys(kept, ())
                 instead[first] = _branch(parts, kept, s)
