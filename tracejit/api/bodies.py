@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent, surely_at_most
-from tracejit.ir.jaxpr import Atom, Jaxpr, Var, bound_symbols, symbols_of
+from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var, bound_symbols, symbols_of
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
@@ -22,6 +22,7 @@ from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.mixed import is_pythons
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.recorder import StageInterpreter
@@ -33,6 +34,7 @@ __all__ = [
     "Again",
     "Body",
     "IndexDecides",
+    "alike",
     "apart",
     "as_number",
     "carried",
@@ -133,6 +135,8 @@ class Body:
     cells: outer arrays that it may change; those that it does are its `cells` then, the others are captured.  Others
     that it changes are found by tracing it, and it is traced again.  once: it runs at most once, so that these are
     captured like all others, and listed in `staged`.  as_given: all cells stay its `cells`.
+
+    converted: what becomes of the results.  flagged: whether results that are mixed numbers come with their flags.
     """
 
     def __init__(
@@ -146,10 +150,13 @@ class Body:
         certain: bool = False,
         once: bool = False,
         as_given: bool = False,
+        converted: Callable[..., Sequence[Any]] | None = None,
+        flagged: bool = False,
     ) -> None:
         self.tree: TreeDef | None = None
         self.layouts: list[Layout] = []  # of the results
         self.weak: list[bool] = []  # which of them are Python numbers
+        self.pythons: list[bool | None] = []  # and which integers were before they were converted: None where mixed
         cells = list(cells)
         held = PythonState((function,), certain=certain and not once)
         seen: str | None = None
@@ -158,9 +165,13 @@ class Body:
 
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = leaves_of(function(*tracers))
+                pythons = [is_pythons(x) for x in result]
+                self.pythons = [x if isinstance(x, bool) else None for x in pythons]
+                if converted is not None:
+                    result = [*converted(*result)]
                 self.layouts = layouts_of(result)
                 self.weak = [aval_of_argument(x).weak for x in result]
-                return result
+                return [*result, *[x for x in pythons if flagged and not isinstance(x, bool)]]
 
             try:
                 staged: Staged = stage(
@@ -188,10 +199,11 @@ class Body:
             cells += [c for c, _ in staged.outer_cells]
         _check_lengths(staged.jaxpr)
         self.staged = staged
-        self.count = len(staged.jaxpr.outputs) - len(cells)
+        self.flags = self.pythons.count(None) if flagged else 0
+        self.count = len(staged.jaxpr.outputs) - len(cells) - self.flags
         n, k = len(avals), len(cells)
         inputs, outputs = staged.jaxpr.inputs, staged.jaxpr.outputs
-        after = outputs[self.count :]
+        after = outputs[self.count + self.flags :]
         kept = [m for m in range(k) if as_given or after[m] is not inputs[n + m]]
         same = [m for m in range(k) if m not in kept]
         self.cells = [cells[m] for m in kept]
@@ -200,7 +212,7 @@ class Body:
         self.jaxpr = Jaxpr(
             (*inputs[n + k :], *[inputs[n + m] for m in same], *[inputs[n + m] for m in kept], *inputs[:n]),
             staged.jaxpr.equations,
-            (*outputs[: self.count], *[after[m] for m in kept]),
+            (*outputs[: self.count + self.flags], *[after[m] for m in kept]),
         )
 
     def convert(self, function: Callable[..., Sequence[Any]]) -> bool:
@@ -218,6 +230,14 @@ class Body:
         self.jaxpr = Jaxpr(self.jaxpr.inputs, (*self.jaxpr.equations, *equations), outputs)
         self.layouts, self.weak = after.layouts, after.weak
         return True
+
+    def flags_of(self, numbers: Sequence[int]) -> None:
+        """From now on the results end in the flags of these, whether they are mixed or not."""
+        found = iter(self.jaxpr.outputs[self.count :])
+        flags = {k: next(found) for k, python in enumerate(self.pythons) if python is None}
+        flag = ShapedArray((), np.bool_)
+        outputs = [flags[k] if k in flags else Literal(self.pythons[k], flag) for k in numbers]
+        self.jaxpr = Jaxpr(self.jaxpr.inputs, self.jaxpr.equations, (*self.jaxpr.outputs[: self.count], *outputs))
 
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """Of the results: a Python number is known by its traced value, not by what the program computes."""
@@ -311,6 +331,16 @@ def takes(into: ShapedArray, number: ShapedArray) -> bool:
     kinds = "b", "iu", "f"
     wide, narrow = (next(n for n, kind in enumerate(kinds) if a.dtype.kind in kind) for a in (into, number))
     return narrow <= wide
+
+
+def alike(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """What a body leaves of the numbers that it was given: a Python number takes the dtype of NumPy's in its place."""
+    made: list[Any] = []
+    for x, number in zip(results, given, strict=True):
+        have, want = aval_of_argument(x), aval_of_argument(number)
+        takes_it = have.weak and not want.weak and not want.shape and takes(want, have)
+        made.append(strong(x, want.dtype) if takes_it and have.dtype != np.bool_ else x)
+    return made
 
 
 def as_number(x: Any, weak: bool) -> Any:

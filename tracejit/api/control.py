@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.api.bodies import (
     Body,
     IndexDecides,
+    alike,
     apart,
     as_number,
     carried,
@@ -47,6 +48,7 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
+from tracejit.tracer.mixed import is_narrow, joined, marked
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import MOST_APART
@@ -236,7 +238,7 @@ def _loop(
     def flat(i: Any, *args: Any) -> Any:
         c, x = args[: len(inits)], args[len(inits) :]
         carry, y = f(i, unflatten(init_tree, c), unflatten(xs_tree, x))
-        new = leaves_like(carry, init_tree, "loop")
+        new = alike(leaves_like(carry, init_tree, "loop"), c)
         ys, trees["y"] = leaves_of(y)
         trees["n"] = len(new)
         return [*new, *ys]
@@ -359,7 +361,7 @@ def bounded_loop(
     layouts = layouts_of(inits)
 
     def step(*c: Any) -> Any:
-        return leaves_like(body_fun(unflatten(tree, c)), tree, "while_loop")
+        return alike(leaves_like(body_fun(unflatten(tree, c)), tree, "while_loop"), c)
 
     while True:
         avals = carried(inits)
@@ -454,24 +456,32 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         functions[0] = functools.partial(_reordered, functions[0], yes)
         bodies = _branches(functions, avals, layouts)
     bodies = _reconcile(bodies, functions, avals, layouts)
-    count = len(bodies[0].staged.jaxpr.outputs)
+    count = bodies[0].count
+    mixed = [
+        k
+        for k, (a, b, found) in enumerate(zip(bodies[0].pythons, bodies[1].pythons, bodies[0].out_avals(), strict=True))
+        if not found.shape and is_narrow(found.dtype) and (a is None or joined(a, b))
+    ]
+    for b in bodies:
+        b.flags_of(mixed)
     cells = list({id(c): c for b in bodies for c, _ in b.staged.outer_cells}.values())
     jaxprs, captured = _joined(bodies, cells)
     results = bind(Cond(jaxprs), to_flag(pred), *captured, *leaves)
-    for cell, new in zip(cells, results[count:], strict=True):
+    for cell, new in zip(cells, results[count + len(mixed) :], strict=True):
         cell.assign(new)
     lies = [a if same_layout(a, b) else UNKNOWN for a, b in zip(bodies[0].layouts, bodies[1].layouts, strict=True)]
     numbers = [a.weak and b.weak for a, b in zip(bodies[0].out_avals(), bodies[1].out_avals(), strict=True)]
-    return unflatten(
-        yes, [as_number(lying(x, layout), w) for x, layout, w in zip(results[:count], lies, numbers, strict=True)]
-    )
+    made = [as_number(lying(x, layout), w) for x, layout, w in zip(results[:count], lies, numbers, strict=True)]
+    for k, is_python in zip(mixed, results[count:], strict=False):
+        made[k] = marked(made[k], is_python)
+    return unflatten(yes, made)
 
 
 def _branches(
     functions: Sequence[Callable[..., Any]], avals: Sequence[ShapedArray], layouts: Sequence[Layout]
 ) -> list[Body]:
     """The staged branches."""
-    return [Body(f, avals, layouts=layouts, once=True) for f in functions]
+    return [Body(f, avals, layouts=layouts, once=True, flagged=True) for f in functions]
 
 
 def _joined(bodies: Sequence[Body], cells: Sequence[Tracer]) -> tuple[tuple[Jaxpr, Jaxpr], list[Any]]:
@@ -537,12 +547,8 @@ def _reconcile(
     def converted(*results: Any) -> list[Any]:
         return [x if w is None else as_number(strong(x, w.dtype), w.weak) for x, w in zip(results, want, strict=True)]
 
-    def traced(f: Callable[..., Any], *args: Any) -> Any:
-        leaves, tree = leaves_of(f(*args))
-        return unflatten(tree, converted(*leaves))
-
     return [
-        b if b.convert(converted) else Body(functools.partial(traced, f), avals, layouts=layouts, once=True)
+        b if b.convert(converted) else Body(f, avals, layouts=layouts, once=True, converted=converted, flagged=True)
         for b, f in zip(bodies, functions, strict=True)
     ]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tracejit.api import control
 from tracejit.api.absent import AbsentThere
-from tracejit.api.bodies import Again, IndexDecides
+from tracejit.api.bodies import Again, IndexDecides, strong
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
 from tracejit.api.conditions import both, condition, is_open, negation, site_of
@@ -43,10 +43,12 @@ from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_m
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
 from tracejit.support.source import user_location
-from tracejit.support.tree import flatten, unflatten
+from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, joined, marked
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
@@ -364,6 +366,10 @@ class _Loop:
             if absence is not None:
                 self.absent[n] = absence.none
                 self.initial[n] = absence.flag, unmarked(value)
+        # names, and which of their numbers may be Python's or NumPy's, of these dtypes
+        self.mixed: dict[tuple[str, int], np.dtype[Any]] = {}
+        if any([self._has_mixed(n, before[n]) for n in self.initial]):
+            self._mix()
         self.seen: list[tuple[Any, Sharing]] = []
         self.state: Mapping[str, Any] = {}  # what the iteration that is traced began with
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
@@ -400,13 +406,52 @@ class _Loop:
                     self.initial[n] = like.zeros()
         self.dropped = [n for n in self.names if n not in self.initial and n not in self.kept]
         self.names = [n for n in self.initial if n in self.names]
+        self.initial = {n: self.initial[n] for n in sorted(self.initial, key=_OWN.__contains__)}  # numbered by places
 
     def put(self, state: Mapping[str, Any]) -> None:
         """The variables get what is handed on."""
         for n, value in state.items():
-            if n != _TURNS:
-                none = self.absent.get(n)
-                self.variables[n] = value if none is None else perhaps(value[1], value[0], n, none=none)
+            if n in _OWN:
+                continue
+            none = self.absent.get(n)
+            value = value if none is None else perhaps(value[1], value[0], n, none=none)
+            flags = {k: flag for (m, k), flag in zip(self.mixed, state.get(_MIXED, ()), strict=True) if m == n}
+            if flags:
+                leaves, tree = flatten(value)
+                value = unflatten(tree, [marked(x, flags[k]) if k in flags else x for k, x in enumerate(leaves)])
+            self.variables[n] = value
+
+    def _has_mixed(self, name: str, value: Any) -> bool:
+        """Whether numbers of a name turn out to be mixed: which before the loop are Python's, and in the value that an
+        iteration hands on are NumPy's, or the other way round.
+        """
+        news = False
+        for k, pair in enumerate(zip(self._first(name)[0], flatten(value)[0], strict=False)):
+            narrow = [a.dtype for a in map(aval_of_argument, pair) if not a.shape and is_narrow(a.dtype)]
+            if (
+                narrow
+                and (name, k) not in self.mixed
+                and joined(*map(is_pythons, pair))
+                and not any(map(is_array, pair))
+            ):
+                self.mixed[name, k] = narrow[0]
+                news = True
+        return news
+
+    def _first(self, name: str) -> tuple[list[Any], TreeDef]:
+        """The numbers and arrays that a name has before the loop, and how they are its value."""
+        return flatten(self.initial[name][1] if name in self.absent else self.initial[name])
+
+    def _mix(self) -> None:
+        """Mixed numbers that have turned up begin with NumPy's dtype, and a flag."""
+        flags = [*self.initial.get(_MIXED, ())]
+        for (name, k), dtype in [*self.mixed.items()][len(flags) :]:
+            leaves, tree = self._first(name)
+            flags.append(as_flag(is_pythons(leaves[k])))
+            leaves[k] = strong(leaves[k], dtype)
+            value = unflatten(tree, leaves)
+            self.initial[name] = (self.initial[name][0], value) if name in self.absent else value
+        self.initial[_MIXED] = tuple(flags)
 
     def _left(self) -> dict[str, Any]:
         """What an iteration hands on.  Raises: AbsentThere if a name turns out to be one that may have no value."""
@@ -468,7 +513,10 @@ class _Loop:
                 left = self._left()
                 dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
                 check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
-            check_bound(names, tuple([x[1] if n in self.absent else x for n, x in left.items()]))
+            values = {n: x[1] if n in self.absent else x for n, x in left.items()}
+            check_bound(names, tuple(values.values()))
+            if any([self._has_mixed(n, x) for n, x in values.items()]):
+                raise _NumbersMix
             if trace is not None and site is not None:
                 trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
@@ -488,6 +536,8 @@ class _Loop:
             self.seen.append((left, sharing))
             if self.turns is not None:
                 left[_TURNS] = state[_TURNS] + np.int64(1)
+            if self.mixed:
+                left[_MIXED] = tuple([as_flag(is_pythons(flatten(values[n])[0][k])) for n, k in self.mixed])
             return left
 
         while True:
@@ -496,6 +546,8 @@ class _Loop:
                 break
             except (AbsentThere, _TurnsCount):
                 continue
+            except _NumbersMix:
+                self._mix()
         turned = self.seen[-1][1].turned
         first = flatten(self.initial)[0]
         shared = shared_results(self.seen[-1:], results, first, site, certain)
@@ -554,6 +606,10 @@ class _Loop:
             leaves[n] = first[m]
 
 
+class _NumbersMix(Again):
+    """A number that is carried turns out to be a mixed one: whether it is Python's is carried, too."""
+
+
 class _TurnsCount(Again):
     """Names hand their arrays round in a loop that is left early: it has to count its iterations."""
 
@@ -565,6 +621,9 @@ def _changed_elsewhere() -> TracerError:
 
 
 _TURNS = "turns@"
+_MIXED = "mixed@"
+_OWN = frozenset({_TURNS, _MIXED})
+"""Names of what a loop itself hands on."""
 
 
 @define(eq=False)

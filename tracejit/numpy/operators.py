@@ -17,6 +17,7 @@ from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.rounding import round_decimals
 from tracejit.numpy.strides import layout_of, like
 from tracejit.primitives.creation import extent_value
+from tracejit.tracer.failures import MIXED
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS, NumPy, provide
 
 ARITHMETIC.update({
@@ -47,6 +48,7 @@ provide(
         check_number=check_number,
         check_growth=check_growth,
         check_none=check_none,
+        check_mixed=lambda wrong: check_none(wrong, MIXED),
         first_failure=first_failure,
     ),
 )

@@ -96,6 +96,10 @@ class NumberOutOfBounds(UserError, OverflowError):
     """A Python number does not fit the integer dtype of the array that it meets, as NumPy would say."""
 
 
+class MixedNumber(UserError):
+    """What is computed of a number depends on whether it is one of Python's or of NumPy's, which depends on data."""
+
+
 class NegativePower(UserError, ValueError):
     """An integer to a negative integer power, as NumPy would say."""
 

@@ -82,7 +82,7 @@ def _without_mark(x: Tracer) -> Tracer:
     if not x.is_scalar:
         return x
     made = Tracer(x.interpreter, x.value, x.aval)
-    made.is_array = x.is_array
+    made.is_array, made.mixed = x.is_array, x.mixed
     return made
 
 

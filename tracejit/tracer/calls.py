@@ -10,6 +10,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
+from tracejit.tracer.mixed import computed, has_mixed
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import (
     FUNCTIONS,
@@ -23,6 +24,9 @@ from tracejit.tracer.tables import (
 )
 
 __all__ = ["call_function", "call_ufunc", "handed_out"]
+
+_EXACT = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
+"""What compares integers of any dtypes by their values."""
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -42,6 +46,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     out = kwargs.pop("out", None)
     if isinstance(out, tuple):
         out = out[0] if len(out) == 1 else out
+    if out is None and method == "__call__" and has_mixed(*inputs) and ufunc not in _EXACT:
+        return computed(lambda *operands: handed_out(function, *operands, **kwargs), inputs)
     if out is None:
         return handed_out(function, *inputs, **kwargs)
     where = kwargs.pop("where", True)

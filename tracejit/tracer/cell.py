@@ -42,6 +42,7 @@ class Cell(Owned):
         "is_array",
         "layout",
         "location",
+        "mixed",
         "root",
         "selection",
         "twins",
@@ -60,6 +61,7 @@ class Cell(Owned):
         self.twins: dict[int, tuple[ref[Cell], Any]] = _NONE  # by identity: arrays that it may turn out to be
         self.location = None
         self.absence: Any = None  # when the name that has it has none, where that is known to the program alone
+        self.mixed: Any = None  # of a mixed number: whether it is Python's
         self.layout: Layout = None  # of an array that is no view
         # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
         self.is_array: bool | None = False

@@ -22,6 +22,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
     IndexOutOfBounds,
+    MixedNumber,
     NegativePower,
     NoWeight,
     NumberOutOfBounds,
@@ -89,6 +90,12 @@ GROWTH = Reason(
     NumberOutOfBounds,
     "the result is an integer beyond 64 bits, which Python has and compiled code has not; compute it in floating "
     "point (2.0**n)",
+)
+MIXED = Reason(
+    MixedNumber,
+    "data decide whether a number is a Python integer or one of NumPy's with a narrow dtype (a branch or loop hands on "
+    "either), and here that makes a difference: NumPy's would wrap around, Python's does not; write int(x[i]) where it "
+    "is NumPy's",
 )
 UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
 ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")

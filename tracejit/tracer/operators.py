@@ -79,6 +79,8 @@ class NumPy:
     """The program fails if an operator's result on Python integers has more than 64 bits."""
     check_none: Callable[[Any, Any], None]
     """(wrong, reason): the program fails for a reason if an element of `wrong` holds."""
+    check_mixed: Callable[[Any], None]
+    """(wrong): the program fails where `wrong` holds, as a mixed number is Python's and its dtype was used."""
     first_failure: Callable[[Any, Any], Any]
     """The failure noted before, or if there is none the greatest of those found."""
 

@@ -1,6 +1,7 @@
 """What Python's operators do with a traced array or number, and with whom they leave it to."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import give_up, wants_booleans
+from tracejit.tracer.mixed import computed, has_mixed
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 
 __all__ = [
@@ -51,6 +53,8 @@ def operator(name: str) -> Callable[..., Any]:
             return NotImplemented
         if name in COMPARISONS and _is_no_number(self, other):
             return NotImplemented
+        if has_mixed(self, other) and name not in COMPARISONS:
+            return _of_mixed(name, function, self, other)
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
     return method
@@ -64,6 +68,8 @@ def reflected(name: str) -> Callable[..., Any]:
         other = _plain(name, self, other)
         if function is None or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
+        if has_mixed(self, other):
+            return _of_mixed(name, function, other, self)
         return _of_numbers(name, function, other, self, other) if self.aval.weak else handed_out(function, other, self)
 
     return method
@@ -76,7 +82,7 @@ def in_place(name: str) -> Callable[..., Any]:
         if self.is_scalar:
             self.check_alone()  # where only the data tell whether it is an array
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
-        result = ARITHMETIC[name](self, other)
+        result = computed(ARITHMETIC[name], (self, other)) if has_mixed(other) else ARITHMETIC[name](self, other)
         if len(np.shape(result)) > self.ndim:
             raise ShapeError(
                 f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + "
@@ -93,6 +99,8 @@ def unary(name: str) -> Callable[..., Any]:
     """The special method of an operator of one operand: `__neg__`."""
 
     def method(self: Cell) -> Any:
+        if self.mixed is not None:
+            return computed(partial(handed_out, ARITHMETIC[name]), (self,))
         return (
             _number(handed_out(ARITHMETIC[name], python_operand(self)), 0)
             if self.aval.weak
@@ -120,6 +128,11 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             result.ask()
         return result if known is None else bool(known)
     return result
+
+
+def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """An operator on operands of which one is a mixed number."""
+    return computed(partial(handed_out, function), (python_operand(x), python_operand(y)), name)
 
 
 def _may_be_zero(x: Any) -> bool:

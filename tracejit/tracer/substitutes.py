@@ -26,6 +26,7 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
+from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, marked
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import METHODS
@@ -298,14 +299,19 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items = _that_fit(items, better)
         if len(items) == 1:
             return items[0]
-        found = functools.reduce(functools.partial(_better, better, _dtype_of(items)), items)
+        found, is_python = items[0], is_pythons(items[0])
+        for x in items[1:]:
+            wins, found = _better(better, _dtype_of(items), found, x)
+            is_python = _chosen(wins, is_pythons(x), is_python)
         ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
         if not isinstance(found, Tracer):
             return found
         # It is one of the items, though np.where gives an array.
         kinds = {not x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.ndarray) for x in items}
         found.is_array = kinds.pop() if len(kinds) == 1 else None
-        return found.as_python_number() if ours else found
+        if ours:
+            return found.as_python_number()
+        return found if is_python is False or not is_narrow(found.dtype) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
 
@@ -337,9 +343,18 @@ def _that_fit(items: list[Any], better: Any) -> list[Any]:
     return [OPERATORS.to_dtype(x, wide) for x in items]
 
 
-def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> Any:
-    """The better one of two numbers among some of `dtype` (NumPy's).  The program fails where it is an integer
-    that does not fit.
+def _chosen(wins: Any, x: Any, best: Any) -> Any:
+    """Whether the better one of two numbers is Python's."""
+    if x is best:
+        return x
+    if not isinstance(wins, Tracer):
+        return x if wins else best
+    return np.where(wins, as_flag(x), as_flag(best))
+
+
+def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> tuple[Any, Any]:
+    """Whether x is better than the best so far, and the better one of them, numbers among some of `dtype` (NumPy's).
+    The program fails where it is an integer that does not fit.
     """
     wins = better(x, best)
     for number, lost in ((x, (wins, x, 0)), (best, (wins, 0, best))):
@@ -353,7 +368,7 @@ def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> Any:
             won = np.where(*lost)
             if isinstance(won, Tracer):
                 OPERATORS.check_number(won, dtype)
-    return np.where(wins, x, best)
+    return wins, np.where(wins, x, best)
 
 
 def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:

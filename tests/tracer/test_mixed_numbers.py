@@ -1,0 +1,190 @@
+"""Numbers that are Python integers on one way and NumPy's of a narrow dtype on another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import MixedNumber
+
+
+def of_a_branch(b, i):
+    y = b[0] if b[0] > 5 else i
+    return y * 3
+
+
+def of_nested_branches(b, i):
+    if b[0] > 5:
+        y = b[0]
+    elif b[1] > 5:
+        y = i
+    else:
+        y = b[2]
+    return y + 100
+
+
+def of_a_tuple(b, i):
+    pair = (b[0], i) if b[1] > 5 else (i, b[0])
+    return pair[0] + 100, pair[1] + 100
+
+
+def of_max(b, i):
+    return max(b[0], i) + 100
+
+
+def of_min_of_three(b, i):
+    return min(100, b[0] + 90, i) * 2
+
+
+def negated(b, i):
+    return -(b[0] if b[1] > 5 else i)
+
+
+def reflected(b, i):
+    return 2 - (b[0] if b[1] > 5 else i)
+
+
+def of_ufuncs(b, i):
+    y = b[0] if b[1] > 5 else i
+    return np.add(y, 100)
+
+
+def halved(b, i):
+    y = b[0] if b[1] > 5 else i
+    return np.sqrt(y)
+
+
+def carried(b, i):
+    s = 0
+    for k in range(len(b)):
+        if b[k] > 5:
+            s = b[k]
+        else:
+            s += 50
+    return s
+
+
+def carried_from_numpys(b, i):
+    last = b[0]
+    for k in range(len(b)):
+        last = last + 1
+        if b[k] > 5:
+            last = k
+    return last * 30
+
+
+def carried_into_a_sum(b, i):
+    last = total = 0
+    for k in range(len(b)):
+        last = b[k] if b[k] > 5 else k
+        total += last * 2
+    return total
+
+
+def carried_by_while(b, i):
+    y, turns = i, 0
+    while y < 100 and b[y % 4] == 0 and turns < 50:
+        turns += 1
+        y += 1
+        if b[y % 4] > 0:
+            y = b[1]
+    return y * 3
+
+
+def rebound_by_while(b, i):
+    y, k = b[0], 0
+    while k < i and b[k % 4] < 5:
+        y = 7
+        k += 1
+    return y * 40
+
+
+def perhaps_none(b, i):
+    found = None
+    for k in range(len(b)):
+        if b[k] > 5:
+            found = b[k] if b[k] > 9 else i
+            break
+    return 0 if found is None else found * 3
+
+
+def into_an_array(b, i):
+    out = b.copy()
+    out += b[0] if b[1] > 5 else i
+    return out.astype(int) + 1000
+
+
+PROGRAMS = [
+    of_a_branch, of_nested_branches, of_a_tuple, of_max, of_min_of_three, negated, reflected, of_ufuncs, halved,
+    carried, carried_from_numpys, carried_into_a_sum, carried_by_while, rebound_by_while, perhaps_none, into_an_array,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.uint64])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_pythons_answer_or_an_error(program: Any, dtype: Any):
+    jitted = tj.jit(program)
+    rng = np.random.default_rng(0)
+    answers = 0
+    with np.errstate(over="ignore"):
+        for top, size in ((3, 4), (10, 4), (60, 7), (100, 4), (10, 40), (3, 90)):
+            for i in (0, 3, 64, 90):
+                b = rng.integers(0, top, size).astype(dtype)
+                try:
+                    want = program(b.copy(), i)
+                except OverflowError:
+                    continue
+                try:
+                    found = jitted(b, i)
+                except MixedNumber:
+                    continue
+                np.testing.assert_array_equal(np.asarray(found, float), np.asarray(want, float), err_msg=f"{b}, {i}")
+                answers += 1
+    assert answers
+
+
+@pytest.mark.parametrize("program", [of_a_branch, of_max, carried, carried_into_a_sum, carried_by_while])
+def test_what_would_wrap_around_is_an_error(program: Any):
+    with pytest.raises(MixedNumber, match=r"int\(x\[i\]\)") as caught:
+        tj.jit(program)(np.zeros(90, np.int8), 64)
+    assert program.__name__ in str(caught.value)
+
+
+def test_numpys_numbers_wrap_around():
+    """A carry that begins as a Python number is NumPy's from the first iteration on."""
+
+    def hashed(x):
+        h = 7
+        for k in range(len(x)):
+            h = h * 31 + x[k]
+        return h
+
+    x = np.arange(60, dtype=np.uint32)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(tj.jit(hashed)(x), hashed(x))
+
+
+def test_sums_of_narrow_elements_are_not_checked():
+    """`s = 0; s += x[i]` are NumPy's sums on every way, so that nothing can fail."""
+
+    def total(x):
+        s = 0
+        for k in range(len(x)):
+            if x[k] > 3:
+                s += x[k]
+        return s
+
+    x = np.arange(200, dtype=np.uint8)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(tj.jit(total)(x), total(x))
+
+
+def test_in_batches():
+    rows = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    found = tj.jit(tj.vmap(of_a_branch, in_axes=(0, None)))(rows, 5)
+    np.testing.assert_array_equal(found, [of_a_branch(row, 5) for row in rows])
+    with pytest.raises(MixedNumber):
+        tj.jit(tj.vmap(of_a_branch, in_axes=(0, None)))(rows, 100)

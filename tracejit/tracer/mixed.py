@@ -1,0 +1,117 @@
+"""Mixed numbers: Python integers on one way to where they are used, NumPy's of a narrow dtype on another.
+
+Which it is, only the program knows.  A mixed number has NumPy's dtype and a flag that says whether it is Python's, for
+which dtypes do not exist: 44 + 300 is 344, and not 88 as among uint8s.  What follows from it is computed as from
+NumPy's, and where that may differ also as from Python's.  The program fails if the number is Python's and they do
+differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.tracer.cell import Cell
+from tracejit.tracer.operators import ARITHMETIC, OPERATORS, PRIMITIVES
+
+__all__ = ["as_flag", "computed", "has_mixed", "is_narrow", "is_pythons", "joined", "marked"]
+
+_GROWING = ("add", "sub", "mul")
+"""Operators by which Python integers may outgrow 64 bits, where the program can tell."""
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether integers of a dtype wrap around where those do not that stand for Python's."""
+    return dtype.kind in "iu" and dtype != np.int64
+
+
+def is_pythons(x: Any) -> Any:
+    """Whether a number is a Python integer: True, False, or the flag that tells."""
+    if isinstance(x, Cell):
+        return (x.aval.weak and x.dtype.kind == "i") if x.mixed is None else x.mixed
+    return type(x) is int
+
+
+def joined(one: Any, other: Any) -> bool:
+    """Whether a number that is either of two is mixed, if it is narrow.  one, other: whether these are Python's."""
+    return not (one is other and isinstance(one, bool))
+
+
+def as_flag(is_python: Any) -> Any:
+    """What `is_pythons` says, as a number of NumPy's."""
+    return is_python if isinstance(is_python, Cell) else np.bool_(is_python)
+
+
+def marked(x: Any, flag: Any) -> Any:
+    """The number, which nobody else has, with the flag that tells whether it is Python's."""
+    if isinstance(x, Cell):
+        x.mixed = flag if isinstance(flag, Cell) or flag else None
+        return x
+    return int(x) if flag is True or (isinstance(flag, np.generic) and flag) else x
+
+
+def has_mixed(*operands: Any) -> bool:
+    """Whether one of the operands is mixed."""
+    return any([isinstance(x, Cell) and x.mixed is not None for x in operands])
+
+
+def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = "") -> Any:
+    """What a function of numbers or arrays makes of operands, of which some are mixed.
+
+    name: of Python's operator that it is.
+    """
+    result = function(*operands)
+    found = [x for x in operands if isinstance(x, Cell) and x.mixed is not None]
+    others = [_dtype(x) for x in operands if not any(x is m for m in found)]
+    strong = [dtype for dtype in others if dtype is not None]
+    dtypes = [x.dtype for x in found]
+    if strong and np.result_type(*strong, *dtypes) == np.result_type(*strong):
+        return result
+    flag = found[0].mixed
+    for x in found[1:]:  # of two of one dtype, one of which is NumPy's, the other one is as well
+        flag = _flag("and" if x.dtype == dtypes[0] else "or", flag, x.mixed)
+    numbers = [_as_pythons(x, flag) if any(x is m for m in found) else x for x in operands]
+    if name in _GROWING and not strong:
+        OPERATORS.check_growth(name, *numbers)
+    as_pythons = function(*numbers)
+    if isinstance(result, tuple):
+        return tuple([_checked(a, b, flag) for a, b in zip(result, as_pythons, strict=True)])
+    return _checked(result, as_pythons, flag)
+
+
+def _dtype(x: Any) -> np.dtype[Any] | None:
+    """The dtype of an operand that is no Python number."""
+    if isinstance(x, Cell):
+        return None if x.aval.weak else x.dtype
+    return np.asarray(x).dtype if isinstance(x, (np.ndarray, np.generic, list, tuple)) else None
+
+
+def _flag(name: str, a: Any, b: Any) -> Any:
+    """`and` or `or` of two flags."""
+    if isinstance(a, Cell) or isinstance(b, Cell):
+        return ARITHMETIC[name](a, b)
+    return (a and b) if name == "and" else (a or b)
+
+
+def _as_pythons(x: Cell, flag: Any) -> Any:
+    """The Python integer that a number is; where it is none, 0, which fits everywhere."""
+    number = OPERATORS.to_dtype(x, np.int64)
+    if isinstance(flag, Cell):
+        number = PRIMITIVES.select(flag, number, np.int64(0))
+    return number.as_python_number()
+
+
+def _checked(result: Any, as_pythons: Any, flag: Any) -> Any:
+    """A result; the program fails where it is another one than that of Python's numbers, and there is one of these."""
+    have, want = (getattr(x, "dtype", None) for x in (result, as_pythons))
+    if have is None or want is None or have == want or have.kind == "b":
+        return result
+    differs = ARITHMETIC["ne"](result, as_pythons)
+    if have.kind == "f":  # NaN is not NaN
+        differs = _flag("and", differs, ARITHMETIC["eq"](result, result))
+    OPERATORS.check_mixed(_flag("and", differs, flag))
+    if isinstance(result, Cell) and not result.shape and is_narrow(have):
+        result.mixed = flag
+    return result
