@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import MixedNumber
+from tracejit.support.errors import MixedNumber, TracejitError
 
 
 def of_a_branch(b, i):
@@ -188,3 +188,64 @@ def test_in_batches():
     np.testing.assert_array_equal(found, [of_a_branch(row, 5) for row in rows])
     with pytest.raises(MixedNumber):
         tj.jit(tj.vmap(of_a_branch, in_axes=(0, None)))(rows, 100)
+
+
+USES = {
+    "full": lambda y, x: np.full(2, y) * 2,
+    "array": lambda y, x: np.array([y, y]) * 2,
+    "stack": lambda y, x: np.stack([y, y]) * 2,
+    "dot": lambda y, x: np.dot(y, y),
+    "outer": lambda y, x: np.outer([y], [y]),
+    "where": lambda y, x: np.where(x > 1, x, y),
+    "where of numbers": lambda y, x: np.where(x > 1, y, 1) * 100,
+    "clip": lambda y, x: np.clip(y, 0, 100) * 100,
+    "broadcast": lambda y, x: np.broadcast_to(y, (2,)) * 100,
+    "tile": lambda y, x: np.tile(y, 2) * 100,
+    "concatenate": lambda y, x: np.concatenate([x, [y]]) * 2,
+    "numpy of tracejit": lambda y, x: tj.numpy.add(y, 100),
+    "full_like": lambda y, x: np.full_like(x, y),
+    "conversion": lambda y, x: np.uint8(y),
+    "sum": lambda y, x: sum([y, y, y]),
+    "array operand": lambda y, x: x + y,
+    "float": lambda y, x: np.float64(y) + float(y),
+    "compared": lambda y, x: np.array([y > 3, y == 100, y < x[0]]),
+    "kind": lambda y, x: isinstance(y, int),
+}
+
+
+def element(y, x):
+    x[0] = y
+    return x
+
+
+def filled(y, x):
+    x.fill(y)
+    return x
+
+
+def increased(y, x):
+    x[0] += y
+    return x
+
+
+@pytest.mark.parametrize("use", [*USES.values(), element, filled, increased], ids=[*USES, "element", "fill", "augment"])
+def test_whatever_is_made_of_them(use: Any):
+    def program(b, i, x):
+        return use(b[0] if b[0] > 5 else i, x)
+
+    jitted = tj.jit(program)
+    with np.errstate(over="ignore"):
+        for dtype in (np.int8, np.int16):
+            for value, i in ((1, 100), (1, 3), (7, 3), (1, -51), (1, 3000)):
+                b, x = np.array([value], dtype), np.array([1, 2], np.uint8)
+                try:
+                    want = program(b, i, x.copy())
+                except OverflowError:
+                    with pytest.raises(TracejitError):
+                        jitted(b, i, x.copy())
+                    continue
+                try:
+                    found = jitted(b, i, x.copy())
+                except TracejitError:
+                    continue
+                np.testing.assert_array_equal(found, want)

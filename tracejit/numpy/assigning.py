@@ -22,6 +22,7 @@ from tracejit.numpy.indexing import (
     single_mask,
 )
 from tracejit.numpy.masked import Selection, assigned
+from tracejit.numpy.number_checks import check_number
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, fitting, numbers_to_dtype, to_dtype
 from tracejit.numpy.through import through
 from tracejit.numpy.views import BasicIndex, Rearranged
@@ -36,6 +37,7 @@ from tracejit.support.errors import (
 )
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
+from tracejit.tracer.mixed import as_pythons, has_mixed
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
@@ -86,6 +88,8 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
             "array",
             location=user_location(),
         )
+    if has_mixed(value) and not np.can_cast(aval(value).dtype, x.dtype):  # Python's integers are not cast
+        check_number(as_pythons(value, value.mixed), x.dtype)
     value = to_dtype(value, x.dtype)
     if _writes_itself(x, index, value):
         return

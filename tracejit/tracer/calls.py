@@ -10,7 +10,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
-from tracejit.tracer.mixed import computed, has_mixed
+from tracejit.tracer.mixed import check_dtypes, computed, has_mixed, mixed_among
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import (
     FUNCTIONS,
@@ -23,10 +23,10 @@ from tracejit.tracer.tables import (
     dtype_of_sum,
 )
 
-__all__ = ["call_function", "call_ufunc", "handed_out"]
+__all__ = ["call_function", "call_ufunc", "handed_out", "unchecked"]
 
-_EXACT = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
-"""What compares integers of any dtypes by their values."""
+_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+"""Of integers of any dtypes, by their values."""
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -46,10 +46,9 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     out = kwargs.pop("out", None)
     if isinstance(out, tuple):
         out = out[0] if len(out) == 1 else out
-    if out is None and method == "__call__" and has_mixed(*inputs) and ufunc not in _EXACT:
-        return computed(lambda *operands: handed_out(function, *operands, **kwargs), inputs)
     if out is None:
         return handed_out(function, *inputs, **kwargs)
+    check_dtypes(inputs)
     where = kwargs.pop("where", True)
     if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
         kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
@@ -70,6 +69,17 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What a function of the tables gives, as NumPy hands it out:
     arrays of their own, unless the function is one of `AS_IS` or gives an operand back; or `out=`.
     """
+    operands = (*args, *kwargs.values())
+    if not mixed_among(operands) or any(function is UFUNCS.get(ufunc) for ufunc in _COMPARISONS):
+        return unchecked(function, *args, **kwargs)
+    if any(function is f for ufunc, f in UFUNCS.items() if type(ufunc) is not tuple) and has_mixed(*args):
+        return computed(lambda *given: unchecked(function, *given, **kwargs), args)
+    check_dtypes(operands)
+    return unchecked(function, *args, **kwargs)
+
+
+def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The same; whether mixed numbers make a difference is seen to."""
     if not args and kwargs:
         args, kwargs = _first_by_place(function, kwargs)
     if "out" in kwargs or len(args) > 1:

@@ -275,6 +275,12 @@ def class_of(x: Cell) -> type:
             f"`{x.absence.name} is None` first",
             location=user_location(),
         )
+    if x.mixed is not None:
+        raise TracerError(
+            f"whether a number is a Python integer or a NumPy {x.dtype} is known to the program alone; make it one of "
+            "Python's where it is NumPy's (int(x[i]))",
+            location=user_location(),
+        )
     if x.aval.weak and not x.shape:
         return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
     return x.dtype.type if x.is_scalar else np.ndarray

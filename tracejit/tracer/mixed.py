@@ -16,8 +16,13 @@ import numpy as np
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS, PRIMITIVES
 
-__all__ = ["as_flag", "computed", "has_mixed", "is_narrow", "is_pythons", "joined", "marked"]
+__all__ = [
+    "as_flag", "as_pythons", "check_dtypes", "computed", "has_mixed", "is_narrow", "is_pythons", "joined", "marked",
+    "mixed_among",
+]  # fmt: skip
 
+_MARKED: list[bool] = []
+"""Whether there was a mixed number in this process: most programs have none."""
 _GROWING = ("add", "sub", "mul")
 """Operators by which Python integers may outgrow 64 bits, where the program can tell."""
 
@@ -47,7 +52,9 @@ def as_flag(is_python: Any) -> Any:
 def marked(x: Any, flag: Any) -> Any:
     """The number, which nobody else has, with the flag that tells whether it is Python's."""
     if isinstance(x, Cell):
-        x.mixed = flag if isinstance(flag, Cell) or flag else None
+        if isinstance(flag, Cell) or flag:
+            x.mixed = flag
+            _MARKED[:] = [True]
         return x
     return int(x) if flag is True or (isinstance(flag, np.generic) and flag) else x
 
@@ -57,6 +64,32 @@ def has_mixed(*operands: Any) -> bool:
     return any([isinstance(x, Cell) and x.mixed is not None for x in operands])
 
 
+def mixed_among(operands: Sequence[Any]) -> list[Cell]:
+    """The mixed numbers among operands, those in lists and tuples too."""
+    if not _MARKED:
+        return []
+    found: list[Cell] = []
+    pending = [*operands]
+    while pending:
+        x = pending.pop()
+        if isinstance(x, Cell):
+            found += [x] * (x.mixed is not None)
+        elif type(x) in (list, tuple):
+            pending += x
+    return found
+
+
+def check_dtypes(operands: Sequence[Any]) -> None:
+    """The program fails where a mixed number among operands is Python's, unless that makes no difference to the dtype
+    that they have in common.
+    """
+    found = mixed_among(operands)
+    strong = _dtypes(operands)
+    if not strong or np.result_type(*strong, *[x.dtype for x in found]) != np.result_type(*strong):
+        for x in found:
+            OPERATORS.check_mixed(x.mixed)
+
+
 def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = "") -> Any:
     """What a function of numbers or arrays makes of operands, of which some are mixed.
 
@@ -64,28 +97,34 @@ def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = 
     """
     result = function(*operands)
     found = [x for x in operands if isinstance(x, Cell) and x.mixed is not None]
-    others = [_dtype(x) for x in operands if not any(x is m for m in found)]
-    strong = [dtype for dtype in others if dtype is not None]
-    dtypes = [x.dtype for x in found]
+    strong, dtypes = _dtypes(operands), [x.dtype for x in found]
     if strong and np.result_type(*strong, *dtypes) == np.result_type(*strong):
         return result
     flag = found[0].mixed
     for x in found[1:]:  # of two of one dtype, one of which is NumPy's, the other one is as well
         flag = _flag("and" if x.dtype == dtypes[0] else "or", flag, x.mixed)
-    numbers = [_as_pythons(x, flag) if any(x is m for m in found) else x for x in operands]
+    numbers = [as_pythons(x, flag) if any(x is m for m in found) else x for x in operands]
     if name in _GROWING and not strong:
         OPERATORS.check_growth(name, *numbers)
-    as_pythons = function(*numbers)
+    other = function(*numbers)
     if isinstance(result, tuple):
-        return tuple([_checked(a, b, flag) for a, b in zip(result, as_pythons, strict=True)])
-    return _checked(result, as_pythons, flag)
+        return tuple([_checked(a, b, flag) for a, b in zip(result, other, strict=True)])
+    return _checked(result, other, flag)
 
 
-def _dtype(x: Any) -> np.dtype[Any] | None:
-    """The dtype of an operand that is no Python number."""
-    if isinstance(x, Cell):
-        return None if x.aval.weak else x.dtype
-    return np.asarray(x).dtype if isinstance(x, (np.ndarray, np.generic, list, tuple)) else None
+def _dtypes(operands: Sequence[Any]) -> list[np.dtype[Any]]:
+    """The dtypes of operands that are neither Python numbers nor mixed, those in lists and tuples too."""
+    found: list[np.dtype[Any]] = []
+    pending = [*operands]
+    while pending:
+        x = pending.pop()
+        if isinstance(x, Cell):
+            found += [x.dtype] * (not x.aval.weak and x.mixed is None)
+        elif isinstance(x, (np.ndarray, np.generic)):
+            found.append(x.dtype)
+        elif isinstance(x, (list, tuple)):
+            pending += x
+    return found
 
 
 def _flag(name: str, a: Any, b: Any) -> Any:
@@ -95,20 +134,20 @@ def _flag(name: str, a: Any, b: Any) -> Any:
     return (a and b) if name == "and" else (a or b)
 
 
-def _as_pythons(x: Cell, flag: Any) -> Any:
-    """The Python integer that a number is; where it is none, 0, which fits everywhere."""
+def as_pythons(x: Any, flag: Any) -> Any:
+    """The Python integer that a mixed number is; where it is none, 0, which fits everywhere."""
     number = OPERATORS.to_dtype(x, np.int64)
     if isinstance(flag, Cell):
         number = PRIMITIVES.select(flag, number, np.int64(0))
     return number.as_python_number()
 
 
-def _checked(result: Any, as_pythons: Any, flag: Any) -> Any:
+def _checked(result: Any, other: Any, flag: Any) -> Any:
     """A result; the program fails where it is another one than that of Python's numbers, and there is one of these."""
-    have, want = (getattr(x, "dtype", None) for x in (result, as_pythons))
+    have, want = (getattr(x, "dtype", None) for x in (result, other))
     if have is None or want is None or have == want or have.kind == "b":
         return result
-    differs = ARITHMETIC["ne"](result, as_pythons)
+    differs = ARITHMETIC["ne"](result, other)
     if have.kind == "f":  # NaN is not NaN
         differs = _flag("and", differs, ARITHMETIC["eq"](result, result))
     OPERATORS.check_mixed(_flag("and", differs, flag))

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.ir.extents import Dim
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
-from tracejit.tracer.calls import handed_out
+from tracejit.tracer.calls import handed_out, unchecked
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import give_up, wants_booleans
 from tracejit.tracer.mixed import computed, has_mixed
@@ -100,7 +100,7 @@ def unary(name: str) -> Callable[..., Any]:
 
     def method(self: Cell) -> Any:
         if self.mixed is not None:
-            return computed(partial(handed_out, ARITHMETIC[name]), (self,))
+            return computed(partial(unchecked, ARITHMETIC[name]), (self,))
         return (
             _number(handed_out(ARITHMETIC[name], python_operand(self)), 0)
             if self.aval.weak
@@ -132,7 +132,7 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
 
 def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:
     """An operator on operands of which one is a mixed number."""
-    return computed(partial(handed_out, function), (python_operand(x), python_operand(y)), name)
+    return computed(partial(unchecked, function), (python_operand(x), python_operand(y)), name)
 
 
 def _may_be_zero(x: Any) -> bool:

@@ -26,7 +26,7 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
-from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, marked
+from tracejit.tracer.mixed import as_flag, as_pythons, is_narrow, is_pythons, marked
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import METHODS
@@ -223,6 +223,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         if weak:
             return _python_number(x, kind)
         dtype = np.dtype(kind)
+        if x.mixed is not None and dtype.kind in "iu" and not np.can_cast(x.dtype, dtype):
+            OPERATORS.check_number(as_pythons(x, x.mixed), dtype)
         if x.aval.weak and dtype != x.dtype:
             return OPERATORS.to_dtype(x, dtype)
         if x.is_array and not x.shape:  # a number, not the array
