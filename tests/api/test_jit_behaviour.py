@@ -1050,3 +1050,19 @@ def test_results_that_are_python_numbers_in_python_are_python_numbers(backend: s
         x, t = found[0], found[1]["next"]
         assert t == k + 1
     assert x.dtype == np.float32
+
+
+def test_what_failed_before_a_loop_ends_it():
+    """The number that a `while` waits for may be one that an index out of range would have read."""
+
+    def wait(x, i):
+        s, n = x[i], 0
+        while s != 7.0:
+            s = 7.0 if s == 3.0 else s
+            n += 1
+        return n
+
+    waiting = tj.jit(wait)
+    assert waiting(np.array([7.0, 1.0, 3.0]), 2) == 1
+    with pytest.raises(IndexError, match="index 5 is out of bounds"):
+        waiting(np.array([7.0, 1.0, 3.0]), 5)

@@ -2,8 +2,10 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit.autotune.choose import default_schedule
 from tracejit.autotune.space import candidates
 from tracejit.backends.base import Target
@@ -241,3 +243,10 @@ def test_a_target_with_neither_vectors_nor_a_grid_runs_loops_as_they_are():
     scalar = Target("scalar", threads=2)
     assert default_schedule(FLAT, scalar) == Schedule()
     assert candidates(FLAT, scalar, Schedule()) == [Schedule()]
+
+
+def test_loops_that_are_jammed_have_few_copies():
+    """A transposed sum of rank 8 was written out 4,096 times, and compiled for minutes."""
+    for rank, extent in ((8, 4), (6, 5), (5, 8)):
+        text = tj.jit(lambda x: x + x.T).lower(np.ones((extent,) * rank)).text("scheduled")
+        assert extent ** text.count("unroll") <= 64

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import MixedNumber, TracejitError
+from tracejit.support.errors import MixedNumber, TracejitError, UnsupportedError
 
 
 def of_a_branch(b, i):
@@ -249,3 +250,81 @@ def test_whatever_is_made_of_them(use: Any):
                 except TracejitError:
                     continue
                 np.testing.assert_array_equal(found, want)
+
+
+def in_a_list(b, i):
+    y = b[0] if b[0] > 5 else i
+    return np.array([y, b[0]]) * 3
+
+
+def copied(b, i):
+    y = b[0] if b[0] > 5 else i
+    return copy.copy(y) * 3 + copy.deepcopy([y])[0] * 3
+
+
+def through_a_loop_of_lax(b, i):
+    y = b[0] if b[0] > 5 else i
+    return tj.lax.fori_loop(0, 3, lambda k, s: s * 3, y)
+
+
+def into_a_loop_of_lax(b, i):
+    y = b[0] if b[0] > 5 else i
+    return tj.lax.fori_loop(0, 3, lambda k, s: s + y, 0)
+
+
+def through_a_while_of_lax(b, i):
+    y = b[0] if b[0] > 5 else i
+    return tj.lax.while_loop(lambda s: s < 1000, lambda s: s * 2, y)
+
+
+def through_a_branch_of_lax(b, i):
+    y = b[0] if b[0] > 5 else i
+    return tj.lax.cond(b[1] > 0, lambda s: s * 3, lambda s: s, y)
+
+
+def through_a_jitted_function(b, i):
+    y = b[0] if b[0] > 5 else i
+    return tj.jit(lambda s: s * 3)(y) + tj.jit(lambda s: s)(y) * 3
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        in_a_list, copied, through_a_loop_of_lax, into_a_loop_of_lax, through_a_while_of_lax, through_a_branch_of_lax,
+        through_a_jitted_function,
+    ],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_where_they_are_handed_on(program: Any):
+    jitted = tj.jit(program)
+    with pytest.raises((MixedNumber, UnsupportedError)):
+        jitted(np.array([1, 1], np.int8), 100)
+    b = np.array([6, 1], np.int8)
+    if program is into_a_loop_of_lax:
+        with pytest.raises(UnsupportedError, match="Python's or NumPy's, depending on data"):
+            jitted(b, 100)
+    elif program is not through_a_while_of_lax:  # without an end among int8s, as in NumPy
+        np.testing.assert_array_equal(jitted(b, 100), program(b, 100))
+
+
+def test_bits_that_are_shifted_in():
+    """A shift by a number that is known is a product: the loop stays one of the program."""
+
+    def pack(b):
+        acc, c, out = 0, 0, np.zeros(len(b) // 8 + 1, np.int64)
+        for i in range(len(b)):
+            acc = acc << 1 | int(b[i])
+            c += 1
+            if c == 8:
+                out[i // 8] = acc
+                acc = c = 0
+        return out, acc, c
+
+    jitted = tj.jit(pack)
+    for n in (5, 40, 1003):
+        b = np.random.default_rng(n).random(n) > 0.5
+        for got, want in zip(jitted(b), pack(b), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert "left to Python" not in jitted.explain()
+    with pytest.raises(OverflowError):
+        tj.jit(lambda n: n << 40)(2**30)

@@ -22,7 +22,7 @@ from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
-from tracejit.tracer.mixed import is_pythons
+from tracejit.tracer.mixed import is_pythons, mixed_among
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.recorder import StageInterpreter
@@ -38,6 +38,7 @@ __all__ = [
     "apart",
     "as_number",
     "carried",
+    "check_none_mixed",
     "in_64_bits",
     "is_positive",
     "layouts_of",
@@ -88,6 +89,12 @@ def apart(tree: Any) -> Any:
     return unflatten(treedef, [own(x) for x in leaves])
 
 
+def check_none_mixed(tree: Any) -> None:
+    """The program fails where a number that is handed on without a flag is mixed, and Python's."""
+    for x in mixed_among(flatten(tree)[0]):
+        OPERATORS.check_mixed(x.mixed)
+
+
 def own(x: Any) -> Any:
     """An array that shares nothing with x, laid out as a copy of it; a number as it is."""
     if isinstance(x, np.ndarray):
@@ -95,7 +102,7 @@ def own(x: Any) -> Any:
     if not isinstance(x, Tracer):
         return x
     made = current_interpreter().fresh(x)
-    made.layout = OPERATORS.layout_of_copy(x)
+    made.layout, made.mixed = OPERATORS.layout_of_copy(x), x.mixed
     return made
 
 
@@ -171,6 +178,12 @@ class Body:
                     result = [*converted(*result)]
                 self.layouts = layouts_of(result)
                 self.weak = [aval_of_argument(x).weak for x in result]
+                if not flagged and mixed_among(result):
+                    raise UnsupportedError(
+                        "the body of a loop returns a number that is Python's or NumPy's, depending on data; make it "
+                        "one of them (int(x), np.int8(x))",
+                        location=user_location(),
+                    )
                 return [*result, *[x for x in pythons if flagged and not isinstance(x, bool)]]
 
             try:

@@ -18,6 +18,7 @@ from tracejit.api.bodies import (
     apart,
     as_number,
     carried,
+    check_none_mixed,
     in_64_bits,
     is_positive,
     layouts_of,
@@ -77,6 +78,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     >>> tj.jit(lambda x: tj.lax.fori_loop(0, 5, lambda i, s: s * x + i, np.zeros(2)))(np.array([1.0, 2.0]))
     array([10., 26.])
     """
+    check_none_mixed(init)
     body = redirected(body)
     if isinstance(lower, (int, np.integer)) and isinstance(upper, (int, np.integer, Dim)):
         extent: Extent = upper if isinstance(upper, Dim) else builtins.max(0, int(upper) - int(lower))
@@ -187,6 +189,7 @@ def scan(
     >>> tj.jit(lambda xs: tj.lax.scan(lambda c, x: (c + x, c * x), 0.0, xs)[1])(np.array([1.0, 2.0, 3.0]))
     array([0., 2., 9.])
     """
+    check_none_mixed(init)
     leaves, _ = leaves_of(xs)
     shapes = [aval_of_argument(x).shape for x in leaves]
     if not all(shapes):
@@ -342,6 +345,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> halve(np.array([3.0, 10.0]))
     array([0.1875, 0.625 ])
     """
+    check_none_mixed(init_val)
     return bounded_loop(redirected(cond_fun), redirected(body_fun), init_val, None)
 
 
@@ -377,7 +381,8 @@ def bounded_loop(
         # After a failure the carry is anything, and perhaps the end never comes.
         return [flag & (failure == 0)] if may_fail else [flag]
 
-    may_fail = any(cell is failure for cell in body.cells)
+    # What failed before the loop may be what it waits for.
+    may_fail = any(cell is failure for cell in body.cells) or (most is None and failure is not None)
     condition = Body(test, avals, body.cells, layouts=layouts, certain=True, as_given=True)
     changed = _changed_cells(condition)
     if changed:
@@ -441,6 +446,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     """
     if not isinstance(pred, Tracer):
         return apart((true_fun if pred else false_fun)(*apart(operands)))
+    check_none_mixed(operands)
     leaves, tree = leaves_of(operands)
     layouts = layouts_of(leaves)
     avals = carried(leaves)

@@ -43,12 +43,12 @@ from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_m
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define
 from tracejit.support.source import user_location
-from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, joined, marked
+from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, joined, marked, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
@@ -538,6 +538,7 @@ class _Loop:
                 left[_TURNS] = state[_TURNS] + np.int64(1)
             if self.mixed:
                 left[_MIXED] = tuple([as_flag(is_pythons(flatten(values[n])[0][k])) for n, k in self.mixed])
+                left = {n: map_tree(without_mark, x) for n, x in left.items()}
             return left
 
         while True:

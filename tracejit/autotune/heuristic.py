@@ -50,6 +50,7 @@ FEW_CHUNKS = 4
 MANY_CHUNKS = 32  # beyond it threads finish together anyway
 CHUNK_COST = 60_000.0  # vector-add units of work worth handing to another thread: about 6 us
 JAM = 8  # a loop of so few iterations around other loops is written out
+MOST_JAMMED = 64  # copies of what is inside of several such loops
 LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
 COLUMNS = 2048  # columns of a block then
 # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise
@@ -131,10 +132,9 @@ def _small_unrolls(nest: Nest, vectors: Sequence[Nest], names: dict[Value, str])
     what does not depend on them is computed once for all copies.
     """
     out: list[Directive] = []
-    stack = list(nest.children)
+    stack = [(n, 1) for n in nest.children]
     while stack:
-        n = stack.pop()
-        stack += n.children
+        n, copies = stack.pop()
         chosen = any(v is n for v in vectors)
         if (
             n.children
@@ -142,11 +142,14 @@ def _small_unrolls(nest: Nest, vectors: Sequence[Nest], names: dict[Value, str])
             and not n.guarded
             and not n.loop.params
             and 1 < n.trips <= JAM
+            and copies * n.trips <= MOST_JAMMED
             and not any(_holds(n, v) for v in vectors)
+            and not conflicts(n.loop).stores
+            and can_run_in_step(n.loop)
         ):
-            if conflicts(n.loop).stores or not can_run_in_step(n.loop):
-                continue
             out.append(Unroll(names[n.loop.index]))
+            copies = int(copies * n.trips)
+        stack += [(child, copies) for child in n.children]
     return out
 
 

@@ -108,6 +108,8 @@ def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:
         return
     if name == "pow" and type(y) is int and y == 2:
         name, y = "mul", x
+    if name == "lshift" and type(y) is int and 0 <= y < 63:
+        name, y = "mul", 1 << y
     if name in ("pow", "lshift"):
         give_up("an integer may outgrow 64 bits")
     if name in ("floordiv", "divmod"):

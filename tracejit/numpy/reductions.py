@@ -106,6 +106,8 @@ def _reduction(
             result = broadcast_to(to_dtype(initial, aval(x).dtype), kept)
         else:
             result = run(x, axes) if axes else u.unchanged(x)  # a number, also of an array of rank 0
+            if name == "sum" and have.ndim == 0:  # from 0 on, so that -0.0 is none
+                result = combine(result, aval(result).dtype.type(0))
             if initial is not None:
                 result = combine(result, to_dtype(initial, aval(result).dtype))
         return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]

@@ -74,7 +74,7 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return unchecked(function, *args, **kwargs)
     if any(function is f for ufunc, f in UFUNCS.items() if type(ufunc) is not tuple) and has_mixed(*args):
         return computed(lambda *given: unchecked(function, *given, **kwargs), args)
-    check_dtypes(operands)
+    check_dtypes(operands, gives_way=function in (FUNCTIONS[np.where], FUNCTIONS[np.clip]))
     return unchecked(function, *args, **kwargs)
 
 

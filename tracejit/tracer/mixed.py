@@ -18,7 +18,7 @@ from tracejit.tracer.operators import ARITHMETIC, OPERATORS, PRIMITIVES
 
 __all__ = [
     "as_flag", "as_pythons", "check_dtypes", "computed", "has_mixed", "is_narrow", "is_pythons", "joined", "marked",
-    "mixed_among",
+    "mixed_among", "without_mark",
 ]  # fmt: skip
 
 _MARKED: list[bool] = []
@@ -50,13 +50,25 @@ def as_flag(is_python: Any) -> Any:
 
 
 def marked(x: Any, flag: Any) -> Any:
-    """The number, which nobody else has, with the flag that tells whether it is Python's."""
-    if isinstance(x, Cell):
-        if isinstance(flag, Cell) or flag:
-            x.mixed = flag
-            _MARKED[:] = [True]
-        return x
-    return int(x) if flag is True or (isinstance(flag, np.generic) and flag) else x
+    """The number with the flag that tells whether it is Python's."""
+    if not isinstance(x, Cell):
+        return int(x) if flag is True or (isinstance(flag, np.generic) and flag) else x
+    made = _copied(x)
+    if isinstance(flag, Cell) or flag:
+        made.mixed = flag
+        _MARKED[:] = [True]
+    return made
+
+
+def _copied(x: Cell) -> Cell:
+    made = type(x)(x.interpreter, x.value, x.aval)
+    made.absence, made.is_array = x.absence, x.is_array
+    return made
+
+
+def without_mark(x: Any) -> Any:
+    """A number whose flag is handed on beside it."""
+    return _copied(x) if isinstance(x, Cell) and x.mixed is not None else x
 
 
 def has_mixed(*operands: Any) -> bool:
@@ -79,13 +91,16 @@ def mixed_among(operands: Sequence[Any]) -> list[Cell]:
     return found
 
 
-def check_dtypes(operands: Sequence[Any]) -> None:
+def check_dtypes(operands: Sequence[Any], *, gives_way: bool = False) -> None:
     """The program fails where a mixed number among operands is Python's, unless that makes no difference to the dtype
     that they have in common.
+
+    gives_way: whether Python's numbers do, which are int64 elsewhere, and in lists always.
     """
     found = mixed_among(operands)
-    strong = _dtypes(operands)
-    if not strong or np.result_type(*strong, *[x.dtype for x in found]) != np.result_type(*strong):
+    strong, dtypes = _dtypes(operands), [x.dtype for x in found]
+    pythons = [] if gives_way and has_mixed(*operands) else [np.dtype(np.int64)]
+    if not strong + pythons or np.result_type(*strong, *dtypes) != np.result_type(*strong, *pythons):
         for x in found:
             OPERATORS.check_mixed(x.mixed)
 

@@ -289,7 +289,7 @@ class Tracer(Cell):
         return f"Tracer<{self.aval} by {self.interpreter.name}>"
 
     def __copy__(self) -> Any:
-        return self if is_number(self) else METHODS["copy"](self, "K")
+        return self if self.is_scalar else METHODS["copy"](self, "K")
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()
