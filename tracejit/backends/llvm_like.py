@@ -222,7 +222,8 @@ def _bitcast(
     e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
 ) -> str:
     t, target = llvm_type(source, lanes), llvm_type(dtype, lanes)
-    return args[0] if target == t else e.line(f"bitcast {t} {args[0]} to {target}")
+    cast = "zext" if source == "bool" else "bitcast"  # a byte in memory is one bit in a register
+    return args[0] if target == t else e.line(f"{cast} {t} {args[0]} to {target}")
 
 
 def _extremum(

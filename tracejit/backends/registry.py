@@ -135,6 +135,7 @@ def _factory(info: BackendInfo) -> Callable[[], Backend]:
     return found
 
 
+register_backend("cuda", "tracejit.backends.cuda.backend:CudaBackend", priority=100)
 register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90)
 register_backend("cpu", "tracejit.backends.cpu.backend:CPUBackend", priority=50)
 register_backend("reference", "tracejit.backends.reference.backend:ReferenceBackend", priority=5)

@@ -1,0 +1,1 @@
+"""The CUDA backend: PTX by LLVM, launches through the driver API."""

@@ -1,0 +1,43 @@
+"""The CUDA backend: programs on the first device, or the one that TRACEJIT_CUDA_DEVICE names."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tracejit.backends.base import Backend, Target
+from tracejit.backends.cuda.device import CudaDevice, devices
+from tracejit.backends.device.program import DeviceProgram, named_device
+from tracejit.backends.spellings import fault_of_template
+from tracejit.ir.program import Program
+from tracejit.support.config import variable
+
+__all__ = ["CudaBackend"]
+
+
+class CudaBackend(Backend):
+    """Kernels as PTX, through NVIDIA's driver."""
+
+    name: ClassVar[str] = "cuda"
+    is_scheduled: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        found = named_device(variable("CUDA_DEVICE") or "", devices(), "TRACEJIT_CUDA_DEVICE")
+        assert isinstance(found, CudaDevice)
+        self.device = found
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        return fault_of_template(spelling, arity, "LLVM instructions", ("type", "suffix", "result"), lines=True)
+
+    def target(self) -> Target:
+        driver = self.device.driver
+        return Target(
+            "cuda",
+            threads=driver.units,
+            grid=True,
+            lacks=self.device.lacks(),
+            device=f"{driver.name} ({self.device.architecture})",
+            driver=f"{driver.package} {driver.version}",
+        )
+
+    def compile(self, program: Program) -> DeviceProgram:
+        return DeviceProgram(program, self.device)
