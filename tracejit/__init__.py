@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tracejit import lax, numpy, tree_util
     from tracejit.api.array import Array
     from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.devices import device_get, device_put, devices
     from tracejit.api.differentiable import float0
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "config", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
+    "Array", "config", "device_get", "device_put", "devices", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit",
+    "jvp", "lax",
     "linearize", "list_backends", "numpy", "range", "register_intrinsic", "register_lowering",
     "register_scalar_op", "tree_util", "tune", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
-    "Array": "api.array", "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
+    "Array": "api.array", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
+    "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
     "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tracejit.backends.base import Resident
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical
@@ -57,7 +58,7 @@ class Array(EagerArray):
 
     @staticmethod
     def __evaluate__(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
-        plain = [a._data if type(a) is Array else a for a in args]
+        plain = [a._host if type(a) is Array else a for a in args]
         foreign = [a for a in args if isinstance(a, np.ndarray)]
         return tuple(_owned(np.asarray(r), foreign) for r in eager.process(primitive, plain))
 
@@ -92,30 +93,42 @@ class Array(EagerArray):
         return ShapedArray(self._data.shape, self._data.dtype)
 
     @property
+    def _host(self) -> Any:
+        """Its elements on the host, where NumPy computes with them."""
+        data = self._data
+        return data.host() if isinstance(data, Resident) else data
+
+    @property
     def device(self) -> str:
-        """Where the memory is: "cpu"."""
-        return "cpu"
+        """Where the memory is: "cpu", or a device of a backend, "opencl:0"."""
+        data = self._data
+        return data.place if isinstance(data, Resident) else "cpu"
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
-        """The array on another device.  Raises: UnsupportedError for any but "cpu"."""
-        if device != "cpu" or stream is not None:
+        """The array on another device.  Raises: UnsupportedError for one that there is not, and for a stream."""
+        if stream is not None:
             raise UnsupportedError(
-                f"there is no device {device!r} for arrays; they are on 'cpu'", location=user_location()
+                "streams are not supported; work on a device is done in order", location=user_location()
             )
-        return self
+        from tracejit.api.devices import device_put  # for speed of import
+
+        return device_put(self, device)
 
     def block_until_ready(self) -> Array:
-        """The array itself: its values are always there."""
+        """The array itself, once its values are there."""
+        data = self._data
+        if isinstance(data, Resident):
+            data.wait()
         return self
 
     # -- its values ----------------------------------------------------------------------------------------------------
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is True:
-            return np.array(self._data, dtype)
-        found = np.asarray(self._data).view() if dtype is None else np.asarray(self._data).astype(dtype, copy=False)
-        if copy is False and not np.may_share_memory(found, self._data) and self._data.ndim:
+            return np.array(self._host, dtype)
+        found = np.asarray(self._host).view() if dtype is None else np.asarray(self._host).astype(dtype, copy=False)
+        if copy is False and not np.may_share_memory(found, self._host) and self._host.ndim:
             raise ValueError(f"an array of {self.dtype} as {np.dtype(dtype)} needs a copy")
-        if found.base is not None or found is self._data:
+        if found.base is not None or found is self._host:
             found = found.view()
             found.flags.writeable = False
         return found
@@ -132,61 +145,61 @@ class Array(EagerArray):
         copy: bool | None = None,
     ) -> Any:
         # Consumers that know no read-only memory (max_version below 1.0) promise not to write; nobody can check it.
-        x = np.asarray(self) if max_version is not None and max_version >= (1, 0) else np.asarray(self._data)
+        x = np.asarray(self) if max_version is not None and max_version >= (1, 0) else np.asarray(self._host)
         return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return np.asarray(self._data).__dlpack_device__()
+        return np.asarray(self._host).__dlpack_device__()
 
     def __bool__(self) -> bool:
-        return bool(self._data)
+        return bool(self._host)
 
     def __int__(self) -> int:
-        return int(self._data)
+        return int(self._host)
 
     def __float__(self) -> float:
-        return float(self._data)
+        return float(self._host)
 
     def __complex__(self) -> complex:
-        return complex(self._data)
+        return complex(self._host)
 
     def __index__(self) -> int:
-        return self._data.__index__()
+        return self._host.__index__()
 
     def item(self, *index: Any) -> Any:
         """One element as a Python number."""
-        return self._data.item(*index)
+        return self._host.item(*index)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        return self._data.tolist()
+        return self._host.tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The elements' bytes."""
-        return self._data.tobytes(order)
+        return self._host.tobytes(order)
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self._host)
 
     def __iter__(self) -> Iterator[Array]:
-        return (adopt(row) for row in self._data)
+        return (adopt(row) for row in self._host)
 
     def __contains__(self, value: Any) -> bool:
-        return as_numpy(value) in np.asarray(self._data)
+        return as_numpy(value) in np.asarray(self._host)
 
     def __repr__(self) -> str:
         if not self.shape:
-            return f"Array({self._data.item()!r}, dtype={self.dtype})"
-        return f"Array({np.array2string(self._data, separator=', ', prefix='Array(')}, dtype={self.dtype})"
+            return f"Array({self._host.item()!r}, dtype={self.dtype})"
+        return f"Array({np.array2string(self._host, separator=', ', prefix='Array(')}, dtype={self.dtype})"
 
     def __str__(self) -> str:
-        return str(self._data)
+        return str(self._host)
 
     def __format__(self, spec: str) -> str:
-        return format(self._data, spec)
+        return format(self._host, spec)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (np.asarray(self._data),)
+        return _unpickled, (np.asarray(self._host),)
 
     def __copy__(self) -> Array:
         return self
@@ -198,7 +211,7 @@ class Array(EagerArray):
     def __getitem__(self, index: Any) -> Any:
         if _has_tracer(index):
             return OPERATORS.getitem(self, index)
-        return adopt(self._data[as_numpy(index)])
+        return adopt(self._host[as_numpy(index)])
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise WriteError(
@@ -240,22 +253,29 @@ def _unpickled(data: Any) -> Array:
 
 
 def adopt(data: Any) -> Array:
-    """An Array over memory that nobody writes any more."""
+    """An Array over memory that nobody writes any more, or over what lies on a device."""
     made = object.__new__(Array)
-    object.__setattr__(made, "_data", data[()] if data.ndim == 0 else data)
+    object.__setattr__(made, "_data", data if data.ndim or isinstance(data, Resident) else data[()])
     return made
 
 
 def data_of(x: Array) -> Any:
-    """The NumPy array within, a NumPy scalar if it has rank 0: the memory itself, which must not be written."""
+    """The NumPy array within, a NumPy scalar if it has rank 0: the memory itself, which must not be written; or what
+    lies on a device.
+    """
     return x._data  # pyright: ignore[reportPrivateUsage]
+
+
+def host_of(x: Array) -> Any:
+    """The same on the host: copied from the device where it lies there."""
+    return x._host  # pyright: ignore[reportPrivateUsage]
 
 
 def as_numpy(x: Any) -> Any:
     """x with NumPy arrays in place of tj.Arrays, in tuples, lists and dicts too."""
     kind = type(x)
     if kind is Array:
-        return x.__array__() if x.shape else data_of(x)
+        return x.__array__() if x.shape else host_of(x)
     if kind is tuple or kind is list:
         return kind([as_numpy(item) for item in x])
     return {k: as_numpy(v) for k, v in x.items()} if kind is dict else x

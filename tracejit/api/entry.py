@@ -14,12 +14,12 @@ from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticL
 from tracejit.api.tracing import Traced
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
-from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, NativeCalls
+from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, KeepsResults, NativeCalls, Resident
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.extents import Dim, Extent, affine, has_count, least_extent, operations, prod, solved
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.equality import compares_wholly
-from tracejit.support.errors import FailedCheck, InternalError, TracejitError
+from tracejit.support.errors import FailedCheck, InternalError, TracejitError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
@@ -411,6 +411,20 @@ def _cut(shape: Sequence[Extent], counts: Mapping[Dim, int]) -> Callable[..., An
     return cut
 
 
+def _check_places(given: Sequence[Any], backend: str) -> None:
+    """Raises: UnsupportedError where an argument lies on a device."""
+    for x in given:
+        if isinstance(x, Resident):
+            raise UnsupportedError(
+                f"an argument lies on {x.place}, and the function runs on {backend}; move it: tj.device_get(x), or "
+                "tj.jit without backend=, which runs where its arguments lie"
+            )
+
+
+def _host(x: Any) -> Any:
+    return np.asarray(x.host()) if isinstance(x, Resident) else x
+
+
 def _python_call(
     compiled: Compiled,
     signature: CallSignature,
@@ -424,8 +438,17 @@ def _python_call(
     donated = donated_inputs(compiled.program)
     written = writeback.written if writeback is not None else ()
 
+    call: Callable[..., list[Any]] = compiled.run
+    resident = wrapped and isinstance(compiled, KeepsResults)
+    if wrapped and isinstance(compiled, KeepsResults):
+        call = compiled.run_resident
+
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        given = [np.asarray(values[n], _dtype(signature.leaves[n])) for n in traced]
+        given = [
+            x if isinstance(x := values[n], Resident) else np.asarray(x, _dtype(signature.leaves[n])) for n in traced
+        ]
+        if not resident:
+            _check_places(given, backend)
         inputs = list(given)
         for n in donated:
             inputs[n] = _to_give(given[n], [*given[:n], *given[n + 1 :]])
@@ -436,7 +459,7 @@ def _python_call(
                 pairs = zip(leaf.shape, x.shape, strict=True)
                 dims.update(found for d, m in pairs if isinstance(d, Dim) and (found := solved(d, m)) is not None)
         try:
-            outputs = compiled.run([*inputs, *keep], dims)
+            outputs = call([*inputs, *keep], dims)
         except FailedCheck as error:
             failed = failure_error(error.failure, staged.sites or (), dims)
             raise failed.about(backend=backend) if isinstance(failed, TracejitError) else failed from None
@@ -452,7 +475,8 @@ def _python_call(
                 np.copyto(leaves[traced[position]], new)
         for k, b in enumerate(compiled.program.outputs):
             if _is_counted(b.shape):
-                outputs[k] = _cut(b.shape, made.counts)(outputs[k], *[outputs[n] for n in made.counts.values()])
+                room, *counts = [_host(x) for x in (outputs[k], *[outputs[n] for n in made.counts.values()])]
+                outputs[k] = _cut(b.shape, made.counts)(room, *counts)
         results = [adopt(o) if wrapped else o for o in outputs[:split]]
         if not wrapped:
             results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]

@@ -91,7 +91,12 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         state = self._state
         while True:
             signature, _, _ = signature_of(
-                state.function, args, kwargs, frozenset(state.static), frozenset(state.strided)
+                state.function,
+                args,
+                kwargs,
+                frozenset(state.static),
+                frozenset(state.strided),
+                placed=state.options.backend is None,
             )
             try:
                 return trace_call(state.function, state.options, signature).lowered

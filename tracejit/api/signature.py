@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array, data_of
+from tracejit.backends.base import Resident
 from tracejit.ir.extents import Dim, solved
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.ir.types import ShapedArray
@@ -92,12 +93,13 @@ class CallSignature:
     """The key of a specialisation: structure and leaves of (args, kwargs).
 
     aliases: pairs of traced positions at which one array stands, where the function changes it in place (see
-    `writeback`).
+    `writeback`).  backend: on whose device an array lies, where that decides.
     """
 
     tree: TreeDef
     leaves: tuple[Leaf, ...]
     aliases: tuple[tuple[int, int], ...] = ()
+    backend: str = ""
 
     def traced(self) -> list[int]:
         return [n for n, leaf in enumerate(self.leaves) if not isinstance(leaf, StaticLeaf)]
@@ -134,9 +136,8 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         return ArrayLeaf(_dtype(x, path), x.shape, layout), x
     if kind is Array:
         data = data_of(x)
-        return ArrayLeaf(
-            data.dtype, data.shape, "C" if data.flags.c_contiguous else "strided", scalar=not data.shape, wrapped=True
-        ), data
+        layout = "C" if isinstance(data, Resident) or data.flags.c_contiguous else "strided"
+        return ArrayLeaf(data.dtype, data.shape, layout, scalar=not data.shape, wrapped=True), data
     if kind in (bool, int, float):
         if kind is int and not ARGUMENTS[0] <= x <= ARGUMENTS[1]:  # as if it were written in the function
             return StaticLeaf(x), x
@@ -185,10 +186,13 @@ def signature_of(
     kwargs: dict[str, Any],
     static: frozenset[int],
     strided: frozenset[int] = frozenset(),
+    *,
+    placed: bool = False,
 ) -> tuple[CallSignature, list[Any], list[Any]]:
     """The signature of a call of `function`, the values of its leaves, and the leaves themselves.
 
     static: leaf positions that the trace asked to be constants.  strided: those of arrays whose strides it asked for.
+    placed: whether the function runs where its arrays lie.
     """
     if len(kwargs) > 1 and not sees_order_of_keywords(function):
         kwargs = dict(sorted(kwargs.items()))
@@ -211,12 +215,13 @@ def signature_of(
     for n, (x, path) in enumerate(zip(leaves, _paths(tree), strict=True)):
         leaf, value = classify(x, path)
         if n in static and not isinstance(leaf, StaticLeaf) and not isinstance(value, np.ndarray):
-            leaf = StaticLeaf(value)
+            leaf = StaticLeaf(value.host() if isinstance(value, Resident) else value)
         elif n in strided and isinstance(leaf, ArrayLeaf) and leaf.layout != "C":
             leaf = evolve(leaf, strides=value.strides if leaf.wrapped else x.strides)
         out.append(leaf)
         values.append(value)
-    return CallSignature(tree, tuple(out)), values, leaves
+    lies = next((x.place for x in values if isinstance(x, Resident)), "") if placed else ""
+    return CallSignature(tree, tuple(out), backend=lies.partition(":")[0]), values, leaves
 
 
 def static_numbers(signature: CallSignature, static: Collection[int]) -> list[int]:

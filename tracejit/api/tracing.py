@@ -248,7 +248,7 @@ def trace_call(
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
-    backend = get_backend(options.backend or config.backend)
+    backend = get_backend(options.backend or signature.backend or config.backend)
     donated = _donated(options.donate, signature, staged, name)
     lowered = lower_jaxpr(
         staged.jaxpr,

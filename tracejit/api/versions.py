@@ -114,7 +114,12 @@ class Versions:
         while True:
             asked = len(self.static), len(self.strided)
             signature, values, leaves = signature_of(
-                self.function, args, kwargs, frozenset(self.static), frozenset(self.strided)
+                self.function,
+                args,
+                kwargs,
+                frozenset(self.static),
+                frozenset(self.strided),
+                placed=self.options.backend is None,
             )
             signature = evolve(signature, aliases=aliases) if aliases else signature
             version = self._current(self.versions.get(signature) or self._symbolic(signature))

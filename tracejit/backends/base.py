@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,7 +18,19 @@ if TYPE_CHECKING:
     from tracejit.ir.program import Program
     from tracejit.tracer.captured import Dependencies
 
-__all__ = ["Backend", "Compiled", "Dispatcher", "Entered", "Entry", "LoweringRule", "NativeCalls", "Target", "Timed"]
+__all__ = [
+    "Backend",
+    "Compiled",
+    "Dispatcher",
+    "Entered",
+    "Entry",
+    "KeepsResults",
+    "LoweringRule",
+    "NativeCalls",
+    "Resident",
+    "Target",
+    "Timed",
+]
 
 
 @frozen
@@ -58,6 +72,56 @@ class Compiled(Protocol):
     def run(self, inputs: Sequence[np.ndarray[Any, Any]], dims: dict[str, int]) -> list[Any]: ...
 
     def text(self, stage: str) -> str: ...
+
+
+class Resident(ABC):
+    """An array in the memory of a device, which never changes.
+
+    place: of the device, "opencl:0".
+    """
+
+    __slots__ = ("dtype", "place", "shape")
+
+    def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...], place: str) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.place = place
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @abstractmethod
+    def host(self) -> Any:
+        """A NumPy array with its elements, which must not be written; a NumPy scalar for rank 0.
+
+        Raises: what the computation of them has raised.
+        """
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Return once it is computed."""
+
+
+@runtime_checkable
+class KeepsResults(Protocol):
+    """A compiled program that takes arrays on its device, and can leave its results there."""
+
+    def run_resident(
+        self, inputs: Sequence[np.ndarray[Any, Any] | Resident], dims: dict[str, int]
+    ) -> list[Resident]: ...
 
 
 class Timed(Protocol):
@@ -196,6 +260,16 @@ class Backend:
         of a sentence; empty if it is one.
         """
         return ""
+
+    def places(self) -> Mapping[str, str]:
+        """The devices that arrays can lie on, "opencl:0", with their names in words; none where programs work on the
+        host's memory.
+        """
+        return {}
+
+    def put(self, array: np.ndarray[Any, Any], place: str) -> Resident:
+        """A copy of a contiguous array on one of `places`.  Raises OutOfMemory."""
+        raise NotImplementedError
 
     def native_calls(self) -> NativeCalls | None:
         """How calls reach its programs without Python, None if they do not."""

@@ -37,7 +37,7 @@ from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["CallsLibraries", "Machine", "Plan", "plan_of", "run_in_memory", "run_program", "seen_as"]
+__all__ = ["CallsLibraries", "Machine", "Plan", "plan_of", "run_arguments", "run_in_memory", "run_program", "seen_as"]
 
 M = TypeVar("M")
 
@@ -46,14 +46,15 @@ class Machine(Protocol[M]):
     """What a backend offers for running programs; `M` is its memory.  Calls take effect in order,
     only `download` waits.
 
-    allocate: memory for a row-major array; what is in it does not matter.  upload: that of an argument, which the
-    program does not change unless the backend `donates`; row-major where `layout` is "C", else as it is or row-major.
+    allocate: memory for a row-major array; what is in it does not matter.  upload: that of an argument, a NumPy array
+    or one that is there already, which the program does not change unless the backend `donates`; row-major where
+    `layout` is "C", else as it is or row-major.
     download: the array that memory holds.  copy: all elements.  launch: run the step's kernel on these buffers.
     """
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> M: ...
 
-    def upload(self, array: np.ndarray[Any, Any], layout: str) -> M: ...
+    def upload(self, array: Any, layout: str) -> M: ...
 
     def download(self, memory: M, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]: ...
 
@@ -101,20 +102,28 @@ def plan_of(program: Program) -> Plan:
 
 
 def run_program(
-    plan: Plan, machine: Machine[Any], inputs: Sequence[np.ndarray[Any, Any]], dims: Mapping[str, int]
+    plan: Plan, machine: Machine[Any], inputs: Sequence[Any], dims: Mapping[str, int]
 ) -> list[np.ndarray[Any, Any]]:
     """The results of a program for `inputs` in the order of the signature.
 
     Raises: what the machine raises; FailedCheck by a check of the program; InternalError where the arguments do not fit
     the program.
     """
+    found = run_arguments(plan, machine, inputs, dims)
+    return [machine.download(memory, b.dtype, shape) for memory, b, shape in found]
+
+
+def run_arguments(
+    plan: Plan, machine: Machine[M], inputs: Sequence[Any], dims: Mapping[str, int]
+) -> list[tuple[M, ProgramBuffer, tuple[int, ...]]]:
+    """The same, results where they are: (memory, buffer of the program, shape) each."""
     program = plan.program
     if len(inputs) != len(program.inputs):
         raise InternalError(f"program {program.name} takes {len(program.inputs)} inputs, not {len(inputs)}")
     arguments = [machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)]
     results = run_in_memory(plan, machine, arguments, dims)
     shapes = [tuple([evaluate(n, dims) for n in b.room]) for b in program.outputs]
-    return [machine.download(m, b.dtype, n) for m, b, n in zip(results, program.outputs, shapes, strict=True)]
+    return list(zip(results, program.outputs, shapes, strict=True))
 
 
 def run_in_memory(plan: Plan, machine: Machine[M], arguments: Sequence[M], dims: Mapping[str, int]) -> list[M]:

@@ -15,6 +15,8 @@ VARIABLES = {
     "CACHE_DIR": "where what is compiled once for a machine is kept; empty: nowhere",
     "CHECKS": "verify every IR after every pass",
     "CPU": "the processor that code is made for: native, x86-64-v2, x86-64-v3, x86-64-v4",
+    "CUDA_DEVICE": "the CUDA device, by number or a part of its name",
+    "CUDA_DRIVER": "what CUDA is reached through: pycuda, cuda-bindings; empty: the first that works",
     "DISABLE": "backends that are switched off, by commas",
     "DISPATCH": "python: calls are dispatched in Python",
     "DUMP": "a directory for what each pass makes",

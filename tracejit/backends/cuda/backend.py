@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tracejit.backends.base import Backend, Target
+from tracejit.backends.base import Target
 from tracejit.backends.cuda.device import CudaDevice, devices
+from tracejit.backends.device.backend import DeviceBackend
 from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template
 from tracejit.ir.program import Program
@@ -14,11 +15,10 @@ from tracejit.support.config import variable
 __all__ = ["CudaBackend"]
 
 
-class CudaBackend(Backend):
+class CudaBackend(DeviceBackend[CudaDevice]):
     """Kernels as PTX, through NVIDIA's driver."""
 
     name: ClassVar[str] = "cuda"
-    is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         found = named_device(variable("CUDA_DEVICE") or "", devices(), "TRACEJIT_CUDA_DEVICE")
@@ -40,4 +40,4 @@ class CudaBackend(Backend):
         )
 
     def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device)
+        return DeviceProgram(program, self.device, self.place)

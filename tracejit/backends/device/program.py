@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.base import Resident
 from tracejit.backends.device.device import Device
 from tracejit.backends.device.memory import DeviceBuffer
+from tracejit.backends.device.resident import DeviceArray
 from tracejit.backends.grid import GridSchedule
-from tracejit.backends.runner import plan_of, run_in_memory, run_program
+from tracejit.backends.runner import plan_of, run_arguments, run_in_memory, run_program
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
-from tracejit.support.errors import BackendUnavailable, ScheduleError
+from tracejit.support.errors import BackendUnavailable, ScheduleError, UnsupportedError
 from tracejit.support.nodes import evolve
 
 __all__ = ["GRID_OPTIONS", "DeviceProgram", "grid_schedule", "named_device"]
@@ -28,9 +30,10 @@ Array = np.ndarray[Any, Any]
 class DeviceProgram:
     """A program whose kernels are compiled for one device.  Arguments are copied there, results back."""
 
-    def __init__(self, program: Program, device: Device) -> None:
+    def __init__(self, program: Program, device: Device, place: str = "") -> None:
         self.program = program
         self.device = device
+        self.place = place
         self._plan = plan_of(program)
         steps = [s for s in walk_steps(program.steps) if isinstance(s, Launch)]
         schedules = [grid_schedule(s.schedule, device.default_schedule) for s in steps]
@@ -40,6 +43,14 @@ class DeviceProgram:
     def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
         """The results, in the order of the signature.  Raises OutOfMemory, LaunchError."""
         return run_program(self._plan, self, inputs, dims)
+
+    def run_resident(self, inputs: Sequence[Array | Resident], dims: dict[str, int]) -> list[Resident]:
+        """The results, which stay on the device.  Arguments that are there are not copied.
+
+        Raises: OutOfMemory, LaunchError; UnsupportedError for an argument on another device.
+        """
+        found = run_arguments(self._plan, self, inputs, dims)
+        return [DeviceArray(m, numpy_dtype(b.dtype), shape, self.place) for m, b, shape in found]
 
     def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
         """Runs on arguments that are on the device already, for measuring."""
@@ -77,7 +88,14 @@ class DeviceProgram:
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> DeviceBuffer:
         return self.device.alloc(math.prod(shape) * numpy_dtype(dtype).itemsize, dtype)
 
-    def upload(self, array: Array, layout: str) -> DeviceBuffer:
+    def upload(self, array: Array | Resident, layout: str) -> DeviceBuffer:
+        if isinstance(array, DeviceArray) and array.buffer.device is self.device:
+            return array.buffer
+        if isinstance(array, Resident):
+            raise UnsupportedError(
+                f"an argument lies on {array.place}, and the function runs on {self.place}; move it there: "
+                f"tj.device_put(x, {self.place!r})"
+            )
         return self.device.from_host(array)  # row-major, which is a case of every layout
 
     def download(self, memory: DeviceBuffer, dtype: str, shape: tuple[int, ...]) -> Array:

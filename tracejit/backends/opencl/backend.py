@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tracejit.backends.base import Backend, Target
+from tracejit.backends.base import Target
+from tracejit.backends.device.backend import DeviceBackend
 from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.opencl.runtime import OpenCLDevice, devices
 from tracejit.backends.spellings import fault_of_template
@@ -24,11 +25,10 @@ def select_device(wanted: str) -> OpenCLDevice:
     return found
 
 
-class OpenCLBackend(Backend):
+class OpenCLBackend(DeviceBackend[OpenCLDevice]):
     """Kernels as OpenCL C, through pyopencl."""
 
     name: ClassVar[str] = "opencl"
-    is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.device = select_device(variable("OPENCL_DEVICE") or "")
@@ -49,4 +49,4 @@ class OpenCLBackend(Backend):
         )
 
     def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device)
+        return DeviceProgram(program, self.device, self.place)

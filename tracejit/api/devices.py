@@ -1,0 +1,79 @@
+"""Devices, and arrays that are moved between them and the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.api.array import Array, adopt, as_numpy, data_of
+from tracejit.backends.base import Resident
+from tracejit.backends.registry import backend_reason, get_backend, list_backends
+from tracejit.support.errors import UserError
+from tracejit.support.source import user_location
+from tracejit.support.tree import map_tree
+
+__all__ = ["device_get", "device_put", "devices"]
+
+
+def devices(backend: str | None = None) -> list[str]:
+    """The devices that arrays can lie on: "cpu", which is the host's memory, and those of backends that work here,
+    "opencl:0".
+
+    backend: only those of one.  Raises: UnknownBackend, BackendUnavailable for this one.
+
+    >>> import tracejit as tj
+    >>> tj.devices("cpu")
+    ['cpu']
+    """
+    if backend is not None:
+        return [*get_backend(backend).places()] or ["cpu"]
+    found = [place for name in list_backends() if not backend_reason(name) for place in get_backend(name).places()]
+    return ["cpu", *found]
+
+
+def device_put(x: Any, device: str) -> Any:
+    """The arrays of a tree on a device, as tj.Arrays: "cpu", the name of a backend, or one of `devices()`.
+
+    Functions that `tj.jit` compiles without `backend=` run where their arguments lie, and leave their results there.
+
+    Raises: UserError for a device that there is not, BackendUnavailable, OutOfMemory.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.device_put(np.arange(3.0), "cpu")
+    Array([0., 1., 2.], dtype=float64)
+    """
+    if device == "cpu":
+        return map_tree(lambda leaf: leaf if _lies_on(leaf, "cpu") else Array(leaf), x)
+    name, _, number = device.partition(":")
+    backend = get_backend(name)
+    places = backend.places()
+    place = device if number else next(iter(places), "")
+    if place not in places:
+        known = ", ".join(["cpu", *places])
+        raise UserError(f"device_put: there is no device {device!r}; there are {known}", location=user_location())
+
+    def put(leaf: Any) -> Array:
+        if _lies_on(leaf, place):
+            return leaf
+        host = as_numpy(Array(leaf))
+        return adopt(backend.put(np.ascontiguousarray(host).reshape(np.shape(host)), place))
+
+    return map_tree(put, x)
+
+
+def device_get(x: Any) -> Any:
+    """The arrays of a tree as NumPy's, copied from where they lie; numbers of NumPy's for rank 0.
+
+    >>> import tracejit as tj
+    >>> tj.device_get([tj.Array([1.0, 2.0])])
+    [array([1., 2.])]
+    """
+    return map_tree(lambda leaf: np.array(as_numpy(leaf))[()] if type(leaf) is Array else leaf, x)
+
+
+def _lies_on(x: Any, place: str) -> bool:
+    if type(x) is not Array:
+        return False
+    data = data_of(x)
+    return (data.place if isinstance(data, Resident) else "cpu") == place
