@@ -124,7 +124,7 @@ class _Writer:
         self.machine = program.machine
         self.group = group
         self.exact = exact
-        self.emit = Emit(self.line, program.declared.__setitem__, program.machine.backend)
+        self.emit = Emit(self.line, program.declared.__setitem__, program.machine.backend, guards_operands=True)
         self.head: list[str] = []  # arrays of its own: before everything else
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}

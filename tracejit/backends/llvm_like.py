@@ -71,10 +71,20 @@ Known: TypeAlias = "Sequence[float | None]"
 class Emit:
     """Where `scalar_op` writes: `line(text) -> register`, and which intrinsics were used."""
 
-    def __init__(self, line: Callable[[str], str], declare: Callable[[str, str], None], backend: str = "cpu") -> None:
+    def __init__(
+        self,
+        line: Callable[[str], str],
+        declare: Callable[[str, str], None],
+        backend: str = "cpu",
+        guards_operands: bool = False,
+    ) -> None:
+        """guards_operands: whether a shift by too many bits has its operands changed, not its result: LLVM's NVPTX
+        target makes of a shift of 64 bits whose result is selected one by the low half of the count.
+        """
         self.line = line
         self.declare = declare
         self.backend = backend
+        self.guards_operands = guards_operands
         self.own = intrinsics_of(backend)  # the user's spellings
 
     def spells(self, name: str, dtype: str) -> bool:
@@ -163,7 +173,10 @@ Spell: TypeAlias = Callable[[Emit, str, str, str, list[str], int, Known, bool], 
 def _arithmetic(
     e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool
 ) -> str:
-    return e.line(f"{_BINARY[name][0 if is_float(source) else 1]} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
+    operation = _BINARY[name][0 if is_float(source) else 1]
+    if source == "bool":  # NumPy's
+        operation = {"add": "or", "mul": "and"}.get(name, operation)
+    return e.line(f"{operation} {llvm_type(source, lanes)} {args[0]}, {args[1]}")
 
 
 def _divide(e: Emit, name: str, dtype: str, source: str, args: list[str], lanes: int, known: Known, exact: bool) -> str:
@@ -275,6 +288,10 @@ def _shift(e: Emit, name: str, result: str, dtype: str, args: list[str], lanes: 
     if count is not None and 0 <= count < bits:
         return e.line(f"{instruction} {t} {x}, {y}")
     inside = e.line(f"icmp ult {t} {y}, {constant(bits, dtype, lanes)}")
+    if e.guards_operands and instruction != "ashr":
+        zero = constant(0, dtype, lanes)
+        x, y = (e.select(inside, z, zero, dtype, lanes) for z in (x, y))
+        return e.line(f"{instruction} {t} {x}, {y}")
     limit = bits - 1 if instruction == "ashr" else 0
     shifted = e.line(f"{instruction} {t} {x}, {e.select(inside, y, constant(limit, dtype, lanes), dtype, lanes)}")
     return shifted if instruction == "ashr" else e.select(inside, shifted, constant(0, dtype, lanes), dtype, lanes)
