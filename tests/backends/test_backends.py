@@ -17,7 +17,8 @@ from attrs import evolve, frozen
 import tracejit as tj
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends import registry
-from tracejit.backends.opencl.backend import OpenCLProgram, grid_schedule, select_device
+from tracejit.backends.device.program import DeviceProgram, grid_schedule
+from tracejit.backends.opencl.backend import select_device
 from tracejit.backends.opencl.runtime import OpenCLDevice
 from tracejit.backends.reference.backend import ReferenceBackend
 from tracejit.backends.registry import backend_reason, get_backend
@@ -774,10 +775,10 @@ def test_a_device_without_doubles_refuses_them_with_a_hint(
     with pytest.raises(
         UnsupportedError, match=r"has no f64 .cl_khr_fp64., which is needed by .*; use f32 arrays on this device"
     ):
-        OpenCLProgram(lowered.program, device)
+        DeviceProgram(lowered.program, device)
     single = tj.jit(lambda x: x * 2, backend="opencl").lower(np.ones(3, "f4"))
     np.testing.assert_array_equal(
-        OpenCLProgram(single.program, device).run([np.ones(3, "f4")], {})[0], np.full(3, 2, "f4")
+        DeviceProgram(single.program, device).run([np.ones(3, "f4")], {})[0], np.full(3, 2, "f4")
     )
 
 
@@ -785,7 +786,7 @@ def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any], 
     record_backend("opencl")
     first = opencl_devices[0]
     assert select_device("") is select_device("0") is select_device(first.name[:5].lower()) is first
-    with pytest.raises(BackendUnavailable, match=r"TRACEJIT_OPENCL_DEVICE=99 names no OpenCL device; there are 0: "):
+    with pytest.raises(BackendUnavailable, match=r"TRACEJIT_OPENCL_DEVICE=99 names no device; there are 0: "):
         select_device("99")
 
 

@@ -5,11 +5,12 @@ import textwrap
 import pytest
 from attrs import evolve
 
-from tracejit.backends.c_like import Argument, Printed, print_kernels
+from tracejit.backends.c_like import print_kernels
 from tracejit.backends.c_scalar import Intrinsics, scalar_intrinsics
 from tracejit.backends.grid import bind_grid
 from tracejit.backends.nest import printable
 from tracejit.backends.opencl import target
+from tracejit.backends.printing import Argument, Printed
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import InternalError, UnsupportedError

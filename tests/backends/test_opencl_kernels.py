@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tracejit.backends.c_like import print_kernels
+from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.grid import GridSchedule, bind_grid
 from tracejit.backends.opencl import runtime, target
 from tracejit.backends.opencl.runtime import OpenCLDevice
@@ -46,7 +47,7 @@ def run(
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def upload(device: OpenCLDevice, array: np.ndarray) -> runtime.DeviceBuffer:
+def upload(device: OpenCLDevice, array: np.ndarray) -> DeviceBuffer:
     """A device copy that keeps the strides of `array`: the bytes it spans, and where its first element lies."""
     if array.flags.c_contiguous:
         return device.from_host(array)

@@ -10,14 +10,23 @@ loop is wide.  All other kinds run in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Never, NoReturn
 
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.packed import neighbours
-from tracejit.ir.builder import ScalarRecorder, extent_function, make_lambda
+from tracejit.backends.printing import (
+    EntryPoint,
+    Printed,
+    arguments_of,
+    expansion,
+    extents_of,
+    iterations_of,
+    view_arguments,
+)
+from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
     Alloc,
@@ -39,44 +48,13 @@ from tracejit.ir.kernel import (
     Store,
     Value,
     While,
-    accesses_of,
-    operands_of,
     walk,
 )
 from tracejit.ir.scalar import BITS, OPS, poison_value
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
-from tracejit.support.nodes import frozen
 
-__all__ = ["Argument", "EntryPoint", "Printed", "print_kernels"]
-
-
-@frozen
-class Argument:
-    """One parameter of an entry point.  kind: "buffer", "offset" (bytes to the first element), "stride" (bytes, of
-    `axis`), "dim".
-    """
-
-    kind: str
-    name: str
-    axis: int = 0
-
-
-@frozen
-class EntryPoint:
-    """The name of a printed kernel and its parameters in order."""
-
-    name: str
-    arguments: tuple[Argument, ...]
-
-
-@frozen
-class Printed:
-    """A program's text, its entry points, and the dtypes it computes with (expanded functions included)."""
-
-    source: str
-    entries: tuple[EntryPoint, ...]
-    uses: frozenset[str]
+__all__ = ["print_kernels"]
 
 
 def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
@@ -107,30 +85,9 @@ def _expanded(program: ProgramText, op: str, dtype: str) -> str:
     name = f"tj_{op}_{dtype}"
     if name not in program.functions:
         writer = _Writer(program)
-        writer.function(name, _expansion(op, dtype), dtype)
+        writer.function(name, expansion(op, dtype), dtype)
         program.functions[name] = "\n".join(writer.lines)
     return name
-
-
-def _expansion(op: str, dtype: str) -> Lambda:
-    """The function `op` on `dtype` (f16 through f32) written with the operations
-    that are not mathematical functions.
-    """
-    from tracejit.ir import math
-
-    def record(recorder: ScalarRecorder, *params: Value) -> Operand:
-        if dtype != "f16":
-            return math.expand(op, recorder, *params)
-        wide = [recorder.op("convert", p, dtype="f32") for p in params]
-        return recorder.op("convert", math.expand(op, recorder, *wide), dtype="f16")
-
-    try:
-        return make_lambda([dtype] * OPS[op].arity, record)
-    except KeyError as error:
-        raise UnsupportedError(
-            f"the function {op} of {dtype} has no expansion and the target's intrinsics do not spell it; "
-            "tj.register_intrinsic does"
-        ) from error
 
 
 class _Writer(Emitter):
@@ -154,7 +111,6 @@ class _Writer(Emitter):
         self.line("}")
 
     def kernel(self, kernel: Kernel) -> EntryPoint:
-        arguments: list[Argument] = []
         params: list[str] = []
         for n, buffer in enumerate(kernel.buffers):
             written = buffer.name in kernel.outputs
@@ -164,26 +120,24 @@ class _Writer(Emitter):
                 self.written.add(buffer)
             space = self.dialect.spaces["global"]
             params.append(f"{space} {'' if written else 'const '}{self.dialect.storage[buffer.dtype]}* {name}".strip())
-            arguments.append(Argument("buffer", buffer.name))
-            for argument, text in _view_arguments(buffer, name):
-                arguments.append(argument)
-                params.append(f"const {self.type_of('i64')} {text}")
+            for a in view_arguments(buffer):
+                place = "offset" if a.kind == "offset" else f"stride{a.axis}"
+                params.append(f"const {self.type_of('i64')} {name}_{place}")
         for dim in kernel.dims:
-            arguments.append(Argument("dim", dim))
             params.append(f"const {self.type_of('i64')} {dim_name(dim)}")
         name = self.program.entry_name(kernel.name)
         if self.dialect.group:
             self.line(self.dialect.group.format(size=self.group))
         self.line(f"{self.dialect.kernel_prefix} {name}({', '.join(params)}) {{")
         self.indent += 1
-        self.name_extents(list(dict.fromkeys(_extents(kernel.body))))
+        self.name_extents(extents_of(kernel.body))
         for statement in walk(kernel.body):
             if isinstance(statement, Alloc) and statement.buffer.space == "shared":
                 self.array(statement.buffer)
         self.block(kernel.body)
         self.indent -= 1
         self.line("}")
-        return EntryPoint(name, tuple(arguments))
+        return EntryPoint(name, arguments_of(kernel))
 
     def name_extents(self, extents: Sequence[Dim]) -> None:
         symbols, function = extent_function(*extents)
@@ -324,7 +278,7 @@ class _Writer(Emitter):
     def block_loop(self, s: For) -> None:
         """Iterations shared by the work-items of a group; one each, without a loop, where there are as many."""
         start, name = self.start(s, "lane_id")
-        count = _number_of_iterations(s)
+        count = iterations_of(s)
         if count is None or count > self.group:
             self.scoped(
                 f"for ({start}; {name} < {self.operand(s.upper)}; {name} += {self.spell(('group_size',))}) {{", s.body
@@ -343,7 +297,7 @@ class _Writer(Emitter):
             self.packed_loop(s)
             return
         start, name = self.start(s, "global_id")
-        upper, count = self.operand(s.upper), _number_of_iterations(s)
+        upper, count = self.operand(s.upper), iterations_of(s)
         if isinstance(s.upper, Value):  # how many iterations there are was not known at the launch
             self.scoped(f"for ({start}; {name} < {upper}; {name} += {self.spell(('global_size',))}) {{", s.body)
             return
@@ -368,7 +322,7 @@ class _Writer(Emitter):
         """As many neighbouring iterations in each work-item as the loop is wide, with one access of memory for each
         array; the last iterations one by one where their number is no multiple of that.
         """
-        width, upper, count = s.axis.width, self.operand(s.upper), _number_of_iterations(s)
+        width, upper, count = s.axis.width, self.operand(s.upper), iterations_of(s)
         index, name = self.declare(s.index, "i"), self.names[s.index]
         self.line(f"const {index} = {self.spell(('global_id',))} * {self.literal(width, 'i64')};")
         whole, full = (count is not None and count % n == 0 for n in (width, width * self.group))
@@ -451,29 +405,12 @@ class _Writer(Emitter):
         self.indent -= 1
 
 
-def _extents(body: Block) -> Iterator[Dim]:
-    """The symbolic extents that statements and the places of their accesses are printed with."""
-    for s in walk(body):
-        yield from [x.value for x in operands_of(s) if isinstance(x, Const) and isinstance(x.value, Dim)]
-        for access in accesses_of(s):
-            if access.buffer.layout == "C":
-                yield from [n for n in access.buffer.shape[1:] if isinstance(n, Dim)]
-
-
 def _unknown(s: Never, language: str) -> NoReturn:
     """(A type checker shows a statement that `_Writer.statement` leaves out.)"""
     raise InternalError(f"{language} has no {type(s).__name__}")
 
 
 _TWICE = 200  # statements: a longer body is printed once, with a test in each work-item
-
-
-def _number_of_iterations(loop: For) -> int | None:
-    """The iterations of a loop between numbers."""
-    if not (isinstance(loop.lower, Const) and isinstance(loop.upper, Const)):
-        return None
-    count = loop.upper.value - loop.lower.value
-    return None if isinstance(count, Dim) else max(0, count)
 
 
 def _worth_twice(loop: For, count: int | None, group: int) -> bool:
@@ -493,12 +430,3 @@ def _is_safe(s: Op) -> bool:
         return False
     constant = int(s.args[1].value)
     return constant > 0 if s.op in ("idiv", "irem") else 0 <= constant < BITS[s.out.dtype]
-
-
-def _view_arguments(buffer: Buffer, name: str) -> Iterator[tuple[Argument, str]]:
-    """Offset and byte strides of a buffer whose layout is not row-major."""
-    if buffer.layout == "C":
-        return
-    yield Argument("offset", buffer.name), f"{name}_offset"
-    for axis in range(len(buffer.shape) - (buffer.layout == "unit")):
-        yield Argument("stride", buffer.name, axis), f"{name}_stride{axis}"

@@ -2,121 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from tracejit.backends.base import Backend, Target
-from tracejit.backends.grid import GridSchedule
-from tracejit.backends.opencl.runtime import DeviceBuffer, OpenCLDevice, devices
-from tracejit.backends.runner import plan_of, run_in_memory, run_program
+from tracejit.backends.device.program import DeviceProgram, named_device
+from tracejit.backends.opencl.runtime import OpenCLDevice, devices
 from tracejit.backends.spellings import fault_of_template
-from tracejit.ir.program import Launch, Program, walk_steps
-from tracejit.ir.scalar import numpy_dtype
-from tracejit.ir.schedule import Grid, Schedule
+from tracejit.ir.program import Program
 from tracejit.support.config import variable
-from tracejit.support.errors import BackendUnavailable, ScheduleError
-from tracejit.support.nodes import evolve
 
-__all__ = ["GRID_OPTIONS", "OpenCLBackend", "OpenCLProgram", "grid_schedule", "select_device"]
-
-GRID_OPTIONS = ("work_group", "groups", "rows")  # fields of GridSchedule that a schedule may set
-
-Array = np.ndarray[Any, Any]
+__all__ = ["OpenCLBackend", "select_device"]
 
 
 def select_device(wanted: str) -> OpenCLDevice:
-    """The device a text names: an ordinal, or part of a device's name;
-    the first one for an empty text.  Raises BackendUnavailable.
+    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
+
+    Raises: BackendUnavailable.
     """
-    found = devices()
-    if not wanted:
-        return found[0]
-    if wanted.isdigit() and int(wanted) < len(found):
-        return found[int(wanted)]
-    named = [d for d in found if wanted.lower() in d.name.lower()]
-    if not named or wanted.isdigit():
-        names = ", ".join(f"{n}: {d.name}" for n, d in enumerate(found))
-        raise BackendUnavailable(f"TRACEJIT_OPENCL_DEVICE={wanted} names no OpenCL device; there are {names}")
-    return named[0]
-
-
-class OpenCLProgram:
-    """A program whose kernels are compiled for one device.  Arguments are copied there, results back."""
-
-    def __init__(self, program: Program, device: OpenCLDevice) -> None:
-        self.program = program
-        self.device = device
-        self._plan = plan_of(program)
-        steps = [s for s in walk_steps(program.steps) if isinstance(s, Launch)]
-        schedules = [grid_schedule(s.schedule, device.default_schedule) for s in steps]
-        compiled = device.compile_kernels([s.kernel for s in steps], schedules, program.code) if steps else []
-        self._launchables = {id(s): c for s, c in zip(steps, compiled, strict=True)}
-
-    def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
-        """The results, in the order of the signature.  Raises OutOfMemory, LaunchError."""
-        return run_program(self._plan, self, inputs, dims)
-
-    def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
-        """Runs on arguments that are on the device already, for measuring."""
-        queue = self.queued(inputs, dims)
-
-        def call() -> None:
-            queue()
-            self.device.synchronize()
-
-        return call
-
-    def queued(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
-        """As `prepare`, but does not wait; `device.synchronize` does."""
-        resident = [self.upload(x, "C") for x in inputs]
-
-        def call() -> None:
-            run_in_memory(self._plan, self, resident, dims)
-
-        return call
-
-    def identity(self) -> str:
-        """The source, and the sizes it is launched with."""
-        groups = [str([launch.work_group for launch in x.program.launches]) for x in self._launchables.values()]
-        return "\n".join([*groups, self.text("code")])
-
-    def text(self, stage: str) -> str:
-        """The OpenCL C source; for "asm" what the driver made of it, where that is text."""
-        if stage == "asm":
-            return "\n\n".join(dict.fromkeys(x.binary_text() for x in self._launchables.values()))
-        return "\n\n".join(dict.fromkeys(x.source for x in self._launchables.values()))
-
-    # What the runner asks for
-
-    def allocate(self, dtype: str, shape: tuple[int, ...]) -> DeviceBuffer:
-        return self.device.alloc(math.prod(shape) * numpy_dtype(dtype).itemsize, dtype)
-
-    def upload(self, array: Array, layout: str) -> DeviceBuffer:
-        return self.device.from_host(array)  # row-major, which is a case of every layout
-
-    def download(self, memory: DeviceBuffer, dtype: str, shape: tuple[int, ...]) -> Array:
-        return self.device.to_host(memory, numpy_dtype(dtype), shape)
-
-    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
-        self.device.copy(source, target, min(source.nbytes, target.nbytes))
-
-    def launch(self, step: Launch, arguments: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> None:
-        self._launchables[id(step)].launch(arguments, {d: dims[d] for d in step.kernel.dims})
-
-
-def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:
-    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not."""
-    options: dict[str, Any] = {}
-    for d in schedule.directives:
-        if not isinstance(d, Grid) or d.option not in GRID_OPTIONS:
-            raise ScheduleError(f"{d}: on a grid the options {', '.join(GRID_OPTIONS)} may be set")
-        if d.value not in ("auto", "item", "group") if d.option == "rows" else not isinstance(d.value, int):
-            raise ScheduleError(f"{d}: rows are shared out by auto, item or group; other options are powers of two")
-        options[d.option] = d.value
-    return evolve(default, **options)
+    found = named_device(wanted, devices(), "TRACEJIT_OPENCL_DEVICE")
+    assert isinstance(found, OpenCLDevice)
+    return found
 
 
 class OpenCLBackend(Backend):
@@ -134,11 +39,14 @@ class OpenCLBackend(Backend):
     def target(self) -> Target:
         raw = self.device.raw
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
-        f64 = f"{self.device.name} has no f64 (cl_khr_fp64); use f32 arrays on this device"
-        lacks = {} if self.device.capabilities.fp64 else {"f64": f64}
         return Target(
-            "opencl", threads=raw.max_compute_units, grid=True, lacks=lacks, device=self.device.name, driver=driver
+            "opencl",
+            threads=raw.max_compute_units,
+            grid=True,
+            lacks=self.device.lacks(),
+            device=self.device.name,
+            driver=driver,
         )
 
-    def compile(self, program: Program) -> OpenCLProgram:
-        return OpenCLProgram(program, self.device)
+    def compile(self, program: Program) -> DeviceProgram:
+        return DeviceProgram(program, self.device)

@@ -1,7 +1,4 @@
-"""OpenCL devices: memory, compilation, launches.  Wraps pyopencl, which is imported at first use.
-
-One context and one in-order queue a device.  Nothing here waits but `to_host` and `synchronize`.
-"""
+"""OpenCL devices: the driver's calls.  Wraps pyopencl, which is imported at first use."""
 
 from __future__ import annotations
 
@@ -11,27 +8,23 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from tracejit.backends.c_like import print_kernels
 from tracejit.backends.c_scalar import Intrinsics
-from tracejit.backends.grid import GridSchedule, bind_grid
+from tracejit.backends.device.device import Device, Raw
+from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.opencl import target
-from tracejit.backends.opencl.launch import Launchable
-from tracejit.backends.opencl.memory import DeviceBuffer, Pool
-from tracejit.ir.kernel import Kernel
-from tracejit.ir.scalar import poison_byte
-from tracejit.support.config import config
-from tracejit.support.errors import BackendUnavailable, CompileError, LaunchError, OutOfMemory, UnsupportedError
-
-T = TypeVar("T")
+from tracejit.backends.printing import EntryPoint, Printed
+from tracejit.support.errors import BackendUnavailable, CompileError
+from tracejit.support.nodes import define
 
 _POCL = "Portable Computing Language"
 _FLUSHED = 8  # launches: telling the driver takes as long as a fifth of one
 
-__all__ = ["DeviceBuffer", "Launchable", "OpenCLDevice", "devices", "unavailable_reason"]
+__all__ = ["OpenCLDevice", "devices", "unavailable_reason"]
 
 
 def _pyopencl() -> Any:
@@ -163,135 +156,52 @@ def _host_has_fma() -> bool:
     return "fma" in flags.split()
 
 
-class OpenCLDevice:
+class OpenCLDevice(Device):
     """One device with its context and in-order queue."""
 
     def __init__(self, raw: Any) -> None:
         cl = self.cl = _pyopencl()
         self.raw = raw
-        self.name: str = raw.name.strip()
+        self.name = raw.name.strip()
         self.capabilities = _capabilities(raw)
         self.intrinsics: Intrinsics = target.intrinsics(self.capabilities)
         have = self.capabilities
+        self.group = have.group
+        self.full, self.failed = cl.MemoryError, cl.Error
         self.default_schedule = _default_schedule(have, int(raw.max_compute_units))
         try:
             self.context = cl.Context([raw])
             self.queue = cl.CommandQueue(self.context)
         except cl.Error as error:
             raise BackendUnavailable(f"the OpenCL device {self.name} cannot be opened: {error}") from error
-        self.enqueue: Callable[..., Any] = cl.enqueue_nd_range_kernel
+        self._launch: Callable[..., Any] = cl.enqueue_nd_range_kernel
         self._unflushed = 0
-        self.pool = Pool(cl, self.context, self.name, int(raw.max_mem_alloc_size), int(raw.global_mem_size) // 4)
-
-    # Memory
-
-    def alloc(self, nbytes: int, dtype: str = "f64") -> DeviceBuffer:
-        """Uninitialised device memory, for elements of `dtype`.  Raises OutOfMemory."""
-        memory = self.pool.take(nbytes)
-        if config.poison and nbytes:
-            self.cl.enqueue_fill_buffer(self.queue, memory.raw, np.uint8(poison_byte(dtype)), 0, nbytes)
-        return DeviceBuffer(memory, nbytes, self)
-
-    def from_host(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
-        """A device copy of the elements of `array`, row-major.  Raises OutOfMemory."""
-        return DeviceBuffer(self.pool.filled(np.ascontiguousarray(array)), array.nbytes, self)
+        super().__init__(int(raw.max_mem_alloc_size), int(raw.global_mem_size))
 
     @property
-    def in_use(self) -> int:
-        """Bytes in live buffers."""
-        return self.pool.in_use
+    def f64(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "" if self.capabilities.fp64 else "cl_khr_fp64"
 
-    @property
-    def peak(self) -> int:
-        """The most bytes that were in use at one time."""
-        return self.pool.peak
+    def create(self, nbytes: int) -> Raw:
+        return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size=nbytes)
 
-    def to_host(self, buffer: DeviceBuffer, dtype: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The array that `buffer` holds row-major; waits for what is queued.  Raises LaunchError if that failed."""
-        out = np.empty(tuple(shape), dtype)
-        if out.nbytes > buffer.nbytes:
-            raise LaunchError(f"an array of {out.nbytes} bytes was asked of a buffer of {buffer.nbytes}")
-        if out.nbytes:
-            self.guard(
-                lambda: self.cl.enqueue_copy(
-                    self.queue, out.reshape(-1).view(np.uint8), buffer.memory.raw, is_blocking=True
-                )
-            )
-        return out
+    def write(self, raw: Raw, array: np.ndarray[Any, Any]) -> None:
+        self.cl.enqueue_copy(self.queue, raw, array, is_blocking=True)
 
-    def copy(self, source: DeviceBuffer, destination: DeviceBuffer, nbytes: int | None = None) -> None:
-        """Copy the first `nbytes` (default: all of `source`) on the device; does not wait."""
-        count = source.nbytes if nbytes is None else nbytes
-        if count > min(source.nbytes, destination.nbytes):
-            raise LaunchError(f"a copy of {count} bytes from {source.nbytes} to {destination.nbytes}")
-        if count:
-            self.guard(
-                lambda: self.cl.enqueue_copy(self.queue, destination.memory.raw, source.memory.raw, byte_count=count)
-            )
+    def read(self, array: np.ndarray[Any, Any], raw: Raw) -> None:
+        self.cl.enqueue_copy(self.queue, array, raw, is_blocking=True)
 
-    def queued(self) -> None:
-        """Say that a launch was enqueued: the driver is told to begin after some of them, and by whatever waits."""
-        self._unflushed += 1
-        if self._unflushed >= _FLUSHED:
-            self._unflushed = 0
-            self.queue.flush()
+    def move(self, target: Raw, source: Raw, nbytes: int) -> None:
+        self.cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
 
-    def synchronize(self) -> None:
-        """Wait for all launches and copies.  Raises LaunchError if one failed."""
-        self.guard(self.queue.finish)
+    def fill(self, raw: Raw, byte: int, nbytes: int) -> None:
+        self.cl.enqueue_fill_buffer(self.queue, raw, np.uint8(byte), 0, nbytes)
 
-    def guard(self, action: Callable[[], T]) -> T:
-        """Run a driver call.  Raises OutOfMemory or LaunchError where the driver reports one."""
-        cl = self.cl
-        try:
-            return action()
-        except cl.MemoryError as error:
-            raise OutOfMemory(f"{self.name} has no memory left: {error}", peak=self.peak) from error
-        except cl.Error as error:
-            raise LaunchError(f"{self.name} failed: {error}") from error
+    def printed(self, kernels: Sequence[DeviceKernel]) -> Printed:
+        launches = [(k.kernel, k.work_group) for k in kernels]
+        return print_kernels(launches, target.dialect(self.capabilities), self.intrinsics)
 
-    # Code
-
-    def compile_kernel(self, kernel: Kernel, schedule: GridSchedule | None = None) -> Launchable:
-        """Bind, print and build `kernel`.
-
-        Raises: UnsupportedError (a dtype or operation the device has not), CompileError with source and log.
-        """
-        return self.compile_kernels([kernel], schedule)[0]
-
-    def compile_kernels(
-        self,
-        kernels: Sequence[Kernel],
-        schedule: GridSchedule | Sequence[GridSchedule] | None = None,
-        edited: Callable[[str], str] = str,
-    ) -> list[Launchable]:
-        """Kernels built as one program: the driver's compiler is started once.  One schedule for all,
-        or one for each.  edited: what the source goes through before.
-        """
-        schedule = schedule or self.default_schedule
-        schedules = [schedule] * len(kernels) if isinstance(schedule, GridSchedule) else list(schedule)
-        largest = max((s.work_group for s in schedules), default=0)
-        if largest > self.capabilities.group:
-            raise UnsupportedError(
-                f"{self.name} runs groups of at most {self.capabilities.group} work-items, not {largest}"
-            )
-        bound = [bind_grid(k, s) for k, s in zip(kernels, schedules, strict=True)]
-        launches = [(a.kernel, a.work_group) for b in bound for a in b.launches]
-        printed = print_kernels(launches, target.dialect(self.capabilities), self.intrinsics)
-        if "f64" in printed.uses and not self.capabilities.fp64:
-            names = ", ".join(kernel.name for kernel in kernels)
-            raise UnsupportedError(
-                f"{self.name} has no f64 (cl_khr_fp64), which is needed by {names}; use f32 arrays on this device"
-            )
-        source = edited(printed.source)
-        program = self.build(source)
-        entries = iter(printed.entries)
-        return [
-            Launchable(self, k, s, b, program, [next(entries) for _ in b.launches], source)
-            for k, s, b in zip(kernels, schedules, bound, strict=True)
-        ]
-
-    def build(self, source: str) -> Any:
+    def build(self, source: str) -> Raw:
         """A built program.  Raises CompileError."""
         cl = self.cl
         try:
@@ -302,3 +212,43 @@ class OpenCLDevice:
             raise CompileError(
                 f"the OpenCL compiler of {self.name} rejected generated code", source=source, log=str(error)
             ) from error
+
+    def function(self, module: Raw, entry: EntryPoint) -> _Function:
+        return _Function(module, entry.name, self.cl.Kernel(module, entry.name))
+
+    def most_items(self, function: _Function) -> int:
+        assert function.unused is not None
+        return function.unused.get_work_group_info(self.cl.kernel_work_group_info.WORK_GROUP_SIZE, self.raw)
+
+    def prepare(self, function: _Function, values: Sequence[Raw | int]) -> Raw:
+        handle, function.unused = function.unused or self.cl.Kernel(function.module, function.name), None
+        handle.set_args(*[np.int64(x) if isinstance(x, int) else x for x in values])
+        return handle
+
+    def enqueue(self, prepared: Raw, groups: int, items: int) -> None:
+        """The driver is told to begin after some of them, and by whatever waits."""
+        self._launch(self.queue, prepared, (groups * items,), (items,))
+        self._unflushed += 1
+        if self._unflushed >= _FLUSHED:
+            self._unflushed = 0
+            self.queue.flush()
+
+    def finish(self) -> None:
+        self.queue.finish()
+
+    def binary_text(self, module: Raw) -> str:
+        """PTX on NVIDIA."""
+        binary: bytes = module.binaries[0]
+        try:
+            return binary.decode("ascii")
+        except UnicodeDecodeError:
+            return f"{len(binary)} bytes of binary code for {self.name}"
+
+
+@define(eq=False)
+class _Function:
+    """An entry point, and a driver's kernel, which holds arguments, that nobody uses yet."""
+
+    module: Any
+    name: str
+    unused: Any = None

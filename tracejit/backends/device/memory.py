@@ -8,13 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from attrs import define
 
 from tracejit.support.errors import OutOfMemory
 
 if TYPE_CHECKING:
-    from tracejit.backends.opencl.runtime import OpenCLDevice
+    from tracejit.backends.device.device import Device
 
 __all__ = ["DeviceBuffer", "Owned", "Pool"]
 
@@ -29,7 +28,7 @@ class DeviceBuffer:
 
     memory: Owned
     nbytes: int
-    device: OpenCLDevice
+    device: Device
     offset: int = 0
     strides: tuple[int, ...] | None = None
 
@@ -44,7 +43,7 @@ class DeviceBuffer:
 
 
 class Owned:
-    """A driver buffer that goes back to its pool."""
+    """A driver's buffer that goes back to its pool."""
 
     __slots__ = ("capacity", "pool", "raw", "serial", "size")
 
@@ -52,7 +51,7 @@ class Owned:
         self.raw = raw
         self.serial = serial  # of the driver's buffer: one that is given out again is the same to a prepared launch
         self.size = size
-        self.capacity = capacity  # 0: not recycled
+        self.capacity = capacity
         self.pool = pool
 
     def __del__(self) -> None:
@@ -66,25 +65,35 @@ def _capacity(size: int) -> int:
 
 
 class Pool:
-    """Buffers by size class.  Commands run in order, so memory may be given out again before the work
+    """Buffers by size class.  A device does its work in order, so memory may be given out again before the work
     that used it is done.
+
+    create, release: the driver's, of so many bytes.  full: what it raises where there is no memory.  largest: the most
+    bytes of a buffer.  limit: how many are held for later requests.
     """
 
-    def __init__(self, cl: Any, context: Any, name: str, largest: int, limit: int) -> None:
-        self.cl = cl
-        self.context = context
+    def __init__(
+        self,
+        create: Callable[[int], Any],
+        release: Callable[[Any], None],
+        full: type[Exception],
+        name: str,
+        largest: int,
+        limit: int,
+    ) -> None:
         self.name = name
         self.largest = largest
         self.limit = limit
         self.in_use = 0
         self.held = 0
         self.peak = 0
+        self._create, self._release, self._full = create, release, full
         self._free: dict[int, list[tuple[Any, int]]] = {}
         self._lock = threading.RLock()  # a buffer may be collected while this thread is in here
 
     def take(self, nbytes: int) -> Owned:
         """A buffer of at least `nbytes`, not initialised.  Raises OutOfMemory with bytes and peak."""
-        size = max(nbytes, 16)  # OpenCL has no buffers without bytes
+        size = max(nbytes, 16)  # there are no buffers without bytes
         capacity = _capacity(size)
         with self._lock:
             known = self._free.get(capacity)
@@ -92,51 +101,40 @@ class Pool:
             if raw is not None:
                 self.held -= capacity
         if raw is None:
-            raw = self._create(size, lambda: self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size=capacity))
-            serial = next(_serials)
-        return self._owned(raw, serial, size, capacity)
-
-    def filled(self, data: np.ndarray[Any, Any]) -> Owned:
-        """A buffer that holds the bytes of `data`."""
-        if data.nbytes == 0:
-            return self.take(0)
-        size = max(data.nbytes, 16)
-        host = data if data.nbytes == size else np.frombuffer(data.tobytes().ljust(size, b"\0"), np.uint8)
-        flags = self.cl.mem_flags.READ_WRITE | self.cl.mem_flags.COPY_HOST_PTR
-        raw = self._create(size, lambda: self.cl.Buffer(self.context, flags, hostbuf=host))
-        return self._owned(raw, next(_serials), size, 0)
-
-    def _owned(self, raw: Any, serial: int, size: int, capacity: int) -> Owned:
+            raw, serial = self._made(size, capacity), next(_serials)
         with self._lock:
             self.in_use += size
             self.peak = max(self.peak, self.in_use)
         return Owned(raw, serial, size, capacity, self)
 
-    def _create(self, size: int, make: Callable[[], Any]) -> Any:
+    def _made(self, size: int, capacity: int) -> Any:
         if size > self.largest:
             raise OutOfMemory(
                 f"{self.name} allocates at most {self.largest} bytes at once", requested=size, peak=self.peak
             )
         try:
-            return make()
-        except self.cl.MemoryError:
+            return self._create(capacity)
+        except self._full:
             gc.collect()
             self.trim()
         try:
-            return make()
-        except self.cl.MemoryError as error:
+            return self._create(capacity)
+        except self._full as error:
             raise OutOfMemory(f"{self.name} has no memory left: {error}", requested=size, peak=self.peak) from error
 
     def give_back(self, owned: Owned) -> None:
         """Keep a buffer for the next request of its class, or release it."""
         with self._lock:
             self.in_use -= owned.size
-            if owned.capacity and self.held + owned.capacity <= self.limit:
+            if self.held + owned.capacity <= self.limit:
                 self._free.setdefault(owned.capacity, []).append((owned.raw, owned.serial))
                 self.held += owned.capacity
+                return
+        self._release(owned.raw)
 
     def trim(self) -> None:
         """Release all memory that is held for later requests."""
         with self._lock:
-            self._free.clear()
-            self.held = 0
+            held, self._free, self.held = self._free, {}, 0
+        for raw, _ in [x for same in held.values() for x in same]:
+            self._release(raw)

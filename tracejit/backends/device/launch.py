@@ -6,11 +6,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tracejit.backends.c_like import Argument, EntryPoint
+from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.grid import GridProgram, GridSchedule
-from tracejit.backends.opencl.memory import DeviceBuffer
+from tracejit.backends.printing import Argument, EntryPoint
 from tracejit.ir.extents import evaluate
 from tracejit.ir.kernel import Buffer, Kernel
 from tracejit.ir.scalar import numpy_dtype
@@ -18,7 +16,7 @@ from tracejit.support.errors import LaunchError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 
 if TYPE_CHECKING:
-    from tracejit.backends.opencl.runtime import OpenCLDevice
+    from tracejit.backends.device.device import Device
 
 __all__ = ["Launchable"]
 
@@ -27,10 +25,10 @@ _PREPARED = 4  # sets of arguments that a kernel keeps ready: loops exchange two
 
 @frozen(eq=False)
 class _Prepared:
-    """Driver kernels whose arguments are set, and the sizes to launch them with."""
+    """The driver's launches with their arguments, and how many groups each has."""
 
-    handles: tuple[Any, ...] = ()
-    sizes: tuple[int, ...] = ()
+    launches: tuple[Any, ...] = ()
+    groups: tuple[int, ...] = ()
     wide: Launchable | None = None  # what runs instead
 
 
@@ -39,11 +37,11 @@ class Launchable:
 
     def __init__(
         self,
-        device: OpenCLDevice,
+        device: Device,
         kernel: Kernel,
         schedule: GridSchedule,
         bound: GridProgram,
-        program: Any,
+        module: Any,
         entries: Sequence[EntryPoint],
         source: str,
     ) -> None:
@@ -53,35 +51,23 @@ class Launchable:
         self.program = bound
         self.source = source
         self.entries = entries
-        self._driver_program = program
+        self.module = module
         self._wide: Launchable | None = None
         self._prepared: dict[tuple[Any, ...], _Prepared] = {}
         self._temporaries: tuple[Any, dict[str, DeviceBuffer]] | None = None
         self._lock = threading.Lock()
-        self._spare = self._handles()  # driver kernels without arguments of use
+        self._functions = [device.function(module, entry) for entry in entries]
         self._check_groups()
 
     def _check_groups(self) -> None:
         """A kernel that needs many registers may not run in groups as large as asked for."""
-        cl = self.device.cl
-        for launch, handle in zip(self.program.launches, self._spare, strict=True):
-            most = handle.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.device.raw)
+        for launch, function in zip(self.program.launches, self._functions, strict=True):
+            most = self.device.most_items(function)
             if launch.work_group > most:
                 name = launch.kernel.name
                 raise UnsupportedError(
                     f"{name} runs in groups of at most {most} work-items on {self.device.name}, not {launch.work_group}"
                 )
-
-    def _handles(self) -> list[Any]:
-        return [self.device.cl.Kernel(self._driver_program, entry.name) for entry in self.entries]
-
-    def binary_text(self) -> str:
-        """What the driver's compiler made, where that is text (PTX on NVIDIA); otherwise how long it is."""
-        binary: bytes = self._driver_program.binaries[0]
-        try:
-            return binary.decode("ascii")
-        except UnicodeDecodeError:
-            return f"{len(binary)} bytes of binary code for {self.device.name}"
 
     def launch(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int] | None = None) -> None:
         """Enqueue; `buffers` in the order of the kernel's parameters,
@@ -96,7 +82,7 @@ class Launchable:
             if ready is None:
                 ready = self.device.guard(lambda: self._prepare(buffers, dims))
                 while len(self._prepared) >= _PREPARED:
-                    self._spare = list(self._prepared.pop(next(iter(self._prepared))).handles)
+                    del self._prepared[next(iter(self._prepared))]
                 self._prepared[key] = ready
             if ready.wide is not None:
                 ready.wide.launch(buffers, dims)
@@ -110,11 +96,9 @@ class Launchable:
         return self._wide
 
     def _enqueue(self, ready: _Prepared) -> None:
-        enqueue, queue = self.device.enqueue, self.device.queue
-        for handle, launch, size in zip(ready.handles, self.program.launches, ready.sizes, strict=True):
-            if size:
-                enqueue(queue, handle, (size,), (launch.work_group,))
-        self.device.queued()
+        for prepared, launch, groups in zip(ready.launches, self.program.launches, ready.groups, strict=True):
+            if groups:
+                self.device.enqueue(prepared, groups, launch.work_group)
 
     def _prepare(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> _Prepared:
         missing = [d for d in self.kernel.dims if d not in dims]
@@ -131,14 +115,15 @@ class Launchable:
         ):
             return _Prepared(wide=self._wider())
         by_name |= self._temporaries_for(dims)
-        handles, self._spare = self._spare or self._handles(), []
-        for handle, launch, entry in zip(handles, self.program.launches, self.entries, strict=True):
+        launches: list[Any] = []
+        for function, launch, entry in zip(self._functions, self.program.launches, self.entries, strict=True):
             shapes = {b.name: b for b in launch.kernel.buffers}
-            handle.set_args(*(self._argument(a, by_name, shapes, dims) for a in entry.arguments))
-        return _Prepared(tuple(handles), tuple(launch.items(dims) for launch in self.program.launches))
+            values = [self._argument(a, by_name, shapes, dims) for a in entry.arguments]
+            launches.append(self.device.prepare(function, values))
+        return _Prepared(tuple(launches), tuple(a.items(dims) // a.work_group for a in self.program.launches))
 
     def _temporaries_for(self, dims: Mapping[str, int]) -> dict[str, DeviceBuffer]:
-        """The kernel's own memory.  The queue runs in order, so one launch may use what the one before it used."""
+        """The kernel's own memory.  Work is done in order, so one launch may use what the one before it used."""
         key = tuple(sorted(dims.items()))
         if self._temporaries is None or self._temporaries[0] != key:
             self._prepared.clear()  # their arguments are the memory that goes now
@@ -178,15 +163,16 @@ class Launchable:
     def _argument(
         self, a: Argument, by_name: Mapping[str, DeviceBuffer], buffers: Mapping[str, Buffer], dims: Mapping[str, int]
     ) -> Any:
+        """The driver's buffer, or a number of 64 bits."""
         match a.kind:
             case "buffer":
                 return by_name[a.name].memory.raw
             case "offset":
-                return np.int64(by_name[a.name].offset)
+                return by_name[a.name].offset
             case "stride":
-                return np.int64(_strides(buffers[a.name], by_name[a.name], dims)[a.axis])
+                return _strides(buffers[a.name], by_name[a.name], dims)[a.axis]
             case _:
-                return np.int64(dims[a.name])
+                return dims[a.name]
 
 
 def _bytes(buffer: Buffer, dims: Mapping[str, int]) -> int:

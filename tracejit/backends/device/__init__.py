@@ -1,0 +1,1 @@
+"""What backends share that send kernels to a device through its driver."""
