@@ -52,8 +52,9 @@ class Device(ABC):
     def create(self, nbytes: int) -> Raw:
         """Memory."""
 
+    @abstractmethod
     def release(self, raw: Raw) -> None:
-        """Give memory back, where the garbage collector does not.  What was enqueued before may still use it."""
+        """Give memory back.  What was enqueued before may still use it."""
 
     @abstractmethod
     def write(self, raw: Raw, array: np.ndarray[Any, Any]) -> None:

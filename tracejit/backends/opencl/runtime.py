@@ -185,6 +185,9 @@ class OpenCLDevice(Device):
     def create(self, nbytes: int) -> Raw:
         return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size=nbytes)
 
+    def release(self, raw: Raw) -> None:
+        raw.release()
+
     def write(self, raw: Raw, array: np.ndarray[Any, Any]) -> None:
         self.cl.enqueue_copy(self.queue, raw, array, is_blocking=True)
 
