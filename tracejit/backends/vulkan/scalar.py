@@ -82,8 +82,7 @@ _ORDER_OF_BOOLS = {"lt": (1, 0, "And"), "gt": (0, 1, "And"), "le": (1, 0, "Or"),
 _INTEGERS = {"add": "OpIAdd", "sub": "OpISub", "mul": "OpIMul", "and": "OpBitwiseAnd", "or": "OpBitwiseOr"}
 _INTEGERS |= {"xor": "OpBitwiseXor", "not": "OpNot", "neg": "OpSNegate"}
 _FLOATS = {"add": "OpFAdd", "sub": "OpFSub", "mul": "OpFMul", "neg": "OpFNegate"}
-_GLSL = {"abs": "FAbs", "floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "roundeven": "RoundEven"}
-"""Those functions of GLSL.std.450 that are exact."""
+_WHOLE = {"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "roundeven": "RoundEven"}
 
 
 def _simple(s: Scalars, call: Call) -> str:
@@ -94,13 +93,13 @@ def _simple(s: Scalars, call: Call) -> str:
             negated, other, joined = _ORDER_OF_BOOLS[op]
             first = f.emit("OpLogicalNot", "bool", call.args[1 - negated])
             return f.emit(f"OpLogical{joined}", "bool", first, call.args[1 - other])
-        return call.args[0] if op == "abs" else f.emit(_OF_BOOLS[op], "bool", *call.args)
+        return f.emit(_OF_BOOLS[op], "bool", *call.args)
     if op in _COMPARE:
         return s.compare(op, *call.args, dtype)
     kind = kind_of(dtype)
     if not is_float(dtype):
         return f.emit(_INTEGERS[op], kind, *call.args)
-    x = f.exact(_FLOATS[op], kind, *call.args) if op in _FLOATS else f.glsl(_GLSL[op], kind, *call.args)
+    x = f.exact(_FLOATS[op], kind, *call.args)
     return s.rounded(x, dtype) if OPS[op].rounds else x
 
 
@@ -110,8 +109,10 @@ def _select(s: Scalars, call: Call) -> str:
 
 def _absolute(s: Scalars, call: Call) -> str:
     x, dtype = call.args[0], call.source
-    if not is_integer(dtype):
-        return _simple(s, call)
+    if dtype == "bool":
+        return x
+    if is_float(dtype):
+        return s.function.glsl("FAbs", kind_of(dtype), x)
     if not is_signed(dtype):
         return x
     negative = s.compare("lt", x, s.number(0, dtype), dtype)
@@ -170,7 +171,16 @@ def _fma(s: Scalars, call: Call) -> str:
         return s.formula("tj_fma_f16", "f16", *call.args)
     if BITS[dtype] in s.capabilities.fused:
         return s.function.glsl("Fma", dtype, *call.args)
-    return s.formula(f"tj_fma_{dtype}", dtype, *call.args)
+    wider = dtype == "f32" and s.capabilities.f64
+    return s.formula("tj_fma_f32_by_f64" if wider else f"tj_fma_{dtype}", dtype, *call.args)
+
+
+def _whole(s: Scalars, call: Call) -> str:
+    """Rounded to an integer."""
+    kind = kind_of(call.source)
+    if int(kind[1:]) in s.capabilities.whole:
+        return s.function.glsl(_WHOLE[call.op], kind, *call.args)
+    return s.formula(f"tj_{call.op}_{kind}", kind, *call.args)
 
 
 def _division(s: Scalars, call: Call) -> str:
@@ -278,7 +288,7 @@ def _bitcast(s: Scalars, call: Call) -> str:
 
 SPELLINGS: dict[str, Spell] = {
     **dict.fromkeys(("add", "sub", "mul", "neg", "and", "or", "xor", "not", *_COMPARE), _simple),
-    **dict.fromkeys(("floor", "ceil", "trunc", "roundeven"), _simple),
+    **dict.fromkeys(_WHOLE, _whole),
     "div": _quotient,
     "sqrt": _root,
     "fma": _fma,

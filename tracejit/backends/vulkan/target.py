@@ -18,8 +18,9 @@ class Capabilities:
     f64, int8, int16, storage8, storage16: arithmetic on these, and their storage in buffers.  atomics64, shared64:
     atomics on 64 bits in buffers and in shared memory.  preserve: widths of floats whose zeros, infinities and NaNs
     are kept if that is asked for.  nearest: those that are then rounded to nearest.  denormals: those whose subnormal
-    numbers are then kept.  fused, divides, roots: widths at which Fma is one rounding, and OpFDiv and Sqrt round
-    correctly; found by trial (`probe`), as Vulkan promises none of it.  group, shared, groups: work-items of a group,
+    numbers are then kept.  fused, divides, roots, whole: widths at which Fma is one rounding, at which OpFDiv and Sqrt
+    round correctly, and at which Floor, Ceil, Trunc and RoundEven are right; found by `trial`, as Vulkan promises none
+    of it.  group, shared, groups: work-items of a group,
     bytes of its memory, groups along an axis.  software: runs on the host's processor.
     """
 
@@ -36,6 +37,7 @@ class Capabilities:
     fused: frozenset[int] = frozenset({32, 64})
     divides: frozenset[int] = frozenset({32, 64})
     roots: frozenset[int] = frozenset({32, 64})
+    whole: frozenset[int] = frozenset({32, 64})
     group: int = 1024
     shared: int = 32768
     groups: int = 65535
