@@ -7,6 +7,7 @@ from typing import ClassVar
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template
+from tracejit.backends.vulkan.assembly import INSTRUCTIONS
 from tracejit.backends.vulkan.runtime import VulkanDevice, devices
 from tracejit.ir.program import Program
 from tracejit.support.config import variable
@@ -34,7 +35,14 @@ class VulkanBackend(Backend):
         self.device = select_device(variable("VULKAN_DEVICE") or "")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
-        return fault_of_template(spelling, arity, "SPIR-V instructions", ("type", "result"), lines=True)
+        fault = fault_of_template(spelling, arity, "SPIR-V instructions", ("type", "result"), lines=True)
+        if fault or not isinstance(spelling, str):
+            return fault
+        for line in spelling.strip().splitlines():
+            name = line.rpartition(" = ")[2].split()[0]
+            if INSTRUCTIONS.get(name, (0, ""))[1] != "tr":
+                return f"has {name!r} where an instruction with a result should be, as OpFAdd {{type}} {{0}} {{0}}"
+        return ""
 
     def target(self) -> Target:
         return Target(

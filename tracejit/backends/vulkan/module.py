@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -130,14 +130,13 @@ class Module:
         return self.declare(f"%{name}", f"OpVariable {pointer} Input", f"OpDecorate %{name} BuiltIn {name}")
 
     def push_constants(self) -> str:
-        """The variable of what a launch passes: the address of its arguments, and how many groups it has."""
+        """The variable of what a launch passes: the address of its arguments, how many groups it has, and zero."""
         u64 = self.type("u64")
         block = self.declare(
             "%Launch",
-            f"OpTypeStruct {u64} {u64}",
+            f"OpTypeStruct {u64} {u64} {u64}",
             "OpDecorate %Launch Block",
-            "OpMemberDecorate %Launch 0 Offset 0",
-            "OpMemberDecorate %Launch 1 Offset 8",
+            *[f"OpMemberDecorate %Launch {n} Offset {8 * n}" for n in range(3)],
         )
         pointer = self.declare("%PushConstant_Launch", f"OpTypePointer PushConstant {block}")
         return self.declare("%launch", f"OpVariable {pointer} PushConstant")
@@ -169,16 +168,18 @@ class Function:
             f"%{name} = OpFunction {module.type(kind)} None {module.signature(kind, params)}",
             *[f"{x} = OpFunctionParameter {module.type(p)}" for x, p in zip(self.params, params, strict=True)],
         ]
-        self.variables: list[str] = []
         self.block = ""
         self.begin(module.fresh())
-        self._head = len(self.lines)
+        self._at = len(self.lines)
+        self._variables: list[str] = []
+        self._first: list[str] = []
+        self._hidden: dict[str, str] = {}
 
     def end(self, result: str = "") -> list[str]:
-        """The text, with the variables where they must be: in the first block."""
+        """The text, with variables and hidden constants where they must be: in the first block."""
         self.line(f"OpReturnValue {result}" if result else "OpReturn")
         self.line("OpFunctionEnd")
-        return [*self.lines[: self._head], *self.variables, *self.lines[self._head :]]
+        return [*self.lines[: self._at], *self._variables, *self._first, *self.lines[self._at :]]
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -208,10 +209,36 @@ class Function:
     def number(self, value: Any, kind: str) -> str:
         return self.module.constant(value, kind)
 
+    def pushed(self, member: int) -> str:
+        """A word of what the launch passes."""
+        block = self.module.push_constants()
+        pointer = self.emit_pointer("OpAccessChain", "PushConstant", "u64", block, self.number(member, "u32"))
+        return self.emit("OpLoad", "u64", pointer)
+
+    def hidden(self, constant: str, kind: str) -> str:
+        """A number whose value compilers cannot see, computed once."""
+        return self._once(constant, lambda: self.blurred(constant, kind))
+
+    def blurred(self, x: str, kind: str) -> str:
+        """A number of which compilers do not know that it is `x`."""
+        bits = kind.replace("f", "u")
+        zero = self._once(
+            bits, lambda: self.pushed(2) if bits == "u64" else self.emit("OpUConvert", bits, self.pushed(2))
+        )
+        return self.emit("OpBitcast", kind, self.emit("OpBitwiseXor", bits, self.emit("OpBitcast", bits, x), zero))
+
+    def _once(self, key: str, make: Callable[[], str]) -> str:
+        """What is computed in the first block."""
+        if key not in self._hidden:
+            lines, self.lines = self.lines, self._first
+            self._hidden[key] = make()
+            self.lines = lines
+        return self._hidden[key]
+
     def variable(self, pointer: str) -> str:
         """Private memory of the function."""
         out = self.module.fresh()
-        self.variables.append(f"{out} = OpVariable {pointer} Function")
+        self._variables.append(f"{out} = OpVariable {pointer} Function")
         return out
 
     # Blocks

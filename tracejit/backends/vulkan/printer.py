@@ -95,14 +95,15 @@ class _Writer(Scalars):
     # Functions
 
     @classmethod
-    def of_lambda(cls, module: Module, name: str, body: Lambda, dtype: str) -> None:
+    def of_lambda(cls, module: Module, name: str, body: Lambda, dtype: str, tolerant: bool = False) -> None:
         """A function of scalars with one result."""
         module.functions[name] = []  # functions that this one calls come after it
         writer = cls(Function(module, name, kind_of(dtype), [kind_of(p.dtype) for p in body.params]))
+        writer.tolerant = tolerant
         writer.names.update(zip(body.params, writer.function.params, strict=True))
         writer.uses(*[p.dtype for p in body.params])
         writer.statements(body.body)
-        module.functions[name] = writer.function.end(writer.operand(body.results[0]))
+        module.functions[name] = writer.function.end(writer.handed_on(body.results[0]))
 
     @classmethod
     def of_kernel(cls, module: Module, kernel: Kernel, group: int) -> EntryPoint:
@@ -137,13 +138,9 @@ class _Writer(Scalars):
     def launch(self) -> str:
         """The address of the arguments; sets the number of this group and of this work-item in it."""
         f, m = self.function, self.module
-        block = m.push_constants()
         built_in = {name: m.built_in(name) for name in ("WorkgroupId", "NumWorkgroups", "LocalInvocationIndex")}
-        self.variables += [block, *built_in.values()]
-        arguments, self.groups = (
-            f.emit("OpLoad", "u64", f.emit_pointer("OpAccessChain", "PushConstant", "u64", block, f.number(n, "u32")))
-            for n in (0, 1)
-        )
+        self.variables += [m.push_constants(), *built_in.values()]
+        arguments, self.groups = f.pushed(0), f.pushed(1)
         at, count = (f.emit("OpLoad", "u32x3", built_in[name]) for name in ("WorkgroupId", "NumWorkgroups"))
         x, y = (f.emit("OpCompositeExtract", "u32", at, axis) for axis in "01")
         row = f.emit("OpIMul", "u32", y, f.emit("OpCompositeExtract", "u32", count, "0"))
@@ -188,6 +185,10 @@ class _Writer(Scalars):
         if isinstance(x, Value):
             return self.names[x]
         return self.extent(x.value) if isinstance(x.value, Dim) else self.literal(x.value, x.dtype)
+
+    def handed_on(self, x: Operand) -> str:
+        """An operand that takes another name: note [zeros]."""
+        return self.unseen(self.operand(x), x.dtype)
 
     def literal(self, value: Any, dtype: str) -> str:
         """A constant, exact for every value of its dtype."""
@@ -292,10 +293,12 @@ class _Writer(Scalars):
             raise UnsupportedError(f"the device has no {name.removeprefix('tj_').replace('_', ' of ')}")
         return self.call(name, dtype, operands, lambda: formula(name))
 
-    def call(self, name: str, dtype: str, operands: Sequence[str], body: Callable[[], Lambda]) -> str:
+    def call(
+        self, name: str, dtype: str, operands: Sequence[str], body: Callable[[], Lambda], tolerant: bool = False
+    ) -> str:
         """A call of a function, which is printed at its first use."""
         if name not in self.module.functions:
-            _Writer.of_lambda(self.module, name, body(), dtype)
+            _Writer.of_lambda(self.module, name, body(), dtype, tolerant)
         return self.function.emit("OpFunctionCall", kind_of(dtype), f"%{name}", *operands)
 
     def op(self, s: Op) -> str:
@@ -310,7 +313,9 @@ class _Writer(Scalars):
         if not OPS[s.op].math:
             raise UnsupportedError(f"SPIR-V has no spelling of {s.op} on {source}", location=s.location)
         try:
-            return self.call(f"tj_{s.op}_{source}", out, args, lambda: expansion(s.op, source))
+            args = [self.handed_on(a) for a in s.args]
+            tolerant = s.op != "fmod"  # which takes multiples of one number from another, however large
+            return self.call(f"tj_{s.op}_{source}", out, args, lambda: expansion(s.op, source), tolerant)
         except UnsupportedError as error:
             error.at(s.location)
             raise
@@ -381,25 +386,25 @@ class _Writer(Scalars):
     def counted(self, s: For, lower: str, upper: str, step: str, control: str = "None") -> None:
         f = self.function
         kinds = ["u64", *[kind_of(p.dtype) for p in s.params]]
-        loop = f.loop(kinds, [lower, *map(self.operand, s.inits)], control)
+        loop = f.loop(kinds, [lower, *map(self.handed_on, s.inits)], control)
         self.define(s.index, loop.carried[0])
         for p, name in zip(s.params, loop.carried[1:], strict=True):
             self.define(p, name)
         loop.leave_unless(self.compare("lt", loop.carried[0], upper, "i64"))
         self.statements(s.body)
-        yields = [self.operand(y) for y in s.yields]
+        yields = [self.handed_on(y) for y in s.yields]
         loop.to_next()
         loop.again([f.emit("OpIAdd", "u64", loop.carried[0], step), *yields])
         self.names.update(zip(s.results, loop.carried[1:], strict=True))
 
     def while_loop(self, s: While) -> None:
-        loop = self.function.loop([kind_of(p.dtype) for p in s.params], [self.operand(x) for x in s.inits])
+        loop = self.function.loop([kind_of(p.dtype) for p in s.params], [self.handed_on(x) for x in s.inits])
         for p, name in zip(s.params, loop.carried, strict=True):
             self.define(p, name)
         self.statements(s.condition)
         loop.leave_unless(self.operand(s.test))
         self.statements(s.body)
-        loop.again([self.operand(y) for y in s.yields])
+        loop.again([self.handed_on(y) for y in s.yields])
         self.names.update(zip(s.results, loop.carried, strict=True))
 
     def branch(self, s: If) -> None:
@@ -411,7 +416,7 @@ class _Writer(Scalars):
         for label, body, yields in ((then, s.then, s.then_yields), (orelse, s.orelse, s.else_yields)):
             f.begin(label)
             self.statements(body)
-            sources.append(([self.operand(y) for y in yields], f.block))
+            sources.append(([self.handed_on(y) for y in yields], f.block))
             f.branch(merge)
         f.begin(merge)
         (yes, from_then), (no, from_else) = sources

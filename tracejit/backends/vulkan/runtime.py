@@ -16,7 +16,7 @@ from tracejit.backends.vulkan.assembly import assemble
 from tracejit.backends.vulkan.driver import Found, VulkanError, VulkanMemoryError, found_devices
 from tracejit.backends.vulkan.memory import HOST, LOCAL, Blocks, Memory, Staging, allocate, free
 from tracejit.backends.vulkan.printer import print_kernels
-from tracejit.backends.vulkan.queue import Queue
+from tracejit.backends.vulkan.queue import PUSHED, Queue
 from tracejit.backends.vulkan.target import Capabilities
 from tracejit.backends.vulkan.trial import found_to_be_exact
 from tracejit.support.errors import BackendUnavailable, CompileError
@@ -101,7 +101,7 @@ class VulkanDevice(Device):
         self.default_schedule = _default_schedule(self.capabilities)
         self._blocks, self._staging = Blocks(self.queue), Staging(self.queue)
         vk = self.vulkan.vk
-        pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=16)
+        pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=PUSHED)
         layout = vk.VkPipelineLayoutCreateInfo(pushConstantRangeCount=1, pPushConstantRanges=[pushed])
         self._layout = self.vulkan.made("vkCreatePipelineLayout", layout, self.queue.device)
         super().__init__(min(_LARGEST, self.queue.total), self.queue.total)
@@ -161,13 +161,16 @@ class VulkanDevice(Device):
         info = ffi.new("VkShaderModuleCreateInfo *")
         info.sType, info.codeSize, info.pCode = 16, len(words), code
         try:
-            module = _Module(self.vulkan.made("vkCreateShaderModule", info[0], device), source)
+            module = _Module(self.vulkan.made("vkCreateShaderModule", info[0], device), source, len(words))
         except VulkanMemoryError:
             raise
         except VulkanError as error:
             raise CompileError(f"{self.name} rejected generated code", source=source, log=str(error)) from error
         self._until_unused(module, "vkDestroyShaderModule", module.handle)
         return module
+
+    def binary_text(self, module: _Module) -> str:
+        return f"{module.nbytes} bytes of SPIR-V for {self.name}"
 
     def function(self, module: _Module, entry: EntryPoint) -> _Pipeline:
         vk, ffi, device = self.vulkan.vk, self.vulkan.ffi, self.queue.device
@@ -194,7 +197,7 @@ class VulkanDevice(Device):
     def prepare(self, function: _Pipeline, values: Sequence[Memory | int]) -> _Ready:
         words = np.array([x if isinstance(x, int) else x.address for x in values] or [0], np.int64)
         block = self._blocks.take(words)
-        pushed = self.vulkan.ffi.new("uint64_t[2]", [block[0].address + block[1], 0])
+        pushed = self.vulkan.ffi.new("uint64_t[3]", [block[0].address + block[1], 0, 0])
         ready = _Ready(function, pushed, tuple(x for x in values if isinstance(x, Memory)))
         blocks, queue = self._blocks, self.queue
         weakref.finalize(ready, queue.give_up, lambda: blocks.give_back(block)).atexit = False
@@ -215,6 +218,7 @@ class VulkanDevice(Device):
 class _Module:
     handle: Any
     source: str
+    nbytes: int  # of its words
 
 
 @define(eq=False)
@@ -225,8 +229,8 @@ class _Pipeline:
 
 @define(eq=False)
 class _Ready:
-    """A function with its arguments.  pushed: the address of these, and how many groups there are.  touched: the
-    memory that is among them.
+    """A function with its arguments.  pushed: the address of these, how many groups there are, and zero.  touched:
+    the memory that is among them.
     """
 
     function: _Pipeline

@@ -27,6 +27,7 @@ class Scalars(ABC):
     def __init__(self, function: Function) -> None:
         self.function = function
         self.capabilities = function.module.capabilities
+        self.tolerant = False  # fma need be exact for ordinary numbers only
 
     @abstractmethod
     def formula(self, name: str, dtype: str, *operands: str) -> str:
@@ -34,7 +35,19 @@ class Scalars(ABC):
 
     def operation(self, call: Call) -> str:
         """The id of the result of an operation that is no mathematical function."""
+        if all(map(_is_float_constant, call.args)):
+            call.args = [self.unseen(call.args[0], call.source), *call.args[1:]]
         return SPELLINGS[call.op](self, call)
+
+    def unseen(self, x: str, dtype: str) -> str:
+        """A value, which the compiler does not see if it is a constant with which it might compute, and get zero.
+
+        Note [zeros]: the compiler of lavapipe takes x + 0 for x (whatever the sign of x), x * 0 for 0 and x - x for 0
+        (whatever x is), and folds what it knows to zero before.  So it is shown no float constant that is zero, and
+        others only beside an operand that is none; differences are sums with the sign changed as an integer.
+        """
+        hide = _is_float_constant(x) and _width(dtype) not in self.capabilities.keeps
+        return self.function.hidden(x, kind_of(dtype)) if hide else x
 
     def rounded(self, x: str, dtype: str) -> str:
         """What an operation in f32 gives is rounded where the dtype is f16."""
@@ -49,7 +62,8 @@ class Scalars(ABC):
         return self.function.emit("OpSelect", kind_of(dtype), condition, x, y)
 
     def number(self, value: float, dtype: str) -> str:
-        return self.function.number(value, kind_of(dtype))
+        x = self.function.number(value, kind_of(dtype))
+        return x if value else self.unseen(x, dtype)
 
 
 @define(eq=False)
@@ -64,6 +78,15 @@ class Call:
     out: str
     args: Sequence[str]
     safe: bool = False
+
+
+def _width(dtype: str) -> int:
+    """The bits of a number in a register."""
+    return int(kind_of(dtype)[1:])
+
+
+def _is_float_constant(x: str) -> bool:
+    return x.startswith(("%f32_", "%f64_"))  # constants are named by their types, other values by numbers
 
 
 Spell: TypeAlias = Callable[[Scalars, Call], str]
@@ -99,8 +122,17 @@ def _simple(s: Scalars, call: Call) -> str:
     kind = kind_of(dtype)
     if not is_float(dtype):
         return f.emit(_INTEGERS[op], kind, *call.args)
+    if op == "sub" and _width(dtype) not in s.capabilities.keeps:
+        return s.rounded(f.exact("OpFAdd", kind, call.args[0], _negated(s, call.args[1], kind)), dtype)
     x = f.exact(_FLOATS[op], kind, *call.args)
     return s.rounded(x, dtype) if OPS[op].rounds else x
+
+
+def _negated(s: Scalars, x: str, kind: str) -> str:
+    """With the other sign, as an integer operation."""
+    bits, f = kind.replace("f", "u"), s.function
+    sign = f.number(1 << (int(kind[1:]) - 1), bits)
+    return f.emit("OpBitcast", kind, f.emit("OpBitwiseXor", bits, f.emit("OpBitcast", bits, x), sign))
 
 
 def _select(s: Scalars, call: Call) -> str:
@@ -143,7 +175,7 @@ def _copysign(s: Scalars, call: Call) -> str:
 
 def _quotient(s: Scalars, call: Call) -> str:
     kind = kind_of(call.source)
-    if int(kind[1:]) in s.capabilities.divides:
+    if _width(call.source) in s.capabilities.divides:
         return s.rounded(s.function.exact("OpFDiv", kind, *call.args), call.source)
     if kind == "f32" and s.capabilities.f64 and 64 in s.capabilities.divides:
         return s.rounded(_through_f64(s, lambda *args: s.function.exact("OpFDiv", "f64", *args), call), call.source)
@@ -152,7 +184,7 @@ def _quotient(s: Scalars, call: Call) -> str:
 
 def _root(s: Scalars, call: Call) -> str:
     kind = kind_of(call.source)
-    if int(kind[1:]) in s.capabilities.roots:
+    if _width(call.source) in s.capabilities.roots:
         return s.rounded(s.function.glsl("Sqrt", kind, *call.args), call.source)
     if kind == "f32" and s.capabilities.f64 and 64 in s.capabilities.roots:
         return s.rounded(_through_f64(s, lambda x: s.function.glsl("Sqrt", "f64", x), call), call.source)
@@ -172,13 +204,14 @@ def _fma(s: Scalars, call: Call) -> str:
     if BITS[dtype] in s.capabilities.fused:
         return s.function.glsl("Fma", dtype, *call.args)
     wider = dtype == "f32" and s.capabilities.f64
-    return s.formula("tj_fma_f32_by_f64" if wider else f"tj_fma_{dtype}", dtype, *call.args)
+    kind = "_by_f64" if wider else "_near" if s.tolerant else ""
+    return s.formula(f"tj_fma_{dtype}{kind}", dtype, *call.args)
 
 
 def _whole(s: Scalars, call: Call) -> str:
     """Rounded to an integer."""
     kind = kind_of(call.source)
-    if int(kind[1:]) in s.capabilities.whole:
+    if _width(call.source) in s.capabilities.whole:
         return s.function.glsl(_WHOLE[call.op], kind, *call.args)
     return s.formula(f"tj_{call.op}_{kind}", kind, *call.args)
 
@@ -233,6 +266,8 @@ def _convert(s: Scalars, call: Call) -> str:
         return _of_float(s, call)
     if is_float(out):  # integers that f32 does not hold exactly are beyond f16's range
         wide = f.exact("OpConvertSToF" if is_signed(source) else "OpConvertUToF", kind_of(out), x)
+        if _width(out) not in s.capabilities.keeps:  # a counter of a loop that is unrolled is a constant
+            wide = f.blurred(wide, kind_of(out))
         return s.rounded(wide, out)
     return _resized(s, x, source, out)
 
@@ -283,7 +318,9 @@ def _bitcast(s: Scalars, call: Call) -> str:
         return s.formula("tj_widen_f16", "f16", x)
     if source == "f16":
         return s.formula("tj_narrow_f16", out, x)
-    return s.function.emit("OpBitcast", kind_of(out), x)
+    cast = s.function.emit("OpBitcast", kind_of(out), x)
+    known = x[1] == "u" and _width(out) not in s.capabilities.keeps  # a constant
+    return s.function.blurred(cast, out) if known else cast
 
 
 SPELLINGS: dict[str, Spell] = {

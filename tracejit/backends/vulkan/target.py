@@ -16,12 +16,13 @@ class Capabilities:
     """What a device can do.
 
     f64, int8, int16, storage8, storage16: arithmetic on these, and their storage in buffers.  atomics64, shared64:
-    atomics on 64 bits in buffers and in shared memory.  preserve: widths of floats whose zeros, infinities and NaNs
-    are kept if that is asked for.  nearest: those that are then rounded to nearest.  denormals: those whose subnormal
-    numbers are then kept.  fused, divides, roots, whole: widths at which Fma is one rounding, at which OpFDiv and Sqrt
-    round correctly, and at which Floor, Ceil, Trunc and RoundEven are right; found by `trial`, as Vulkan promises none
-    of it.  group, shared, groups: work-items of a group,
-    bytes of its memory, groups along an axis.  software: runs on the host's processor.
+    atomics on 64 bits in buffers and in shared memory.  group, shared, groups: work-items of a group, bytes of its
+    memory, groups along an axis.  software: runs on the host's processor.
+
+    The others are widths of floats.  preserve, nearest, denormals: zeros, infinities and NaN are kept, results are
+    rounded to nearest, subnormal numbers are kept, each if that is asked for.  As Vulkan promises little else, `trial`
+    finds the rest.  fused: Fma is one rounding.  divides, roots: OpFDiv and Sqrt round correctly.  whole: Floor, Ceil,
+    Trunc and RoundEven are right.  keeps: x + 0, x * 0 and x - x are what they should be.
     """
 
     f64: bool = True
@@ -38,6 +39,7 @@ class Capabilities:
     divides: frozenset[int] = frozenset({32, 64})
     roots: frozenset[int] = frozenset({32, 64})
     whole: frozenset[int] = frozenset({32, 64})
+    keeps: frozenset[int] = frozenset({32, 64})
     group: int = 1024
     shared: int = 32768
     groups: int = 65535
