@@ -1,6 +1,8 @@
 """A device of each driver for the tests that need one; the drivers' caches go to directories of their own."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -36,8 +38,24 @@ def opencl_devices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[An
 
 @pytest.fixture(scope="session")
 def vulkan_devices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
+    """Every module that a test has them build is looked at by SPIR-V's own validator, where it is installed."""
     with cache("MESA_SHADER_CACHE_DIR", str(tmp_path_factory.mktemp("mesa"))):
-        yield devices("vulkan")
+        found = devices("vulkan")
+        with pytest.MonkeyPatch.context() as patched:
+            for device in found:
+                patched.setattr(device, "build", lambda source, build=device.build: build(validated(source)))
+            yield found
+
+
+def validated(source: str) -> str:
+    """A text of SPIR-V whose words are valid for Vulkan 1.2, as far as there is a validator."""
+    from tracejit.backends.vulkan.assembly import assemble
+
+    if shutil.which("spirv-val"):
+        command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
+        checked = subprocess.run(command, input=assemble(source), capture_output=True, check=False)
+        assert checked.returncode == 0, f"{checked.stdout.decode()}{checked.stderr.decode()}\n{source}"
+    return source
 
 
 @pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in DRIVERS])

@@ -78,28 +78,40 @@ def free(queue: Queue, memory: Memory) -> None:
     lib.vkFreeMemory(queue.device, memory.memory, null)
 
 
+@define(eq=False)
+class Block:
+    """Some bytes of a page that the host sees."""
+
+    page: Memory
+    at: int
+    free: list[Block]
+
+    @property
+    def address(self) -> int:
+        return self.page.address + self.at
+
+    def give_back(self) -> None:
+        self.free.append(self)
+
+
 class Blocks:
-    """Where the arguments of launches lie: pieces of pages that the host sees."""
+    """Where the arguments of launches lie."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self._free: dict[int, list[tuple[Memory, int]]] = {}  # by bytes
+        self._free: dict[int, list[Block]] = {}  # by bytes
 
-    def take(self, words: np.ndarray[Any, Any]) -> tuple[Memory, int, int]:
-        """(the page, where in it, how many bytes) of a block that holds these words."""
+    def take(self, words: np.ndarray[Any, Any]) -> Block:
+        """A block that holds these words."""
         size = max(_BLOCK, 1 << (words.nbytes - 1).bit_length())
         free = self._free.setdefault(size, [])
         if not free:
             page = allocate(self.queue, max(size, _PAGE), HOST, seen=True)
-            free += [(page, at) for at in range(0, page.nbytes - size + 1, size)]
-        page, at = free.pop()
-        assert page.view is not None
-        page.view[at : at + words.nbytes] = words.view(np.uint8)
-        return page, at, size
-
-    def give_back(self, block: tuple[Memory, int, int]) -> None:
-        page, at, size = block
-        self._free[size].append((page, at))
+            free += [Block(page, at, free) for at in range(0, page.nbytes - size + 1, size)]
+        block = free.pop()
+        assert block.page.view is not None
+        block.page.view[block.at : block.at + words.nbytes] = words.view(np.uint8)
+        return block
 
 
 class Staging:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.vulkan.target import Capabilities
+from tracejit.backends.vulkan.target import WORDS, ZERO, Capabilities
 from tracejit.ir.scalar import BITS, numpy_dtype
 
 __all__ = ["Function", "Module", "kind_of"]
@@ -130,13 +130,11 @@ class Module:
         return self.declare(f"%{name}", f"OpVariable {pointer} Input", f"OpDecorate %{name} BuiltIn {name}")
 
     def push_constants(self) -> str:
-        """The variable of what a launch passes: the address of its arguments, how many groups it has, and zero."""
-        u64 = self.type("u64")
+        """The variable of what a launch passes directly: `WORDS` words."""
+        count = self.constant(WORDS, "u32")
+        words = self.declare("%Words", f"OpTypeArray {self.type('u64')} {count}", "OpDecorate %Words ArrayStride 8")
         block = self.declare(
-            "%Launch",
-            f"OpTypeStruct {u64} {u64} {u64}",
-            "OpDecorate %Launch Block",
-            *[f"OpMemberDecorate %Launch {n} Offset {8 * n}" for n in range(3)],
+            "%Launch", f"OpTypeStruct {words}", "OpDecorate %Launch Block", "OpMemberDecorate %Launch 0 Offset 0"
         )
         pointer = self.declare("%PushConstant_Launch", f"OpTypePointer PushConstant {block}")
         return self.declare("%launch", f"OpVariable {pointer} PushConstant")
@@ -209,10 +207,10 @@ class Function:
     def number(self, value: Any, kind: str) -> str:
         return self.module.constant(value, kind)
 
-    def pushed(self, member: int) -> str:
-        """A word of what the launch passes."""
-        block = self.module.push_constants()
-        pointer = self.emit_pointer("OpAccessChain", "PushConstant", "u64", block, self.number(member, "u32"))
+    def pushed(self, word: int) -> str:
+        """What the launch passes directly."""
+        path = (self.module.push_constants(), self.number(0, "u32"), self.number(word, "u32"))
+        pointer = self.emit_pointer("OpAccessChain", "PushConstant", "u64", *path)
         return self.emit("OpLoad", "u64", pointer)
 
     def hidden(self, constant: str, kind: str) -> str:
@@ -223,7 +221,7 @@ class Function:
         """A number of which compilers do not know that it is `x`."""
         bits = kind.replace("f", "u")
         zero = self._once(
-            bits, lambda: self.pushed(2) if bits == "u64" else self.emit("OpUConvert", bits, self.pushed(2))
+            bits, lambda: self.pushed(ZERO) if bits == "u64" else self.emit("OpUConvert", bits, self.pushed(ZERO))
         )
         return self.emit("OpBitcast", kind, self.emit("OpBitwiseXor", bits, self.emit("OpBitcast", bits, x), zero))
 

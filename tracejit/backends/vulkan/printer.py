@@ -1,8 +1,8 @@
 """Prints device kernels as SPIR-V text.
 
-A kernel is an entry point.  A launch passes it the address of its arguments, 64-bit words in the order of
-`printing.arguments_of`, and the number of its groups: these lie in two dimensions where a device has not enough of them
-along one, and what is too many does nothing.  Buffers are addresses, and elements are reached by arithmetic on those.
+A kernel is an entry point.  A launch passes it its arguments, 64-bit words in the order of `printing.arguments_of`, and
+the number of its groups: these lie in two dimensions where a device has not enough of them along one, and what is too
+many does nothing.  Buffers are addresses, and elements are reached by arithmetic on those.
 
 As in `c_like`, an iteration of a grid loop is one group where it contains block loops, which the work-items of the
 group share, and one work-item where it does not; mathematical functions are functions of the other operations, written
@@ -22,7 +22,7 @@ from tracejit.backends.printing import EntryPoint, Printed, arguments_of, expans
 from tracejit.backends.vulkan.formulas import FORMULAS, formula
 from tracejit.backends.vulkan.module import Function, Module, kind_of
 from tracejit.backends.vulkan.scalar import SPELLINGS, Call, Scalars
-from tracejit.backends.vulkan.target import Capabilities
+from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, Capabilities
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
@@ -89,6 +89,7 @@ class _Writer(Scalars):
         self.strides: dict[Buffer, tuple[str, list[str]]] = {}  # offset and byte strides
         self.positive: set[Operand] = set()  # extents that others are divided by
         self.groups = self.group_id = self.lane = ""
+        self.dims: dict[str, str] = {}
         self.variables: list[str] = []
         self.private = True  # no work-item reads what another one of its group has written
 
@@ -129,34 +130,39 @@ class _Writer(Scalars):
     def kernel(self, kernel: Kernel) -> None:
         f = self.function
         self.private = not any(isinstance(s, Barrier) for s in walk(kernel.body))
-        arguments = self.launch()
+        self.launch()
         with f.where(f.emit("OpULessThan", "bool", self.group_id, self.groups)):
-            self.arguments(kernel, arguments)
+            self.arguments(kernel)
             self.name_extents(extents_of(kernel.body))
             self.statements(kernel.body)
 
-    def launch(self) -> str:
-        """The address of the arguments; sets the number of this group and of this work-item in it."""
+    def launch(self) -> None:
+        """The number of this group, and of this work-item in it."""
         f, m = self.function, self.module
         built_in = {name: m.built_in(name) for name in ("WorkgroupId", "NumWorkgroups", "LocalInvocationIndex")}
         self.variables += [m.push_constants(), *built_in.values()]
-        arguments, self.groups = f.pushed(0), f.pushed(1)
+        self.groups = f.pushed(GROUPS)
         at, count = (f.emit("OpLoad", "u32x3", built_in[name]) for name in ("WorkgroupId", "NumWorkgroups"))
         x, y = (f.emit("OpCompositeExtract", "u32", at, axis) for axis in "01")
         row = f.emit("OpIMul", "u32", y, f.emit("OpCompositeExtract", "u32", count, "0"))
         self.group_id = f.emit("OpUConvert", "u64", f.emit("OpIAdd", "u32", row, x))
         lane = f.emit("OpLoad", "u32", built_in["LocalInvocationIndex"])
         self.lane = f.emit("OpUConvert", "u64", lane)
-        return arguments
 
-    def arguments(self, kernel: Kernel, block: str) -> None:
+    def words(self, count: int) -> list[str]:
+        """The arguments: passed directly, or in memory where there are many."""
         f = self.function
+        if count <= DIRECT:
+            return [f.pushed(ARGUMENTS + n) for n in range(count)]
+        block = f.pushed(ARGUMENTS)
+        places = [f.emit("OpIAdd", "u64", block, f.number(8 * n, "u64")) for n in range(count)]
+        pointers = [f.emit_pointer("OpConvertUToPtr", "PhysicalStorageBuffer", "u64", place) for place in places]
+        return [f.emit("OpLoad", "u64", pointer, "Aligned", "8") for pointer in pointers]
+
+    def arguments(self, kernel: Kernel) -> None:
         buffers = {b.name: b for b in kernel.buffers}
-        dims: dict[str, str] = {}
-        for n, a in enumerate(arguments_of(kernel)):
-            place = f.emit("OpIAdd", "u64", block, f.number(8 * n, "u64")) if n else block
-            pointer = f.emit_pointer("OpConvertUToPtr", "PhysicalStorageBuffer", "u64", place)
-            word = f.emit("OpLoad", "u64", pointer, "Aligned", "8")
+        arguments = arguments_of(kernel)
+        for a, word in zip(arguments, self.words(len(arguments)), strict=True):
             match a.kind:
                 case "buffer":
                     self.places[buffers[a.name]] = word
@@ -166,8 +172,7 @@ class _Writer(Scalars):
                 case "stride":
                     self.strides[buffers[a.name]][1].append(word)
                 case _:
-                    dims[a.name] = word
-        self.dims = dims
+                    self.dims[a.name] = word
 
     def name_extents(self, extents: Sequence[Dim]) -> None:
         symbols, function = extent_function(*extents)

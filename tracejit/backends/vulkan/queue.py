@@ -13,11 +13,10 @@ from typing import Any
 
 from tracejit.backends.vulkan.driver import Found, VulkanError
 from tracejit.backends.vulkan.memory import Memory
+from tracejit.backends.vulkan.target import WORDS
 from tracejit.support.nodes import define
 
-__all__ = ["PUSHED", "Queue"]
-
-PUSHED = 24  # bytes that a launch is passed directly
+__all__ = ["Queue"]
 
 _BATCHES = 8  # command buffers
 _COMMANDS = 16  # of a batch, after which it is submitted
@@ -137,12 +136,12 @@ class Queue:
     def dispatch(
         self, pipeline: Any, layout: Any, pushed: Any, groups: tuple[int, int], touched: Iterable[Memory]
     ) -> None:
-        """Launch.  pushed: `PUSHED` bytes."""
+        """Launch.  pushed: `WORDS` words."""
         lib = self.vulkan.lib
         with self.lock:
             commands = self._recording()
             lib.vkCmdBindPipeline(commands, _COMPUTE, pipeline)
-            lib.vkCmdPushConstants(commands, layout, _SHADER, 0, PUSHED, pushed)
+            lib.vkCmdPushConstants(commands, layout, _SHADER, 0, 8 * WORDS, pushed)
             lib.vkCmdDispatch(commands, groups[0], groups[1], 1)
             self._recorded_one(commands, touched)
 

@@ -16,8 +16,8 @@ from tracejit.backends.vulkan.assembly import assemble
 from tracejit.backends.vulkan.driver import Found, VulkanError, VulkanMemoryError, found_devices
 from tracejit.backends.vulkan.memory import HOST, LOCAL, Blocks, Memory, Staging, allocate, free
 from tracejit.backends.vulkan.printer import print_kernels
-from tracejit.backends.vulkan.queue import PUSHED, Queue
-from tracejit.backends.vulkan.target import Capabilities
+from tracejit.backends.vulkan.queue import Queue
+from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, WORDS, Capabilities
 from tracejit.backends.vulkan.trial import found_to_be_exact
 from tracejit.support.errors import BackendUnavailable, CompileError
 from tracejit.support.nodes import define, evolve
@@ -75,7 +75,8 @@ def _capabilities(found: Found) -> Capabilities:
 def _default_schedule(have: Capabilities) -> GridSchedule:
     atomics = frozenset({"i32", "u32", "i64", "u64"} if have.atomics64 else {"i32", "u32"})
     if have.software:
-        return GridSchedule(contiguous=True, work_group=min(128, have.group), atomics=atomics)
+        # what each work-item begins with costs lavapipe as much as an access of memory
+        return GridSchedule(contiguous=True, work_group=min(128, have.group), pack=8, atomics=atomics)
     return GridSchedule(work_group=min(256, have.group), groups=1024, shares=1 << 14, jam=8, atomics=atomics)
 
 
@@ -101,7 +102,7 @@ class VulkanDevice(Device):
         self.default_schedule = _default_schedule(self.capabilities)
         self._blocks, self._staging = Blocks(self.queue), Staging(self.queue)
         vk = self.vulkan.vk
-        pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=PUSHED)
+        pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=8 * WORDS)
         layout = vk.VkPipelineLayoutCreateInfo(pushConstantRangeCount=1, pPushConstantRanges=[pushed])
         self._layout = self.vulkan.made("vkCreatePipelineLayout", layout, self.queue.device)
         super().__init__(min(_LARGEST, self.queue.total), self.queue.total)
@@ -195,19 +196,21 @@ class VulkanDevice(Device):
         finalizer.atexit = False
 
     def prepare(self, function: _Pipeline, values: Sequence[Memory | int]) -> _Ready:
-        words = np.array([x if isinstance(x, int) else x.address for x in values] or [0], np.int64)
-        block = self._blocks.take(words)
-        pushed = self.vulkan.ffi.new("uint64_t[3]", [block[0].address + block[1], 0, 0])
+        words = [x if isinstance(x, int) else x.address for x in values]
+        block = None if len(words) <= DIRECT else self._blocks.take(np.array(words, np.int64))
+        pushed = self.vulkan.ffi.new("int64_t[]", WORDS)
+        for n, word in enumerate(words if block is None else [block.address]):
+            pushed[ARGUMENTS + n] = word
         ready = _Ready(function, pushed, tuple(x for x in values if isinstance(x, Memory)))
-        blocks, queue = self._blocks, self.queue
-        weakref.finalize(ready, queue.give_up, lambda: blocks.give_back(block)).atexit = False
+        if block is not None:
+            weakref.finalize(ready, self.queue.give_up, block.give_back).atexit = False
         return ready
 
     def enqueue(self, prepared: _Ready, groups: int, items: int) -> None:
         """Groups lie in two dimensions where there are too many for one; the kernel leaves out what is too much."""
         rows = -(-groups // self.capabilities.groups)
         shape = (-(-groups // rows), rows)
-        prepared.pushed[1] = groups
+        prepared.pushed[GROUPS] = groups
         self.queue.dispatch(prepared.function.handle, self._layout, prepared.pushed, shape, prepared.touched)
 
     def finish(self) -> None:
@@ -229,8 +232,8 @@ class _Pipeline:
 
 @define(eq=False)
 class _Ready:
-    """A function with its arguments.  pushed: the address of these, how many groups there are, and zero.  touched:
-    the memory that is among them.
+    """A function with its arguments.  pushed: what the launch passes directly.  touched: the memory among the
+    arguments.
     """
 
     function: _Pipeline

@@ -27,7 +27,7 @@ class Scalars(ABC):
     def __init__(self, function: Function) -> None:
         self.function = function
         self.capabilities = function.module.capabilities
-        self.tolerant = False  # fma need be exact for ordinary numbers only
+        self.tolerant = False  # fma need not be exact for extreme numbers, and may round twice from f64 to f32
 
     @abstractmethod
     def formula(self, name: str, dtype: str, *operands: str) -> str:
@@ -203,9 +203,9 @@ def _fma(s: Scalars, call: Call) -> str:
         return s.formula("tj_fma_f16", "f16", *call.args)
     if BITS[dtype] in s.capabilities.fused:
         return s.function.glsl("Fma", dtype, *call.args)
-    wider = dtype == "f32" and s.capabilities.f64
-    kind = "_by_f64" if wider else "_near" if s.tolerant else ""
-    return s.formula(f"tj_fma_{dtype}{kind}", dtype, *call.args)
+    wide = "_wide" if dtype == "f32" and s.capabilities.f64 else ""
+    near = "_near" if s.tolerant else ""
+    return s.formula(f"tj_fma_{dtype}{wide}{near}", dtype, *call.args)
 
 
 def _whole(s: Scalars, call: Call) -> str:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from tracejit.support.nodes import frozen
 
-__all__ = ["Capabilities"]
+__all__ = ["ARGUMENTS", "Capabilities", "DIRECT", "GROUPS", "WORDS", "ZERO"]
+
+WORDS = 16  # of 64 bits that a launch passes directly: as many push constants as every device takes
+GROUPS, ZERO, ARGUMENTS = 0, 1, 2
+"""Which of them are what: the number of groups, zero, and the arguments; or the address of these, where there are more
+than `DIRECT`."""
+DIRECT = WORDS - ARGUMENTS
 
 
 @frozen
