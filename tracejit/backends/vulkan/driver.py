@@ -62,8 +62,8 @@ class Vulkan:
             what = "the package vulkan: pip install 'tracejit[vulkan]'" if package else f"the Vulkan loader: {_INSTALL}"
             raise BackendUnavailable(f"the vulkan backend needs {what} ({error})") from error
         self.vk: Any = vulkan
-        self.ffi: Any = vulkan.ffi
-        self.lib: Any = vulkan._vulkan.lib
+        self.ffi: Any = self.vk.ffi
+        self.lib: Any = self.vk._vulkan.lib
         application = self.vk.VkApplicationInfo(apiVersion=_API)
         try:
             self.instance = self.made("vkCreateInstance", self.vk.VkInstanceCreateInfo(pApplicationInfo=application))

@@ -167,8 +167,8 @@ def _scaled_fma(x: Term, y: Term, z: Term) -> Term:
     shift = (ez - exponent).op("max", -far)
     th, v = _sum_of_three(*_product(mx, my), select(zero, z, mz * _power_of_2(shift, form)))
     total = th + v
-    # Rounded to a multiple of the least subnormal number: by a number whose ulp that is
-    anchor = _power_of_2(least - exponent, form) * (1.5 * 2.0**form.fraction)
+    # Rounded to a multiple of the least subnormal number: beside a number whose ulp that is
+    anchor = (_power_of_2(least - exponent, form) * 2.0**form.fraction).with_sign_of(total)
     sh, sl = _two_sum(anchor, th)
     small = ((sh + _odd_sum(sl, v)) - anchor).with_sign_of(total)
     is_small = (_exponent(total) + exponent < 1 - form.bias) & total.differs(0.0)

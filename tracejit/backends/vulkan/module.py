@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -249,7 +249,7 @@ class Function:
         self.line(f"OpBranch {label}")
 
     @contextmanager
-    def where(self, condition: str, otherwise: str = "") -> Iterator[str]:
+    def where(self, condition: str, otherwise: str = "") -> Generator[str]:
         """Instructions that run where a condition holds.  Gives the block in which the arms meet, and begins it."""
         then, merge = self.module.fresh(), self.module.fresh()
         self.line(f"OpSelectionMerge {merge} None")

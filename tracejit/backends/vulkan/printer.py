@@ -91,6 +91,7 @@ class _Writer(Scalars):
         self.groups = self.group_id = self.lane = ""
         self.dims: dict[str, str] = {}
         self.variables: list[str] = []
+        self.shared = 0  # bytes
         self.private = True  # no work-item reads what another one of its group has written
 
     # Functions
@@ -219,6 +220,11 @@ class _Writer(Scalars):
         if buffer.space == "shared":
             if buffer in self.places:
                 return
+            self.shared += max(1, size) * BITS[buffer.dtype] // 8
+            if self.shared > self.capabilities.shared:
+                raise UnsupportedError(
+                    f"a group needs {self.shared} bytes of shared memory, and has {self.capabilities.shared}"
+                )
             pointer, name = self.module.array("Workgroup", kind, max(1, size)), self.module.fresh()
             self.places[buffer] = self.module.declare(name, f"OpVariable {pointer} Workgroup")
             self.variables.append(name)
@@ -288,6 +294,8 @@ class _Writer(Scalars):
                 value = self.formula("tj_narrow_f16", "u16", value)
             case "bool":
                 value = self.select(value, self.number(1, "u8"), self.number(0, "u8"), "u8")
+            case _:
+                pass
         pointer, access = self.pointer(s.buffer, s.index)
         self.function.line(" ".join(["OpStore", pointer, value, *access]))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tracejit.backends.vulkan.module import Function, kind_of
 from tracejit.ir.scalar import BITS, OPS, is_float, is_integer, is_signed
@@ -61,7 +61,7 @@ class Scalars(ABC):
     def select(self, condition: str, x: str, y: str, dtype: str) -> str:
         return self.function.emit("OpSelect", kind_of(dtype), condition, x, y)
 
-    def number(self, value: float, dtype: str) -> str:
+    def number(self, value: Any, dtype: str) -> str:
         x = self.function.number(value, kind_of(dtype))
         return x if value else self.unseen(x, dtype)
 
@@ -99,11 +99,21 @@ _COMPARE = {
     "gt": ("OpFOrdGreaterThan", "OpSGreaterThan", "OpUGreaterThan"),
     "ge": ("OpFOrdGreaterThanEqual", "OpSGreaterThanEqual", "OpUGreaterThanEqual"),
 }
-_OF_BOOLS = {"eq": "OpLogicalEqual", "ne": "OpLogicalNotEqual", "xor": "OpLogicalNotEqual", "not": "OpLogicalNot"}
-_OF_BOOLS |= dict.fromkeys(("and", "mul", "min"), "OpLogicalAnd") | dict.fromkeys(("or", "add", "max"), "OpLogicalOr")
-_ORDER_OF_BOOLS = {"lt": (1, 0, "And"), "gt": (0, 1, "And"), "le": (1, 0, "Or"), "ge": (0, 1, "Or")}
-_INTEGERS = {"add": "OpIAdd", "sub": "OpISub", "mul": "OpIMul", "and": "OpBitwiseAnd", "or": "OpBitwiseOr"}
-_INTEGERS |= {"xor": "OpBitwiseXor", "not": "OpNot", "neg": "OpSNegate"}
+_OF_BOOLS = {
+    "eq": "OpLogicalEqual", "ne": "OpLogicalNotEqual", "xor": "OpLogicalNotEqual", "not": "OpLogicalNot",
+    **dict.fromkeys(("and", "mul", "min"), "OpLogicalAnd"), **dict.fromkeys(("or", "add", "max"), "OpLogicalOr"),
+}  # fmt: skip
+_ORDER_OF_BOOLS = {
+    "lt": (0, "OpLogicalAnd"),
+    "gt": (1, "OpLogicalAnd"),
+    "le": (0, "OpLogicalOr"),
+    "ge": (1, "OpLogicalOr"),
+}
+"""Which operand is negated, and how it is joined with the other."""
+_INTEGERS = {
+    "add": "OpIAdd", "sub": "OpISub", "mul": "OpIMul", "and": "OpBitwiseAnd", "or": "OpBitwiseOr",
+    "xor": "OpBitwiseXor", "not": "OpNot", "neg": "OpSNegate",
+}  # fmt: skip
 _FLOATS = {"add": "OpFAdd", "sub": "OpFSub", "mul": "OpFMul", "neg": "OpFNegate"}
 _WHOLE = {"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "roundeven": "RoundEven"}
 
@@ -113,12 +123,12 @@ def _simple(s: Scalars, call: Call) -> str:
     op, dtype, f = call.op, call.source, s.function
     if dtype == "bool":
         if op in _ORDER_OF_BOOLS:
-            negated, other, joined = _ORDER_OF_BOOLS[op]
-            first = f.emit("OpLogicalNot", "bool", call.args[1 - negated])
-            return f.emit(f"OpLogical{joined}", "bool", first, call.args[1 - other])
+            negated, joined = _ORDER_OF_BOOLS[op]
+            return f.emit(joined, "bool", f.emit("OpLogicalNot", "bool", call.args[negated]), call.args[1 - negated])
         return f.emit(_OF_BOOLS[op], "bool", *call.args)
     if op in _COMPARE:
-        return s.compare(op, *call.args, dtype)
+        x, y = call.args
+        return s.compare(op, x, y, dtype)
     kind = kind_of(dtype)
     if not is_float(dtype):
         return f.emit(_INTEGERS[op], kind, *call.args)
@@ -136,7 +146,8 @@ def _negated(s: Scalars, x: str, kind: str) -> str:
 
 
 def _select(s: Scalars, call: Call) -> str:
-    return s.select(*call.args, call.out)
+    condition, x, y = call.args
+    return s.select(condition, x, y, call.out)
 
 
 def _absolute(s: Scalars, call: Call) -> str:
@@ -226,10 +237,8 @@ def _division(s: Scalars, call: Call) -> str:
         quotient = f.emit(divide, kind, x, y)
         return quotient if call.op == "idiv" else f.emit("OpISub", kind, x, f.emit("OpIMul", kind, quotient, y))
     by_zero = s.compare("eq", y, zero, dtype)
-    unsafe = by_zero
-    if signed:
-        minus = s.compare("eq", y, s.number(-1, dtype), dtype)
-        unsafe = f.emit("OpLogicalOr", "bool", by_zero, minus)
+    minus = s.compare("eq", y, s.number(-1, dtype), dtype) if signed else ""
+    unsafe = f.emit("OpLogicalOr", "bool", by_zero, minus) if signed else by_zero
     divisor = s.select(unsafe, s.number(1, dtype), y, dtype)
     quotient = f.emit(divide, kind, x, divisor)
     if call.op == "irem":  # by 1 where the divisor is 0 or -1
