@@ -20,11 +20,12 @@ _INSTALL = (
     "install a vendor's driver, or one that runs on the processor, on Debian and Ubuntu `apt install libvulkan1 "
     "mesa-vulkan-drivers`"
 )
-_MEMORY = {-1: "host memory", -2: "device memory"}  # VK_ERROR_OUT_OF_...
+_MEMORY = {-1: "host memory", -2: "device memory", -10: "room for more allocations"}
+"""What there is not enough of: VK_ERROR_OUT_OF_HOST_MEMORY, .._OUT_OF_DEVICE_MEMORY, .._TOO_MANY_OBJECTS."""
 _CODES = {
     -3: "VK_ERROR_INITIALIZATION_FAILED", -4: "VK_ERROR_DEVICE_LOST", -5: "VK_ERROR_MEMORY_MAP_FAILED",
     -7: "VK_ERROR_EXTENSION_NOT_PRESENT", -8: "VK_ERROR_FEATURE_NOT_PRESENT", -9: "VK_ERROR_INCOMPATIBLE_DRIVER",
-    -10: "VK_ERROR_TOO_MANY_OBJECTS", -13: "VK_ERROR_UNKNOWN", -1000012000: "VK_ERROR_INVALID_SHADER_NV",
+    -13: "VK_ERROR_UNKNOWN", -1000012000: "VK_ERROR_INVALID_SHADER_NV",
 }  # fmt: skip
 _NEEDED = {"shaderInt64": 0, "bufferDeviceAddress": 2, "timelineSemaphore": 2, "vulkanMemoryModel": 2}
 """Features without which there are no programs, and the version in whose structure they are (0: the first)."""
@@ -83,21 +84,27 @@ class Vulkan:
         return self.check(name, getattr(self.lib, name)(*arguments))
 
     def made(self, name: str, info: Any, *owner: Any) -> Any:
-        """What a function vkCreate... or vkAllocate... makes of a structure."""
-        kind = name.removeprefix("vkCreate").removeprefix("vkAllocate")
-        handle = {"Memory": "DeviceMemory", "Semaphore": "Semaphore"}.get(kind, kind)
-        out = self.ffi.new(f"Vk{handle} *")
+        """What a function vkCreate..., or vkAllocateMemory, makes of a structure."""
+        kind = name.removeprefix("vkCreate").replace("vkAllocateMemory", "DeviceMemory")
+        out = self.ffi.new(f"Vk{kind} *")
         self.call(name, *owner, self.ffi.addressof(info), self.ffi.NULL, out)
         return out[0]
 
-    def listed(self, name: str, kind: str, *owner: Any) -> list[Any]:
-        """What a function gives into an array, after it was asked how many there are."""
+    def devices(self) -> list[Any]:
+        """The handles of all devices."""
         count = self.ffi.new("uint32_t *")
-        function = getattr(self.lib, name)
-        self.check(name, function(*owner, count, self.ffi.NULL) or 0)
-        out = self.ffi.new(f"{kind}[]", count[0])
-        self.check(name, function(*owner, count, out) or 0)
-        return list(out)[: count[0]] if kind == "VkPhysicalDevice" else [out[n] for n in range(count[0])]
+        self.call("vkEnumeratePhysicalDevices", self.instance, count, self.ffi.NULL)
+        out = self.ffi.new("VkPhysicalDevice[]", count[0])
+        self.call("vkEnumeratePhysicalDevices", self.instance, count, out)
+        return list(out)
+
+    def compute_family(self, device: Any) -> int | None:
+        """The first family of queues that take kernels."""
+        count = self.ffi.new("uint32_t *")
+        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
+        families = self.ffi.new("VkQueueFamilyProperties[]", count[0])
+        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, families)
+        return next((n for n in range(count[0]) if families[n].queueFlags & _COMPUTE), None)
 
 
 @frozen(eq=False)
@@ -105,7 +112,7 @@ class Found:
     """A device that programs can run on: its handle, what the driver says of it, and its queue.
 
     kind: VkPhysicalDeviceType.  features: those of `_NEEDED` and `_OPTIONAL` that it has.  floats: those of `_FLOATS`.
-    family: of its queue.  group, shared, groups: as in `target.Capabilities`.
+    family: of its queue.  group, shared, groups: as in `target.Capabilities`.  largest: bytes of one allocation.
     """
 
     vulkan: Vulkan
@@ -119,6 +126,7 @@ class Found:
     group: int
     shared: int
     groups: int
+    largest: int
 
     @property
     def software(self) -> bool:
@@ -160,12 +168,15 @@ def found_devices() -> list[Found]:
     refused: list[str] = []
     found: list[Found] = []
     try:
-        handles = vulkan.listed("vkEnumeratePhysicalDevices", "VkPhysicalDevice", vulkan.instance)
+        handles = vulkan.devices()
     except VulkanError as error:
         raise BackendUnavailable(f"the Vulkan drivers of this machine list no devices ({error})") from error
     for handle in handles:
         one = _examined(vulkan, handle)
-        (found if isinstance(one, Found) else refused).append(one)  # pyright: ignore[reportArgumentType]
+        if isinstance(one, Found):
+            found.append(one)
+        else:
+            refused.append(one)
     if not found:
         raise BackendUnavailable(
             "no Vulkan device can run programs: " + ("; ".join(refused) or f"there is none; {_INSTALL}")
@@ -177,7 +188,8 @@ def _examined(vulkan: Vulkan, handle: Any) -> Found | str:
     """A device, or in words why it cannot be used."""
     vk, ffi, lib = vulkan.vk, vulkan.ffi, vulkan.lib
     floats = vk.VkPhysicalDeviceFloatControlsProperties()
-    driver = vk.VkPhysicalDeviceDriverProperties(pNext=floats)
+    sizes = vk.VkPhysicalDeviceMaintenance3Properties(pNext=floats)
+    driver = vk.VkPhysicalDeviceDriverProperties(pNext=sizes)
     properties = vk.VkPhysicalDeviceProperties2(pNext=driver)
     lib.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
     name = ffi.string(properties.properties.deviceName).decode()
@@ -193,8 +205,7 @@ def _examined(vulkan: Vulkan, handle: Any) -> Found | str:
     missing = [n for n in _NEEDED if n not in has]
     if missing:
         return f"{name} has no {', '.join(missing)}"
-    families = vulkan.listed("vkGetPhysicalDeviceQueueFamilyProperties", "VkQueueFamilyProperties", handle)
-    family = next((n for n, f in enumerate(families) if f.queueFlags & _COMPUTE), None)
+    family = vulkan.compute_family(handle)
     if family is None:
         return f"{name} has no queue for compute"
     about = f"{ffi.string(driver.driverName).decode()} {ffi.string(driver.driverInfo).decode()}"
@@ -211,4 +222,5 @@ def _examined(vulkan: Vulkan, handle: Any) -> Found | str:
         int(limits.maxComputeWorkGroupInvocations),
         int(limits.maxComputeSharedMemorySize),
         int(limits.maxComputeWorkGroupCount[0]),
+        int(sizes.maxMemoryAllocationSize),
     )

@@ -11,14 +11,15 @@ from tracejit.support.nodes import define
 if TYPE_CHECKING:
     from tracejit.backends.vulkan.queue import Queue
 
-__all__ = ["Blocks", "HOST", "LOCAL", "Memory", "Staging", "allocate"]
+__all__ = ["Blocks", "LOCAL", "Memory", "SHARED", "Staging", "allocate", "free"]
 
 _USAGE = 0x1 | 0x2 | 0x20 | 0x20000  # transfers from and to it, storage, addresses (VK_BUFFER_USAGE_...)
 _ADDRESSES = 0x2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 _DEVICE, _VISIBLE, _COHERENT, _CACHED = 1, 2, 4, 8  # VK_MEMORY_PROPERTY_...
-LOCAL = (_DEVICE, 0)
 HOST = (_VISIBLE | _COHERENT | _CACHED, _VISIBLE | _COHERENT)
-"""What kinds of memory are wanted, best first.  Bits of `VkMemoryPropertyFlagBits`."""
+LOCAL = (_DEVICE, 0)
+SHARED = (_DEVICE | HOST[0], _DEVICE | HOST[1], *HOST)
+"""What kinds of memory are wanted, best first: the host's, the device's, and what is both."""
 _PAGE = 1 << 16  # bytes of argument blocks that are allocated at once
 _BLOCK = 64  # bytes: the least block
 _STAGING = 1 << 23  # bytes that travel at once
@@ -54,7 +55,8 @@ def allocate(queue: Queue, nbytes: int, wanted: tuple[int, ...], seen: bool) -> 
         )
         memory = vulkan.made("vkAllocateMemory", info, device)
         vulkan.call("vkBindBufferMemory", device, buffer, memory, 0)
-        made = Memory(buffer, memory, address_of(queue, buffer), nbytes)
+        asked = vk.VkBufferDeviceAddressInfo(buffer=buffer)
+        made = Memory(buffer, memory, int(lib.vkGetBufferDeviceAddress(device, ffi.addressof(asked))), nbytes)
         if seen:
             place = ffi.new("void **")
             vulkan.call("vkMapMemory", device, memory, 0, nbytes, 0, place)
@@ -63,12 +65,6 @@ def allocate(queue: Queue, nbytes: int, wanted: tuple[int, ...], seen: bool) -> 
     except BaseException:
         free(queue, Memory(buffer, memory or ffi.NULL, 0, nbytes))
         raise
-
-
-def address_of(queue: Queue, buffer: Any) -> int:
-    ffi = queue.vulkan.ffi
-    info = queue.vulkan.vk.VkBufferDeviceAddressInfo(buffer=buffer)
-    return int(queue.vulkan.lib.vkGetBufferDeviceAddress(queue.device, ffi.addressof(info)))
 
 
 def free(queue: Queue, memory: Memory) -> None:
@@ -104,11 +100,12 @@ class Blocks:
     def take(self, words: np.ndarray[Any, Any]) -> Block:
         """A block that holds these words."""
         size = max(_BLOCK, 1 << (words.nbytes - 1).bit_length())
-        free = self._free.setdefault(size, [])
-        if not free:
-            page = allocate(self.queue, max(size, _PAGE), HOST, seen=True)
-            free += [Block(page, at, free) for at in range(0, page.nbytes - size + 1, size)]
-        block = free.pop()
+        with self.queue.lock:
+            free = self._free.setdefault(size, [])
+            if not free:
+                page = allocate(self.queue, max(size, _PAGE), HOST, seen=True)
+                free += [Block(page, at, free) for at in range(0, page.nbytes - size + 1, size)]
+            block = free.pop()
         assert block.page.view is not None
         block.page.view[block.at : block.at + words.nbytes] = words.view(np.uint8)
         return block
@@ -134,16 +131,18 @@ class Staging:
     def write(self, target: Memory, data: np.ndarray[Any, Any]) -> None:
         for start in range(0, len(data), _STAGING):
             piece = data[start : start + _STAGING]
-            memory, at = self._room(len(piece))
-            assert memory.view is not None
-            memory.view[at : at + len(piece)] = piece
-            self.queue.copy(target, memory, len(piece), start, at)
+            with self.queue.lock:
+                memory, at = self._room(len(piece))
+                assert memory.view is not None
+                memory.view[at : at + len(piece)] = piece
+                self.queue.copy(target, memory, len(piece), start, at)
 
     def read(self, data: np.ndarray[Any, Any], source: Memory) -> None:
         for start in range(0, len(data), _STAGING):
             piece = data[start : start + _STAGING]
-            memory, at = self._room(len(piece))
-            self.queue.copy(memory, source, len(piece), at, start)
-            self.queue.wait(memory.used)
-            assert memory.view is not None
-            piece[:] = memory.view[at : at + len(piece)]
+            with self.queue.lock:
+                memory, at = self._room(len(piece))
+                self.queue.copy(memory, source, len(piece), at, start)
+                self.queue.wait(memory.used)
+                assert memory.view is not None
+                piece[:] = memory.view[at : at + len(piece)]

@@ -107,11 +107,8 @@ class Module:
     def constant(self, value: Any, kind: str) -> str:
         """A number, which is taken as its representation where `kind` is an integer."""
         if kind == "bool":
-            return (
-                self.declare("%true", f"OpConstantTrue {self.type(kind)}")
-                if value
-                else (self.declare("%false", f"OpConstantFalse {self.type(kind)}"))
-            )
+            name = "True" if value else "False"
+            return self.declare(f"%{name.lower()}", f"OpConstant{name} {self.type(kind)}")
         bits = int(kind[1:])
         if kind[0] == "u":
             pattern = int(value) & ((1 << bits) - 1)
@@ -160,7 +157,6 @@ class Function:
     def __init__(self, module: Module, name: str, kind: str, params: Sequence[str] = ()) -> None:
         """kind: of the result."""
         self.module = module
-        self.kind = kind
         self.params = [module.fresh() for _ in params]
         self.lines = [
             f"%{name} = OpFunction {module.type(kind)} None {module.signature(kind, params)}",
@@ -249,13 +245,13 @@ class Function:
         self.line(f"OpBranch {label}")
 
     @contextmanager
-    def where(self, condition: str, otherwise: str = "") -> Generator[str]:
-        """Instructions that run where a condition holds.  Gives the block in which the arms meet, and begins it."""
+    def where(self, condition: str) -> Generator[None]:
+        """Instructions that run where a condition holds."""
         then, merge = self.module.fresh(), self.module.fresh()
         self.line(f"OpSelectionMerge {merge} None")
-        self.line(f"OpBranchConditional {condition} {then} {otherwise or merge}")
+        self.line(f"OpBranchConditional {condition} {then} {merge}")
         self.begin(then)
-        yield merge
+        yield
         self.branch(merge)
         self.begin(merge)
 

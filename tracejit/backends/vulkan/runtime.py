@@ -14,7 +14,7 @@ from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.printing import EntryPoint, Printed
 from tracejit.backends.vulkan.assembly import assemble
 from tracejit.backends.vulkan.driver import Found, VulkanError, VulkanMemoryError, found_devices
-from tracejit.backends.vulkan.memory import HOST, LOCAL, Blocks, Memory, Staging, allocate, free
+from tracejit.backends.vulkan.memory import LOCAL, SHARED, Blocks, Memory, Staging, allocate, free
 from tracejit.backends.vulkan.printer import print_kernels
 from tracejit.backends.vulkan.queue import Queue
 from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, WORDS, Capabilities
@@ -23,8 +23,6 @@ from tracejit.support.errors import BackendUnavailable, CompileError
 from tracejit.support.nodes import define, evolve
 
 __all__ = ["VulkanDevice", "devices", "unavailable_reason"]
-
-_LARGEST = 1 << 32  # bytes of one allocation (maxMemoryAllocationSize may be more; lavapipe says 2 GiB and means it)
 
 
 def unavailable_reason() -> str | None:
@@ -44,7 +42,14 @@ def devices() -> list[VulkanDevice]:
     """All Vulkan devices, real ones before software ones; each is opened once a process.  Raises BackendUnavailable."""
     with _lock:
         if not _opened:
-            _opened.extend([VulkanDevice(found) for found in found_devices()])
+            reasons: list[str] = []
+            for found in found_devices():
+                try:
+                    _opened.append(VulkanDevice(found))
+                except BackendUnavailable as error:
+                    reasons.append(error.message)
+            if not _opened:
+                raise BackendUnavailable("; ".join(reasons))
         return list(_opened)
 
 
@@ -105,7 +110,7 @@ class VulkanDevice(Device):
         pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=8 * WORDS)
         layout = vk.VkPipelineLayoutCreateInfo(pushConstantRangeCount=1, pPushConstantRanges=[pushed])
         self._layout = self.vulkan.made("vkCreatePipelineLayout", layout, self.queue.device)
-        super().__init__(min(_LARGEST, self.queue.total), self.queue.total)
+        super().__init__(min(found.largest, self.queue.total), self.queue.total)
         self.capabilities = evolve(self.capabilities, **found_to_be_exact(self))
 
     @property
@@ -118,7 +123,7 @@ class VulkanDevice(Device):
     # Memory
 
     def create(self, nbytes: int) -> Memory:
-        wanted = LOCAL if self.staged else HOST
+        wanted = LOCAL if self.staged else SHARED
         try:
             return allocate(self.queue, nbytes, wanted, not self.staged)
         except VulkanMemoryError:
