@@ -66,7 +66,12 @@ def test_each_backend_says_how_it_executes_and_does_so(backend: str):
     f = tj.jit(softmax, backend=backend)
     np.testing.assert_allclose(f(x), softmax(x), rtol=1e-13)
     code = f.lower(x).text("code")
-    signs = {"cpu": "define i32 @program(ptr %slots)", "opencl": "__kernel void kernel_", "reference": "kernel "}
+    signs = {
+        "cpu": "define i32 @program(ptr %slots)",
+        "opencl": "__kernel void kernel_",
+        "vulkan": "OpEntryPoint GLCompute %kernel_",
+        "reference": "kernel ",
+    }
     assert signs.get(backend, "") in code
     if backend == "reference":  # the kernels themselves are what runs
         assert code == f.lower(x).text("scheduled")
@@ -82,6 +87,7 @@ def test_each_backend_says_how_it_executes_and_does_so(backend: str):
 # --------------------------------------------------------------------------------------------------------------
 SPELLINGS: list[Any] = [
     "twice = fadd {type} {0}, {0}\ncall nnan {type} @llvm.sqrt.{suffix}({type} {twice})",
+    "twice = OpFAdd {type} {0} {0}\nOpExtInst {type} %glsl Sqrt {twice}",
     "sqrt({0} + {0})",
     lambda x: np.sqrt(x + x),
 ]
@@ -184,6 +190,11 @@ def test_a_new_scalar_operation_without_expansion_needs_a_spelling(
         np.testing.assert_array_equal(mean("cpu"), -(x + y))
         spelled("mean_of_two", "({0} + {1}) / 2", backend="opencl")
         np.testing.assert_array_equal(mean("opencl"), (x + y) / 2)
+        if not backend_reason("vulkan"):
+            spelled(
+                "mean_of_two", "sum = OpFAdd {type} {0} {1}\nOpFSub {type} {sum} {0}", backend="vulkan", dtypes="f64"
+            )
+            np.testing.assert_allclose(mean("vulkan"), y, rtol=1e-12, atol=1e-12)
     finally:
         for rule in rules:
             unregister_lowering(rule)
@@ -219,6 +230,9 @@ def test_registrations_that_cannot_be_are_refused():
         ("opencl", "exp", "({type})exp({0})", "names 'type', which there is not; it may have {0}: "),
         ("opencl", "exp", "exp({})", "names '', which there is not"),
         ("opencl", "exp", "exp({0:.3f})", "names '0:.3f', which there is not"),
+        ("vulkan", "exp", np.exp, "is a template of SPIR-V instructions, not <ufunc 'exp'>"),
+        ("vulkan", "exp", "exp({0})", "has 'exp({0})' where an instruction with a result should be, as OpFAdd {type}"),
+        ("vulkan", "exp", "OpStore {0} {0}", "has 'OpStore' where an instruction with a result should be"),
         ("reference", "exp", "{0}", "is a function of NumPy arrays, not '{0}'"),
         ("reference", "add", lambda x: x, "is called with 2 arrays, which it does not take: "),
     ],

@@ -1,28 +1,77 @@
-"""An OpenCL device for the tests that need one; the driver's cache goes to a directory of its own."""
+"""A device of each driver for the tests that need one; the drivers' caches go to directories of their own."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+DRIVERS = ["opencl", "vulkan"]
+
+
+@contextmanager
+def cache(variable: str, path: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = path
+    yield
+    if before is None:
+        del os.environ[variable]
+    else:
+        os.environ[variable] = before
+
+
+def devices(driver: str) -> list[Any]:
+    """Those of a driver, none where it does not work."""
+    runtime = import_module(f"tracejit.backends.{driver}.runtime")
+    return [] if runtime.unavailable_reason() else runtime.devices()
+
 
 @pytest.fixture(scope="session")
 def opencl_devices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
-    before = os.environ.get("POCL_CACHE_DIR")
-    os.environ["POCL_CACHE_DIR"] = str(tmp_path_factory.mktemp("pocl"))
-    from tracejit.backends.opencl import runtime
+    with cache("POCL_CACHE_DIR", str(tmp_path_factory.mktemp("pocl"))):
+        yield devices("opencl")
 
-    reason = runtime.unavailable_reason()
-    yield [] if reason else runtime.devices()
-    if before is None:
-        del os.environ["POCL_CACHE_DIR"]
-    else:
-        os.environ["POCL_CACHE_DIR"] = before
+
+@pytest.fixture(scope="session")
+def vulkan_devices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
+    """Every module that a test has them build is looked at by SPIR-V's own validator, where it is installed."""
+    with cache("MESA_SHADER_CACHE_DIR", str(tmp_path_factory.mktemp("mesa"))):
+        found = devices("vulkan")
+        with pytest.MonkeyPatch.context() as patched:
+            for device in found:
+                patched.setattr(device, "build", lambda source, build=device.build: build(validated(source)))
+            yield found
+
+
+def validated(source: str) -> str:
+    """A text of SPIR-V whose words are valid for Vulkan 1.2, as far as there is a validator."""
+    from tracejit.backends.vulkan.assembly import assemble
+
+    if shutil.which("spirv-val"):
+        command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
+        checked = subprocess.run(command, input=assemble(source), capture_output=True, check=False)
+        assert checked.returncode == 0, f"{checked.stdout.decode()}{checked.stderr.decode()}\n{source}"
+    return source
+
+
+@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in DRIVERS])
+def device(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Any:
+    """The first device of a driver; a test that needs one is skipped, and counted as such, where there is none."""
+    record_backend(request.param)
+    return request.getfixturevalue(f"{request.param}_devices")[0]
 
 
 @pytest.fixture
-def device(opencl_devices: list[Any], record_backend: Callable[[str], None]) -> Any:
-    """The first OpenCL device; a test that needs one is skipped, and counted as such, where there is none."""
+def opencl_device(opencl_devices: list[Any], record_backend: Callable[[str], None]) -> Any:
     record_backend("opencl")
     return opencl_devices[0]
+
+
+@pytest.fixture
+def vulkan_device(vulkan_devices: list[Any], record_backend: Callable[[str], None]) -> Any:
+    record_backend("vulkan")
+    return vulkan_devices[0]

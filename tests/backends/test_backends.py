@@ -15,6 +15,7 @@ import pytest
 from attrs import evolve, frozen
 
 import tracejit as tj
+from tests.backends.conftest import DRIVERS
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends import registry
 from tracejit.backends.device.program import DeviceProgram, grid_schedule
@@ -100,8 +101,8 @@ def assert_within(got: np.ndarray, exact: np.ndarray, ulp: float, what: str) -> 
 @pytest.fixture(params=BACKENDS)
 def on(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Checker:
     record_backend(request.param)
-    if request.param == "opencl":
-        request.getfixturevalue("opencl_devices")
+    if request.param in DRIVERS:
+        request.getfixturevalue(f"{request.param}_devices")
     assert not (reason := backend_reason(request.param)), reason
     assert get_backend(request.param).name == request.param
     return Checker(request.param)
@@ -721,7 +722,7 @@ def test_a_backend_that_is_switched_off_says_so(monkeypatch: pytest.MonkeyPatch)
     assert backend_reason("cpu") == ""
     with pytest.raises(BackendUnavailable, match="'reference' is switched off"):
         tj.jit(lambda x: x + 1, backend="reference")(np.ones(3))
-    assert {"opencl", "cpu", "reference"} <= set(tj.list_backends())  # listed all the same
+    assert {"opencl", "vulkan", "cpu", "reference"} <= set(tj.list_backends())  # listed all the same
 
 
 def test_an_unknown_backend_names_those_there_are():
@@ -808,7 +809,7 @@ def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any], record
 
 def test_the_texts_of_each_backend(on: Checker):
     lowered = tj.jit(lambda x: np.exp(x), backend=on.backend).lower(np.ones(3, "f4"))
-    start = {"cpu": "declare", "reference": "kernel exp", "opencl": "#pragma OPENCL"}
+    start = {"cpu": "declare", "reference": "kernel exp", "opencl": "#pragma OPENCL", "vulkan": "OpCapability"}
     assert start.get(on.backend, "") in lowered.text("code")
     with contextlib.suppress(UnsupportedError):  # not every backend makes machine code itself
         assert lowered.text("asm")

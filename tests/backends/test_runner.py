@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.backends.conftest import DRIVERS
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.opencl
 @pytest.fixture(params=EVERY_BACKEND)
 def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Any:
     record_backend(request.param)
-    if request.param == "opencl":
-        request.getfixturevalue("opencl_devices")
+    if request.param in DRIVERS:
+        request.getfixturevalue(f"{request.param}_devices")
     assert not (reason := backend_reason(request.param)), reason
     return get_backend(request.param)
 

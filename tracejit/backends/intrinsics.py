@@ -7,10 +7,13 @@ adds to the first, `register_intrinsic` to the second.  What a spelling is depen
     @llvm.sqrt.{suffix}({type} {0})";
                several lines, `name = instruction` before the last one, which may use {name}
     opencl     an expression of OpenCL C, a template: "native_exp({0})"
+    vulkan     SPIR-V instructions with results, a template: "OpFAdd {type} {0} {1}", "OpExtInst {type} %glsl Exp {0}";
+               several lines as on the cpu
     reference  a function of NumPy arrays
 
-{0}, {1}, ... are the operands, {type} is their LLVM type ("float", "<8 x float>"), {suffix} its name in overloaded
-intrinsics ("v8f32"), {result} the type of the result.
+{0}, {1}, ... are the operands, {type} is their LLVM type ("float", "<8 x float>") or the id of their SPIR-V type
+("%f32"; f16 is computed in f32), {suffix} the name of LLVM's in overloaded intrinsics ("v8f32"), {result} the type of
+the result.
 """
 
 from __future__ import annotations
@@ -52,9 +55,9 @@ def register_intrinsic(
     """Spell the scalar operation `op` on operands of `dtypes` by `spelling` in all code generated for `backend` from
     now on.
 
-    For "opencl" the spelling is an expression of OpenCL C, for "cpu" LLVM instructions (`tracejit.backends.intrinsics`
-    has the grammar), for "reference" a function of NumPy arrays.  A later registration replaces an earlier one.
-    Functions that are compiled already keep their code until `clear_cache()`.
+    For "opencl" the spelling is an expression of OpenCL C, for "cpu" LLVM instructions, for "vulkan" SPIR-V ones
+    (`tracejit.backends.intrinsics` has the grammar), for "reference" a function of NumPy arrays.  A later registration
+    replaces an earlier one.  Functions that are compiled already keep their code until `clear_cache()`.
 
     Raises: UserError for an operation, dtype or backend that there is not, and for what is no spelling there.
 

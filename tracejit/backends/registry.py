@@ -56,7 +56,7 @@ def list_backends() -> list[str]:
     """Every registered backend, highest priority first, available or not.
 
     >>> import tracejit as tj
-    >>> {"opencl", "cpu", "reference"} <= {*tj.list_backends()}
+    >>> {"opencl", "vulkan", "cpu", "reference"} <= {*tj.list_backends()}
     True
     """
     return [b.name for b in sorted(_BACKENDS.values(), key=lambda b: -b.priority) if b.priority >= 0]
@@ -137,5 +137,6 @@ def _factory(info: BackendInfo) -> Callable[[], Backend]:
 
 register_backend("cuda", "tracejit.backends.cuda.backend:CudaBackend", priority=100)
 register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90)
+register_backend("vulkan", "tracejit.backends.vulkan.backend:VulkanBackend", priority=80)
 register_backend("cpu", "tracejit.backends.cpu.backend:CPUBackend", priority=50)
 register_backend("reference", "tracejit.backends.reference.backend:ReferenceBackend", priority=5)

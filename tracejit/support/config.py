@@ -29,6 +29,7 @@ VARIABLES = {
     "TIERS": "translate quickly at first, and well in the background",
     "TUNE_DB": "the file of tuned schedules; empty: none",
     "UNROLL": "up to how many equations loops over arrays are written out",
+    "VULKAN_DEVICE": "the Vulkan device, by number or a part of its name",
 }
 """All variables of the environment that count, without their prefix TRACEJIT_."""
 

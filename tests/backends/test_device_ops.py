@@ -4,13 +4,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
-from tracejit.backends.opencl.runtime import OpenCLDevice
+from tracejit.backends.device.device import Device
 from tracejit.ir.kernel import Buffer, For, Kernel, Load, Op, Store, Value, index_const
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
-
-pytestmark = pytest.mark.opencl
 
 COUNT = 1024
 INTEGER_ONLY = {"idiv", "irem", "shl", "shr", "lshr"}
@@ -177,7 +174,7 @@ def wrong(op: str, got: np.ndarray, want: np.ndarray) -> np.ndarray:
     return different
 
 
-def test_every_operation_on_every_dtype_is_what_the_table_says(device: OpenCLDevice):
+def test_every_operation_on_every_dtype_is_what_the_table_says(device: Device):
     found = cases()
     assert len(found) > 400
     rng = np.random.default_rng(7)

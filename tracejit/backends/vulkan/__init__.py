@@ -1,0 +1,1 @@
+"""Kernels as SPIR-V, run by Vulkan."""

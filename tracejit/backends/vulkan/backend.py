@@ -1,0 +1,58 @@
+"""The Vulkan backend: programs on the first device, or the one that TRACEJIT_VULKAN_DEVICE names."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tracejit.backends.base import Backend, Target
+from tracejit.backends.device.program import DeviceProgram, named_device
+from tracejit.backends.spellings import fault_of_template
+from tracejit.backends.vulkan.assembly import INSTRUCTIONS
+from tracejit.backends.vulkan.runtime import VulkanDevice, devices
+from tracejit.ir.program import Program
+from tracejit.support.config import variable
+
+__all__ = ["VulkanBackend", "select_device"]
+
+
+def select_device(wanted: str) -> VulkanDevice:
+    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
+
+    Raises: BackendUnavailable.
+    """
+    found = named_device(wanted, devices(), "TRACEJIT_VULKAN_DEVICE")
+    assert isinstance(found, VulkanDevice)
+    return found
+
+
+class VulkanBackend(Backend):
+    """Kernels as SPIR-V, through the package vulkan."""
+
+    name: ClassVar[str] = "vulkan"
+    is_scheduled: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.device = select_device(variable("VULKAN_DEVICE") or "")
+
+    def fault_of_spelling(self, spelling: object, arity: int) -> str:
+        fault = fault_of_template(spelling, arity, "SPIR-V instructions", ("type", "result"), lines=True)
+        if fault or not isinstance(spelling, str):
+            return fault
+        for line in spelling.strip().splitlines():
+            name = line.rpartition(" = ")[2].split()[0]
+            if INSTRUCTIONS.get(name, (0, ""))[1] != "tr":
+                return f"has {name!r} where an instruction with a result should be, as OpFAdd {{type}} {{0}} {{0}}"
+        return ""
+
+    def target(self) -> Target:
+        return Target(
+            "vulkan",
+            grid=True,
+            fma={32, 64} <= self.device.capabilities.fused,
+            lacks=self.device.lacks(),
+            device=self.device.name,
+            driver=self.device.found.driver,
+        )
+
+    def compile(self, program: Program) -> DeviceProgram:
+        return DeviceProgram(program, self.device)

@@ -1,0 +1,78 @@
+"""What a device's floating-point instructions give, found by trial: Vulkan promises little of it.
+
+Vulkan allows a quotient of f32 2.5 units in the last place, a square root what follows from that of a reciprocal, and
+Fma may be a product and a sum, each rounded.  On lavapipe (Mesa 22.3.6, LLVM 15, x86-64 with fused multiply-add) 65,536
+random triples gave: OpFDiv and Sqrt correctly rounded in f32 and f64; Fma always two roundings; Floor and Ceil right,
+but Trunc and RoundEven of f64 wrong from 2**31 on, and for 1.5.  Subnormal numbers are kept, though it says nothing of
+that.  Its compiler (gallivm: lp_build_add, lp_build_sub, lp_build_mul) folds x + 0, x * 0 and x - x as if there were
+neither signs of zero nor infinities, whatever is asked for: note [zeros].
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit.ir.scalar import OPS
+from tracejit.ir.text import parse_kernel
+
+if TYPE_CHECKING:
+    from tracejit.backends.vulkan.runtime import VulkanDevice
+
+__all__ = ["found_to_be_exact"]
+
+_COUNT = 512
+_KERNEL = """
+kernel trial(x: {d}[{n}] C, y: {d}[{n}] C, z: {d}[{n}] C, w: {d}[{n}] C, out: {d}[11, {n}] C out) {{
+  for %i in 0..{n} {{
+    %a = load x[%i]; %b = load y[%i]; %c = load z[%i]; %d = load w[%i]
+    %p = fma %a %b %c; store out[0, %i] = %p
+    %q = div %a %b; store out[1, %i] = %q
+    %r = div 1.0:{d} %b; store out[2, %i] = %r
+    %s = sqrt %b; store out[3, %i] = %s
+    %t = floor %c; store out[4, %i] = %t
+    %u = ceil %c; store out[5, %i] = %u
+    %v = trunc %c; store out[6, %i] = %v
+    %e = roundeven %c; store out[7, %i] = %e
+    %f = add %d 0.0:{d}; store out[8, %i] = %f
+    %g = mul %d 0.0:{d}; store out[9, %i] = %g
+    %h = sub %d %d; store out[10, %i] = %h
+  }}
+}}
+"""
+_ROWS = {"fused": (0, 1), "divides": (1, 3), "roots": (3, 4), "whole": (4, 8), "keeps": (8, 11)}
+
+
+def found_to_be_exact(device: VulkanDevice) -> dict[str, frozenset[int]]:
+    """The fields of the device's `Capabilities` that name widths; so far they are assumed to hold for all."""
+    widths = (32, 64) if device.capabilities.f64 else (32,)
+    right = {bits: _right(device, bits) for bits in widths}
+    return {
+        name: frozenset(bits for bits in widths if all(right[bits][first:last]))
+        for name, (first, last) in _ROWS.items()
+    }
+
+
+def _right(device: VulkanDevice, bits: int) -> list[bool]:
+    """Whether each row of the results is what it should be."""
+    dtype = np.dtype(f"f{bits // 8}")
+    rng = np.random.default_rng(bits)
+    x, y = (rng.uniform(1, 4, _COUNT).astype(dtype) for _ in range(2))
+    z = -(x * y) * (1 + rng.integers(-1, 2, _COUNT).astype(dtype) * np.finfo(dtype).eps)  # the product cancels
+    z[::4] = np.arange(_COUNT // 4) / 2 - 32
+    z[1::4] = np.ldexp(dtype.type(1.5), np.arange(_COUNT // 4) % 60)
+    w = np.resize(np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], dtype), _COUNT)
+    kernel = device.compile_kernel(parse_kernel(_KERNEL.format(d=f"f{bits}", n=_COUNT)))
+    result = device.alloc(11 * x.nbytes)
+    kernel.launch([*[device.from_host(a) for a in (x, y, z, w)], result])
+    wanted: list[Any] = [OPS["fma"].impl(dtype, x, y, z), x / y, 1 / y, np.sqrt(y)]
+    wanted += [function(z) for function in (np.floor, np.ceil, np.trunc, np.rint)]
+    with np.errstate(invalid="ignore"):
+        wanted += [w + 0, w * 0, w - w]
+    return [_same(*pair) for pair in zip(device.to_host(result, dtype, (11, _COUNT)), wanted, strict=True)]
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Equal, with the signs of zero."""
+    return bool(np.array_equal(x, y, equal_nan=True)) and bool(((np.signbit(x) == np.signbit(y)) | np.isnan(y)).all())
