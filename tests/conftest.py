@@ -1,6 +1,8 @@
 """What every test runs under: verification after every pass, no deadline for property tests,
 and a record of the backends that ran."""
 
+import ctypes
+import functools
 import json
 import os
 from collections import Counter, defaultdict
@@ -15,7 +17,7 @@ os.environ["TRACEJIT_TUNE_DB"] = ""  # schedules that the user has tuned are not
 import hypothesis
 import pytest
 
-from tracejit.backends.registry import backend_reason, register_backend
+from tracejit.backends.registry import backend_reason, register_backend, try_again
 from tracejit.support.config import config
 
 BACKENDS_REPORT = Path(__file__).resolve().parent.parent / "out" / "backends.json"
@@ -27,6 +29,18 @@ hypothesis.settings.load_profile("tracejit")
 
 # what a newcomer writes, hidden from the lists of backends; missing tools fail its tests
 register_backend("plain_c", "tests.backends.plain_c:PlainC", priority=-1)
+
+
+@functools.cache
+def cuda_driver() -> None:
+    """Where this machine has no driver of NVIDIA's, the stand-in is one from now on."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        from tests.standin.cuda import install
+
+        install().set("synchronous", 1)
+        try_again("cuda")
 
 
 @pytest.fixture
@@ -45,6 +59,8 @@ def record_backend(record_property: Callable[[str, object], None]) -> Callable[[
 
     def record(name: str) -> None:
         record_property("backend", name)
+        if name == "cuda":
+            cuda_driver()
         if name not in ("cpu", "reference", "plain_c") and (reason := backend_reason(name)):
             pytest.skip(reason)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-DRIVERS = ["opencl", "vulkan"]
+DRIVERS = ["cuda", "opencl", "vulkan"]
 
 
 @contextmanager
@@ -28,6 +28,12 @@ def devices(driver: str) -> list[Any]:
     """Those of a driver, none where it does not work."""
     runtime = import_module(f"tracejit.backends.{driver}.runtime")
     return [] if runtime.unavailable_reason() else runtime.devices()
+
+
+@pytest.fixture(scope="session")
+def cuda_devices() -> list[Any]:
+    """Those of the driver, or of the stand-in (`tests.standin`) where there is none."""
+    return devices("cuda")
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +69,12 @@ def device(request: pytest.FixtureRequest, record_backend: Callable[[str], None]
     """The first device of a driver; a test that needs one is skipped, and counted as such, where there is none."""
     record_backend(request.param)
     return request.getfixturevalue(f"{request.param}_devices")[0]
+
+
+@pytest.fixture
+def cuda_device(record_backend: Callable[[str], None], request: pytest.FixtureRequest) -> Any:
+    record_backend("cuda")
+    return request.getfixturevalue("cuda_devices")[0]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tracejit.support.nodes import define
 
 __all__ = [
     "BackendInfo", "backend_reason", "check_known", "get_backend", "list_backends", "register_backend",
-    "temporary_backend",
+    "temporary_backend", "try_again",
 ]  # fmt: skip
 
 
@@ -83,6 +83,12 @@ def backend_reason(name: str) -> str:
 
 def _disabled() -> set[str]:
     return {n.strip() for n in (variable("DISABLE") or "").split(",") if n.strip()}
+
+
+def try_again(name: str) -> None:
+    """Forget why a backend was not available: what was missing may be there now."""
+    check_known(name, "try_again")
+    _BACKENDS[name].reason = ""
 
 
 def get_backend(name: str) -> Backend:

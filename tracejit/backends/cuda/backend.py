@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tracejit.backends.base import Target
-from tracejit.backends.cuda.device import CudaDevice, devices
+from tracejit.backends.cuda.runtime import CudaDevice, devices
 from tracejit.backends.device.backend import DeviceBackend
 from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tracejit.backends.base import Backend, Target
+from tracejit.backends.base import Target
+from tracejit.backends.device.backend import DeviceBackend
 from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template
 from tracejit.backends.vulkan.assembly import INSTRUCTIONS
@@ -25,11 +26,10 @@ def select_device(wanted: str) -> VulkanDevice:
     return found
 
 
-class VulkanBackend(Backend):
+class VulkanBackend(DeviceBackend[VulkanDevice]):
     """Kernels as SPIR-V, through the package vulkan."""
 
     name: ClassVar[str] = "vulkan"
-    is_scheduled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.device = select_device(variable("VULKAN_DEVICE") or "")
@@ -55,4 +55,4 @@ class VulkanBackend(Backend):
         )
 
     def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device)
+        return DeviceProgram(program, self.device, self.place)

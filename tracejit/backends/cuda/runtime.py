@@ -15,10 +15,10 @@ from tracejit.backends.device.schedules import gpu_schedule
 from tracejit.backends.grid import Launch as DeviceKernel
 from tracejit.backends.llvm_grid import print_kernels
 from tracejit.backends.printing import EntryPoint, Printed
-from tracejit.support.errors import CompileError
+from tracejit.support.errors import BackendUnavailable, CompileError
 from tracejit.support.nodes import define
 
-__all__ = ["CudaDevice", "devices"]
+__all__ = ["CudaDevice", "devices", "unavailable_reason"]
 
 T = TypeVar("T")
 _ATOMICS = frozenset({"i32", "u32", "i64", "u64"})
@@ -102,6 +102,15 @@ class CudaDevice(Device):
 
     def binary_text(self, module: _Module) -> str:
         return module.ptx
+
+
+def unavailable_reason() -> str | None:
+    """Why there is no CUDA device, or None."""
+    try:
+        devices()
+    except BackendUnavailable as error:
+        return error.message
+    return None
 
 
 _opened: list[CudaDevice] = []
