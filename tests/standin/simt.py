@@ -1366,7 +1366,7 @@ def _note_access(
 
 def _update_of(name: str, kind: str) -> Callable[[Array, Array], Array]:
     """What an atomic operation stores, of what is there and its operand."""
-    if name == "exch":
+    if name in ("exch", "cas"):
         return lambda old, value: value
     if name == "inc":
         return lambda old, value: np.where(old >= value, old.dtype.type(0), old + old.dtype.type(1))
