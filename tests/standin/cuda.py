@@ -66,6 +66,8 @@ class Standin:
         driver.standin_counter.restype = c_longlong
         driver.standin_counter.argtypes = [c_char_p]
         driver.standin_set.argtypes = [c_char_p, c_longlong]
+        driver.standin_setting.restype = c_longlong
+        driver.standin_setting.argtypes = [c_char_p]
         driver.standin_fault.restype = c_char_p
         driver.standin_allocate.restype = c_uint64
         driver.standin_allocate.argtypes = [c_size_t]
@@ -100,6 +102,12 @@ class Standin:
         if self._driver.standin_set(name.encode(), value):
             raise KeyError(name)
 
+    def setting(self, name: str) -> int:
+        value = self._driver.standin_setting(name.encode())
+        if value < 0:
+            raise KeyError(name)
+        return value
+
     def counter(self, name: str) -> int:
         """launches, allocations, frees, to_device, to_host, on_device (copies), bytes_to_device, bytes_to_host,
         bytes_on_device, memsets, synchronizations, modules, faults, in_use, peak (bytes)."""
@@ -130,13 +138,20 @@ class Standin:
 
     def _load(self, module: int, text: bytes, log: Any, log_size: int) -> int:
         try:
-            self._modules[module] = load(text.decode(), self._allocate)
+            loaded = load(text.decode(), self._allocate)
+            self._check_target(loaded.module.target)
+            self._modules[module] = loaded
         except BaseException as error:
             message = str(error).encode()[: log_size - 1]
             ctypes.memmove(log, message + b"\0", len(message) + 1)
             self._failed(error, _INVALID_PTX)
             return _INVALID_PTX
         return 0
+
+    def _check_target(self, target: str) -> None:
+        """PTX for newer devices than this one is refused."""
+        if int(target.removeprefix("sm_").rstrip("af")) > self.setting("capability"):
+            raise PTXError(f".target {target} is newer than the device")
 
     def _unload(self, module: int) -> None:
         for place in self._modules.pop(module).globals.values():

@@ -103,6 +103,12 @@ int standin_set(const char *name, long long value) {
     return -1;
 }
 
+long long standin_setting(const char *name) {
+    for (int i = 0; i < SETTINGS; i++)
+        if (!strcmp(settings[i].name, name)) return settings[i].value;
+    return -1;
+}
+
 long long standin_counter(const char *name) {
     for (int i = 0; i < COUNTERS; i++)
         if (!strcmp(counter_names[i], name)) return counters[i];

@@ -41,6 +41,7 @@ _SPECIAL = re.compile(
     r"%(?:(?:tid|ntid|ctaid|nctaid)\.[xyz]|laneid|warpid|nwarpid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock64|globaltimer|"
     r"smid|nsmid|gridid|dynamic_smem_size|total_smem_size)|WARP_SZ"
 )
+_NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+")
 _LINKAGE = (".visible", ".extern", ".weak", ".common", ".internal")
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
 _LIMITS = (".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
@@ -451,6 +452,8 @@ class _Parser:
         if self._accept("("):
             results = self._parameters()
         name = self._word()
+        if not _NAME.fullmatch(name):
+            raise self._error(f"{name} is not a name that PTX allows")
         parameters = self._parameters() if self._accept("(") else []
         function = Function(name, entry, parameters, results)
         while self._token.text not in ("{", ";"):
