@@ -309,7 +309,7 @@ class _Run:
         self.parameters = np.frombuffer(parameters + bytes(16), "u1")
         self.space = space
         self._budget = budget
-        threads = block[0] * block[1] * block[2]
+        threads = self.threads_per_block = block[0] * block[1] * block[2]
         self.count = threads * numbers.size
         self.all = np.arange(self.count)
         self.thread = np.tile(np.arange(threads), numbers.size)
@@ -496,14 +496,17 @@ class _Run:
         text = "divergent barrier: not all threads that it waits for come here"
         if others:
             text += f"; some wait at line {', '.join(str(o.line) for o in others if o is not None)}"
+        exited = np.flatnonzero(~self.alive & (self.cta == self.cta[there[0]]))
+        if exited.size:
+            text += f"; thread {self.place_of(int(exited[0]))[1]} has exited"
         raise self._error(code.blocks[number].last, int(there[0]), text, _LAUNCH_FAILED)
 
     def _ready(self, gate: _Gate, frame: _Frame, there: Array) -> Array:
         """Which of the threads `there` have all their partners with them."""
         if gate.mask is None:
-            alive = np.bincount(self.cta[self.alive], minlength=int(self.cta[-1]) + 1)
-            come = np.bincount(self.cta[there], minlength=alive.size)
-            return (alive == come)[self.cta[there]]
+            # all threads of the block: those that have exited as well, for whom GPUs may or may not wait
+            come = np.bincount(self.cta[there], minlength=int(self.cta[-1]) + 1)
+            return (come == self.threads_per_block)[self.cta[there]]
         bits = (np.uint64(1) << self.lane.astype("u8")).astype("f8")
         alive = np.bincount(self.warp[self.alive], bits[self.alive], self.warps).astype("u8")
         come = np.bincount(self.warp[there], bits[there], self.warps).astype("u8")
