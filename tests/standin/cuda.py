@@ -3,9 +3,9 @@
     standin = install(folder)
     import pycuda.driver            # finds libcuda.so.1, which this process has loaded
 
-Kernels are run by `simt.py`.  What they do wrong is an error of the driver's, reported by the calls that follow the launch
-(as real drivers do; `standin.set("synchronous", 1)` has the launch report it), and `standin.errors` has it in words.  A
-process that has loaded the stand-in keeps it: tests do it in processes of their own.
+Kernels are run by `simt.py`.  What they do wrong is an error of the driver's, reported by the calls that follow the
+launch (as real drivers do; `standin.set("synchronous", 1)` has the launch report it), and `standin.errors` has it in
+words.  A process that has loaded the stand-in keeps it: tests do it in processes of their own.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from tests.standin.build import build_cuda, default_folder
 from tests.standin.memory import Range
+from tests.standin.module import Loaded, load
 from tests.standin.ptx import PTXError
-from tests.standin.simt import Loaded, load
 
 __all__ = ["Standin", "install"]
 
@@ -154,7 +154,7 @@ class Standin:
             raise PTXError(f".target {target} is newer than the device")
 
     def _unload(self, module: int) -> None:
-        for place in self._modules.pop(module).globals.values():
+        for place in self._modules.pop(module).variables.values():
             self._driver.standin_release(place.device)
 
     def _kernel(self, module: int, name: bytes, out: Any, offsets: Any, sizes: Any, room: int) -> int:
@@ -173,7 +173,7 @@ class Standin:
         return 0
 
     def _symbol(self, module: int, name: bytes, address: Any, size: Any) -> int:
-        place = self._modules[module].globals.get(name.decode())
+        place = self._modules[module].variables.get(name.decode())
         if place is None:
             return _NOT_FOUND
         address[0], size[0] = place.device, place.size

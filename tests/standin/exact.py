@@ -1,4 +1,4 @@
-"""Arithmetic on arrays in every rounding of IEEE 754's that PTX has, exact fused multiply-add, and conversions of PTX's."""
+"""Arithmetic on arrays in the roundings of PTX: fused multiply-add, and conversions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def fma_f16(x: Array, y: Array, z: Array) -> Array:
     """x * y + z of half precision, rounded once.
 
     The product is exact in double precision; the sum is rounded to odd there, after which rounding to nearest at half
-    precision gives what rounding once would.  Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008."""
+    precision gives what rounding once would.
+
+    Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008."""
     product = x.astype(np.float64) * y.astype(np.float64)
     addend = z.astype(np.float64)
     total = product + addend

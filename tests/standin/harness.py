@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.standin.exact import Array
 from tests.standin.memory import Range
-from tests.standin.simt import Loaded
+from tests.standin.module import Loaded
 
 __all__ = ["assert_same", "launch", "rounded"]
 

@@ -18,11 +18,11 @@ Arguments = list[Any]
 
 N = 500
 _C_TYPES = {
-    "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int", "u32": "unsigned",
-    "i64": "long long", "u64": "unsigned long long", "f32": "float", "f64": "double",
+    "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int",
+    "u32": "unsigned", "i64": "long long", "u64": "unsigned long long", "f32": "float", "f64": "double",
 }  # fmt: skip
-_NUMPY = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "f32": "f4",
-          "f64": "f8", "f16": "f2"}  # fmt: skip
+_NUMPY = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8",
+          "f32": "f4", "f64": "f8", "f16": "f2"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def _binary_case(
 def _trunc_div(a: Array, b: Array) -> Array:
     """The quotient towards zero; the kernel divides by 3 where the divisor is 0 or -1."""
     b = np.where((b == 0) | (b == b.dtype.type(-1 if b.dtype.kind == "i" else 0)), b.dtype.type(3), b)
-    return np.array([int(p) // int(q) if (p < 0) == (q < 0) else -(-int(p) // int(q)) for p, q in zip(a, b, strict=True)],
-                    a.dtype)  # fmt: skip
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return np.array([p // q if (p < 0) == (q < 0) else -(-p // q) for p, q in pairs], a.dtype)
 
 
 def _trunc_rem(a: Array, b: Array) -> Array:
@@ -499,8 +499,8 @@ extern "C" __global__ void k(const int* x, int* out, unsigned* votes, int n) {
 """
 
 _ATOMICS = """
-extern "C" __global__ void k(const int* x, int* counts, float* total, unsigned long long* most, int* least, unsigned* bits,
-                             unsigned* ring, int* olds, int n) {
+extern "C" __global__ void k(const int* x, int* counts, float* total, unsigned long long* most, int* least,
+                             unsigned* bits, unsigned* ring, int* olds, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   olds[i] = atomicAdd(&counts[x[i] & 15], 1);
@@ -595,7 +595,8 @@ extern "C" __global__ void k(const unsigned long long* x, const unsigned long lo
   if (i >= n) return;
   unsigned __int128 p = (unsigned __int128)x[i] * y[i] + ((unsigned __int128)y[i] << 64) - x[i];
   out[i] = (unsigned long long)p; out[n + i] = (unsigned long long)(p >> 64);
-  out[2 * n + i] = __umul64hi(x[i], y[i]); out[3 * n + i] = (unsigned long long)__mul64hi((long long)x[i], (long long)y[i]);
+  out[2 * n + i] = __umul64hi(x[i], y[i]);
+  out[3 * n + i] = (unsigned long long)__mul64hi((long long)x[i], (long long)y[i]);
   out[4 * n + i] = (unsigned)__umulhi((unsigned)x[i], (unsigned)y[i]);
   out[5 * n + i] = x[i] / (y[i] | 1); out[6 * n + i] = x[i] % (y[i] >> 40 | 1);
 }
@@ -756,7 +757,7 @@ CASES = [
             np.zeros(1, "u4"),
             np.zeros(N, "i4"),
             np.int32(N),
-        ],  # fmt: skip
+        ],
         _atomics,
     ),
     Case(
@@ -783,7 +784,7 @@ CASES = [
             rng.standard_normal((N, 2)),
             np.zeros((N, 2)),
             np.int32(N),
-        ],  # fmt: skip
+        ],
         lambda x, out, y, out2, n: [
             None,
             np.stack([x[:, 3], x[:, 2] + np.float32(1), x[:, 1] * np.float32(2), x[:, 0]], 1),
@@ -813,7 +814,7 @@ CASES = [
             rng.integers(-99, 99, N, "i4"),
             np.zeros(N),
             np.int32(N),
-        ],  # fmt: skip
+        ],
         lambda o, first, x, out, n: [None, None, None, x * 0.5 - 3 + 10**12 - 7 - 5, None],
     ),
 ]

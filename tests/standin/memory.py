@@ -18,6 +18,7 @@ __all__ = [
     "Range",
     "SHARED_WINDOW",
     "SlicedMemory",
+    "check_alignment",
     "window_of",
 ]
 
@@ -58,7 +59,8 @@ class _Bytes:
         }  # fmt: skip
 
 
-def _check_alignment(addresses: Array, size: int, space: str) -> None:
+def check_alignment(addresses: Array, size: int, space: str) -> None:
+    """Raises: AccessFault if an address is no multiple of `size`."""
     wrong = addresses & np.uint64(size - 1) != 0
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -89,7 +91,7 @@ class GlobalMemory:
 
         Raises: AccessFault."""
         size = np.uint64(dtype.itemsize)
-        _check_alignment(addresses, align, "global")
+        check_alignment(addresses, align, "global")
         if not self._bases.size:
             raise AccessFault(0, int(addresses[0]), "global access where nothing is allocated")
         after = np.searchsorted(self._bases, addresses, side="right")
@@ -124,11 +126,15 @@ class SlicedMemory:
             self.bytes = new.reshape(-1)
             self.size = size
 
+    def forget(self, slices: Array, start: int, size: int) -> None:
+        """Makes part of some slices fresh again."""
+        self.bytes.reshape(self._slices, -1)[slices, start : start + size] = self._poison
+
     def place(self, addresses: Array, dtype: np.dtype[Any], align: int, slices: Array) -> tuple[Array, Array]:
         """As `GlobalMemory.place`; `slices` says whose slice each address is in.
 
         Raises: AccessFault."""
-        _check_alignment(addresses, align, self._space)
+        check_alignment(addresses, align, self._space)
         size = dtype.itemsize
         wrong = (addresses >= self.size) | (addresses + np.uint64(size) > self.size)
         if wrong.any():

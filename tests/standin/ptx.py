@@ -1,7 +1,7 @@
 """PTX text to functions of instructions, with every name resolved.
 
-Source: PTX ISA 8.x, chapters 4 to 6 (syntax) and 11 (directives).  What is not understood is a `PTXError` that names it and
-its line.
+Source: PTX ISA 8.x, chapters 4 to 6 (syntax) and 11 (directives).  What is not understood is a `PTXError` that names it
+and its line.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 __all__ = [
-    "Address", "CARRY", "DTYPES", "Function", "Group", "Guard", "Immediate", "Instruction", "Module", "Name", "Negated", "Operand", "PTXError",
-    "Pair", "Register", "Sink", "Special", "Variable", "Vector", "parse",
+    "Address", "CARRY", "DTYPES", "Function", "Group", "Guard", "Immediate", "Instruction", "Module", "Name", "Negated",
+    "Operand", "PTXError", "Pair", "Register", "Sink", "Special", "Variable", "Vector", "parse",
 ]  # fmt: skip
 
 DTYPES = {

@@ -17,8 +17,8 @@ _SEVERAL = -2
 class RaceDetector:
     """Remembers of every byte who wrote and who read it since the last barrier.
 
-    A barrier of a block orders all its threads, one of a warp the threads of that warp.  Writes of the same value by several
-    threads in one instruction, and atomic operations among themselves, are no races."""
+    A barrier of a block orders all its threads, one of a warp the threads of that warp.  Writes of the same value by
+    several threads in one instruction, and atomic operations among themselves, are no races."""
 
     def __init__(self, size: int, cta: Array, warp: Array) -> None:
         self._cta, self._warp = cta, warp
@@ -68,7 +68,7 @@ class _Phases:
 
 
 class _Last:
-    """The last thread that made a kind of access to each byte, and when; `_SEVERAL` if more than one did in the phase."""
+    """The last thread that made a kind of access to each byte, and when; `_SEVERAL` if more than one did since."""
 
     def __init__(self, size: int) -> None:
         self._thread = np.full(size, _NOBODY)

@@ -8,8 +8,8 @@ import pytest
 from tests.standin import simt
 from tests.standin.exact import Array
 from tests.standin.harness import launch
+from tests.standin.module import load
 from tests.standin.ptx import PTXError
-from tests.standin.simt import load
 
 
 def run(body: str, arguments: Sequence[Array] = (), *, grid: int = 1, block: int = 64, shared: int = 0) -> None:
@@ -64,7 +64,8 @@ def test_an_access_half_outside_is_found() -> None:
 def test_threads_whose_guard_is_false_access_nothing() -> None:
     x = np.arange(40, dtype="f4")
     run(
-        "add.u64 %d0, %d0, %d2; setp.lt.u32 %p0, %r0, 40; @%p0 ld.global.f32 %f0, [%d0]; @%p0 st.global.f32 [%d0], 0f00000000;",
+        """add.u64 %d0, %d0, %d2; setp.lt.u32 %p0, %r0, 40;
+           @%p0 ld.global.f32 %f0, [%d0]; @%p0 st.global.f32 [%d0], 0f00000000;""",
         [x],
     )
     assert not x.any()
@@ -84,7 +85,7 @@ def test_shared_and_local_memory_have_ends() -> None:
     error = failure("mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; add.u32 %r2, %r2, 4; st.shared.u32 [%r2], %r0;")
     assert error.thread == (63, 0, 0)
     assert "shared access of 4 bytes out of bounds: 256 bytes are there" in str(error)
-    run("st.shared.u32 [dynamic + 60], %r0;" if False else "st.shared.u32 [dynamic + 60], 7;", shared=64)
+    run("st.shared.u32 [dynamic + 60], 7;", shared=64)
     assert "out of bounds" in str(failure("st.shared.u32 [dynamic + 64], 7;", shared=64))
     assert "local access of 4 bytes out of bounds" in str(failure("st.local.u32 [own + 32], %r0;"))
 
@@ -141,20 +142,23 @@ def test_a_barrier_in_a_loop_of_the_whole_block_is_passed() -> None:
     assert (out == np.repeat([1, 2, 3], 64)).all()
 
 
+_OWN = "mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; "  # the address of the thread's own word
+
+
 @pytest.mark.parametrize(
     ("body", "found"),
     [
         ("st.shared.u32 [buffer], %r0;", True),
         ("st.shared.u32 [buffer], 5;", False),
-        ("mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r0; ld.shared.u32 %r3, [buffer];", True),
-        ("mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r0; bar.sync 0; ld.shared.u32 %r3, [buffer];", False),
-        ("mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [buffer]; st.shared.u32 [%r2], %r0;", True),
-        ("mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2]; st.shared.u32 [%r2], %r0;", False),
+        (_OWN + "st.shared.u32 [%r2], %r0; ld.shared.u32 %r3, [buffer];", True),
+        (_OWN + "st.shared.u32 [%r2], %r0; bar.sync 0; ld.shared.u32 %r3, [buffer];", False),
+        (_OWN + "ld.shared.u32 %r3, [buffer]; st.shared.u32 [%r2], %r0;", True),
+        (_OWN + "ld.shared.u32 %r3, [%r2]; st.shared.u32 [%r2], %r0;", False),
         ("red.shared.add.u32 [buffer], 1;", False),
         ("red.shared.add.u32 [buffer], 1; ld.shared.u32 %r3, [buffer];", True),
         ("red.shared.add.u32 [buffer], 1; bar.sync 0; ld.shared.u32 %r3, [buffer];", False),
     ],
-)  # fmt: skip
+)
 def test_races_on_shared_memory_are_found(body: str, found: bool) -> None:
     if found:
         error = failure(body)

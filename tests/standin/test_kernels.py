@@ -5,8 +5,8 @@ import pytest
 
 from tests.standin.harness import assert_same, launch
 from tests.standin.kernels import CASES, Case
+from tests.standin.module import load
 from tests.standin.nvrtc import FOLDER, ptx_of
-from tests.standin.simt import load
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.standin.exact import Array
 from tests.standin.harness import assert_same, launch
-from tests.standin.simt import load
+from tests.standin.module import load
 
 TRIPLE = "nvptx64-nvidia-cuda"
 N = 300
@@ -96,7 +96,9 @@ _ELEMENTWISE: dict[str, tuple[str, str, str, str, str, str, Any]] = {
     "add_i8": ("i8", "i1", "i8", "i1", "%r = add i8 %a, %b", "", np.add),
     "mul_i16": ("i16", "i2", "i16", "i2", "%r = mul i16 %a, %b", "", np.multiply),
     "divide_i8": ("i8", "i1", "i8", "i1", "%r = sdiv i8 %a, %b", "", _each(_quotient)),
-    "remainder_i64": ("i64", "i8", "i64", "i8", "%r = srem i64 %a, %b", "", _each(lambda a, b: a - _quotient(a, b) * b)),
+    "remainder_i64": (
+        "i64", "i8", "i64", "i8", "%r = srem i64 %a, %b", "", _each(lambda a, b: a - _quotient(a, b) * b)
+    ),
     "divide_u64": ("i64", "u8", "i64", "u8", "%r = udiv i64 %a, %b", "", np.floor_divide),
     "divide_by_constant": ("i32", "i4", "i32", "i4", "%r = sdiv i32 %a, 7", "", _each(lambda a, b: _quotient(a, 7))),
     "product_u128": (
@@ -109,7 +111,9 @@ _ELEMENTWISE: dict[str, tuple[str, str, str, str, str, str, Any]] = {
         "%p = sext i64 %a to i128\n%q = sext i64 %b to i128\n%m2 = add i128 %p, %q\n%s = ashr i128 %m2, 1\n"
         "%r = trunc i128 %s to i64", "", _each(lambda a, b: a + b >> 1),
     ),
-    "shift_i16": ("i16", "i2", "i16", "i2", "%s = and i16 %b, 15\n%r = ashr i16 %a, %s", "", lambda x, y: x >> (y & 15)),
+    "shift_i16": (
+        "i16", "i2", "i16", "i2", "%s = and i16 %b, 15\n%r = ashr i16 %a, %s", "", lambda x, y: x >> (y & 15)
+    ),
     "rotate": (
         "i32", "u4", "i32", "u4", "%r = call i32 @llvm.fshl.i32(i32 %a, i32 %a, i32 %b)",
         "declare i32 @llvm.fshl.i32(i32, i32, i32)", _each(lambda a, b: (a << b % 32 | a >> 32 - b % 32) & 0xFFFFFFFF),
@@ -131,7 +135,8 @@ _ELEMENTWISE: dict[str, tuple[str, str, str, str, str, str, Any]] = {
         "declare i32 @llvm.sadd.sat.i32(i32, i32)", _each(lambda a, b: min(max(a + b, -(2**31)), 2**31 - 1)),
     ),
     "least_u16": (
-        "i16", "u2", "i16", "u2", "%r = call i16 @llvm.umin.i16(i16 %a, i16 %b)", "declare i16 @llvm.umin.i16(i16, i16)",
+        "i16", "u2", "i16", "u2", "%r = call i16 @llvm.umin.i16(i16 %a, i16 %b)",
+        "declare i16 @llvm.umin.i16(i16, i16)",
         np.minimum,
     ),
     "divide_f32": ("float", "f4", "float", "f4", "%r = fdiv float %a, %b", "", np.divide),
@@ -139,7 +144,8 @@ _ELEMENTWISE: dict[str, tuple[str, str, str, str, str, str, Any]] = {
         "float", "f4", "float", "f4", "%p = fmul float %a, %b\n%r = fadd float %p, %a", "", lambda x, y: x * y + x
     ),
     "root_f64": (
-        "double", "f8", "double", "f8", "%r = call double @llvm.sqrt.f64(double %a)", "declare double @llvm.sqrt.f64(double)",
+        "double", "f8", "double", "f8", "%r = call double @llvm.sqrt.f64(double %a)",
+        "declare double @llvm.sqrt.f64(double)",
         lambda x, y: np.sqrt(x),
     ),
     "minimum_f32": (
@@ -185,7 +191,8 @@ _ELEMENTWISE: dict[str, tuple[str, str, str, str, str, str, Any]] = {
     "from_i8": ("i8", "i1", "double", "f8", "%r = sitofp i8 %a to double", "", lambda x, y: x.astype("f8")),
     "bits_of_f32": ("float", "f4", "i32", "i4", "%r = bitcast float %a to i32", "", lambda x, y: x.view("i4")),
     "truth": (
-        "i8", "u1", "i8", "u1", "%p = trunc i8 %a to i1\n%q = trunc i8 %b to i1\n%s = xor i1 %p, %q\n%r = zext i1 %s to i8",
+        "i8", "u1", "i8", "u1", "%p = trunc i8 %a to i1\n%q = trunc i8 %b to i1\n"
+        "%s = xor i1 %p, %q\n%r = zext i1 %s to i8",
         "", lambda x, y: (x ^ y) & 1,
     ),
     "table_of_branches": (
@@ -247,7 +254,8 @@ after:
     ),
     "function": (
         "i32", "i4", "i32", "i4",
-        "%s = call {i32, i64} @f(i32 %a, i16 5)\n%p = extractvalue {i32, i64} %s, 0\n%q = extractvalue {i32, i64} %s, 1\n"
+        "%s = call {i32, i64} @f(i32 %a, i16 5)\n%p = extractvalue {i32, i64} %s, 0\n"
+        "%q = extractvalue {i32, i64} %s, 1\n"
         "%u = trunc i64 %q to i32\n%r = add i32 %p, %u",
         """define internal {i32, i64} @f(i32 %v, i16 %s) noinline optnone {
   %w = sext i16 %s to i32
@@ -263,6 +271,7 @@ after:
 
 
 def _looped(k: int, s: int) -> int:
+    s &= 0xFFFFFFFF
     while k > 0:
         s = (s * 3 ^ k) & 0xFFFFFFFF
         k -= 1

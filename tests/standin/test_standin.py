@@ -1,4 +1,4 @@
-"""The driver as pycuda and cuda-bindings see it.  Each test is a process of its own, which keeps the driver that it loads."""
+"""The driver as pycuda and cuda-bindings see it.  Each test is a process of its own, which keeps the driver."""
 
 import os
 import subprocess
@@ -256,7 +256,7 @@ def test_launches_report_faults_themselves_if_asked_to() -> None:
         x, y, X, Y = arrays(100)
         function = cu.module_from_buffer(KERNELS.encode()).get_function("axpy")
         X.free()
-        packed = struct.pack("PPfI", int(X) if False else 4096, int(Y), 2.0, 100)
+        packed = struct.pack("PPfI", 4096, int(Y), 2.0, 100)
         raises(cu.Error, "illegal memory access", function._launch_kernel, (1, 1, 1), (128, 1, 1), packed, 0, None)
         """,
         SYNCHRONOUS="1",
