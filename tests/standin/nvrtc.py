@@ -6,11 +6,12 @@ python -m tests.standin.nvrtc      # makes tests/standin/ptx/ again
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import site
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FOLDER", "compile_cuda", "ptx_of"]
+__all__ = ["FOLDER", "compile_cuda", "kept_ptx"]
 
 FOLDER = Path(__file__).resolve().parent / "ptx"
 _OPTIONS = (b"--gpu-architecture=compute_80", b"--fmad=false", b"--std=c++17", b"--device-int128")
@@ -49,9 +50,16 @@ def compile_cuda(source: str) -> str | None:
     return text.value.decode()
 
 
-def ptx_of(name: str, source: str) -> str:
-    """PTX of a kernel of `kernels.py`, as NVRTC makes it now or has made it once."""
-    return compile_cuda(source) or (FOLDER / f"{name}.ptx").read_text()
+def kept_ptx(name: str, source: str) -> str:
+    """PTX of a kernel of `kernels.py` that NVRTC has made once."""
+    first, text = (FOLDER / f"{name}.ptx").read_text().split("\n", 1)
+    if first != _heading(source):
+        raise ValueError(f"the source of {name} has changed: python -m tests.standin.nvrtc makes its PTX again")
+    return text
+
+
+def _heading(source: str) -> str:
+    return f"// of the source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
 
 def _keep_all() -> None:
@@ -62,7 +70,7 @@ def _keep_all() -> None:
         text = compile_cuda(case.source)
         if text is None:
             raise SystemExit("pip install nvidia-cuda-nvrtc")
-        (FOLDER / f"{case.name}.ptx").write_text(text)
+        (FOLDER / f"{case.name}.ptx").write_text(f"{_heading(case.source)}\n{text}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -136,9 +137,14 @@ def _built_once() -> None:
     build_cuda(default_folder())
 
 
+def _needs(package: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed")
+
+
 # -- pycuda
 
 
+@_needs("pycuda")
 def test_pycuda_copies_launches_and_reads_back() -> None:
     run(
         PYCUDA,
@@ -176,6 +182,7 @@ def test_pycuda_copies_launches_and_reads_back() -> None:
     )
 
 
+@_needs("pycuda")
 def test_devices_are_what_the_environment_says() -> None:
     run(
         PYCUDA,
@@ -200,6 +207,7 @@ def test_devices_are_what_the_environment_says() -> None:
     )
 
 
+@_needs("pycuda")
 def test_no_device_is_an_error_of_cuinit() -> None:
     run(
         BEGIN,
@@ -216,6 +224,7 @@ def test_no_device_is_an_error_of_cuinit() -> None:
     )
 
 
+@_needs("pycuda")
 def test_bad_ptx_is_named_in_the_log() -> None:
     run(
         PYCUDA,
@@ -231,6 +240,7 @@ def test_bad_ptx_is_named_in_the_log() -> None:
     )
 
 
+@_needs("pycuda")
 def test_what_a_kernel_does_wrong_is_reported_by_what_follows() -> None:
     run(
         PYCUDA,
@@ -249,6 +259,7 @@ def test_what_a_kernel_does_wrong_is_reported_by_what_follows() -> None:
     )
 
 
+@_needs("pycuda")
 def test_launches_report_faults_themselves_if_asked_to() -> None:
     run(
         PYCUDA,
@@ -263,6 +274,7 @@ def test_launches_report_faults_themselves_if_asked_to() -> None:
     )
 
 
+@_needs("pycuda")
 def test_the_device_is_lost_at_a_given_launch() -> None:
     run(
         PYCUDA,
@@ -280,6 +292,7 @@ def test_the_device_is_lost_at_a_given_launch() -> None:
     )
 
 
+@_needs("pycuda")
 def test_wrong_launches_are_refused_at_once() -> None:
     run(
         PYCUDA,
@@ -302,6 +315,7 @@ def test_wrong_launches_are_refused_at_once() -> None:
     )
 
 
+@_needs("pycuda")
 def test_stale_memory_is_noticed() -> None:
     run(
         PYCUDA,
@@ -322,10 +336,12 @@ def test_stale_memory_is_noticed() -> None:
     )
 
 
+@_needs("pycuda")
 def test_fresh_memory_holds_no_zeros() -> None:
     run(PYCUDA, "assert (cu.from_device(cu.mem_alloc(64), 64, np.uint8) == 0xA5).all()")
 
 
+@_needs("pycuda")
 def test_variables_of_modules_have_addresses() -> None:
     run(
         PYCUDA,
@@ -343,6 +359,7 @@ def test_variables_of_modules_have_addresses() -> None:
     )
 
 
+@_needs("pycuda")
 def test_the_host_cannot_read_device_memory() -> None:
     body = "ctypes.string_at(int(cu.mem_alloc(64)), 4)"
     done = subprocess.run(
@@ -354,6 +371,7 @@ def test_the_host_cannot_read_device_memory() -> None:
 # -- cuda-bindings
 
 
+@_needs("cuda")
 def test_bindings_copy_launch_and_read_back() -> None:
     run(
         BINDINGS,
@@ -399,6 +417,7 @@ def test_bindings_copy_launch_and_read_back() -> None:
     )
 
 
+@_needs("cuda")
 def test_bindings_see_faults_of_kernels() -> None:
     run(
         BINDINGS,
