@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.standin.arithmetic import Spelling, operation
 from tests.standin.exact import Array
+from tests.standin.global_races import READ, STRONG, WRITE
 from tests.standin.memory import AccessFault
 from tests.standin.operands import Operands
 from tests.standin.ptx import DTYPES, Address, Instruction, Operand, PTXError, Sink, Variable, Vector
@@ -28,11 +29,11 @@ def space_of(spelling: Spelling) -> str:
     return "global" if found == "const" else found
 
 
-def _access(instruction: Instruction) -> tuple[str, int, str]:
-    """The space, the number of elements, and their type."""
+def _access(instruction: Instruction) -> tuple[str, int, str, bool]:
+    """The space, the number of elements, their type, and whether other threads may access them at the same time."""
     spelling = Spelling(instruction)
-    for names in (_ORDERS, _SCOPES):
-        spelling.flag(*names)
+    strong = spelling.choice(*_ORDERS) not in (None, "weak")
+    spelling.flag(*_SCOPES)
     while spelling.flag(*_CACHE_HINTS):
         pass
     space = space_of(spelling)
@@ -41,7 +42,7 @@ def _access(instruction: Instruction) -> tuple[str, int, str]:
     spelling.done()
     if kind == "pred":
         raise PTXError("predicates are not kept in memory")
-    return space, count, kind
+    return space, count, kind, strong
 
 
 def _parts(operand: Operand, count: int) -> tuple[Operand, ...]:
@@ -53,7 +54,7 @@ def _parts(operand: Operand, count: int) -> tuple[Operand, ...]:
 
 def load(ops: Operands, instruction: Instruction) -> Step:
     """`ld`."""
-    space, count, kind = _access(instruction)
+    space, count, kind, strong = _access(instruction)
     target, source = instruction.operands
     writes = [ops.write(p, kind) for p in _parts(target, count)]
     if space == "param" and isinstance(source, Address) and isinstance(source.base, Variable):
@@ -73,12 +74,12 @@ def load(ops: Operands, instruction: Instruction) -> Step:
             if len(placed) == 1:
                 _, kept, data, index = placed[0]
                 value = data[index]
-                _note_access(run, kept, index, size, lanes, None, writes=False)
+                _note_access(run, kept, index, size, lanes, None, writes=False, strong=strong)
             else:
                 value = np.empty(there.size, dtype)
                 for mine, kept, data, index in placed:
                     value[mine] = data[index]
-                    _note_access(run, kept, index, size, lanes, mine, writes=False)
+                    _note_access(run, kept, index, size, lanes, mine, writes=False, strong=strong)
             values.append(value)
         for write, value in zip(writes, values, strict=True):
             write(frame, lanes, value)
@@ -109,7 +110,7 @@ def _ld_param(ops: Operands, variable: Variable, offset: int, kind: str, writes:
 
 def store(ops: Operands, instruction: Instruction) -> Step:
     """`st`."""
-    space, count, kind = _access(instruction)
+    space, count, kind, strong = _access(instruction)
     target, source = instruction.operands
     reads = [ops.read(p, kind) for p in _parts(source, count)]
     if space == "param":
@@ -130,7 +131,7 @@ def store(ops: Operands, instruction: Instruction) -> Step:
                 if kept == "param":
                     raise PTXError("a kernel's parameters cannot be written", LAUNCH_FAILED)
                 stored = value if mine is None else value[mine]
-                _note_access(run, kept, index, size, lanes, mine, writes=True, value=stored)
+                _note_access(run, kept, index, size, lanes, mine, writes=True, strong=strong, value=stored)
                 data[index] = stored
 
     return step
@@ -182,7 +183,7 @@ def atomic(ops: Operands, instruction: Instruction) -> Step:
             if kept not in ("global", "shared"):
                 raise PTXError(f"atomic operations on {kept} memory are not executed", LAUNCH_FAILED)
             where = slice(None) if mine is None else mine
-            _note_access(run, kept, index, dtype.itemsize, lanes, mine, writes=True, atomic=True)
+            _note_access(run, kept, index, dtype.itemsize, lanes, mine, writes=True, strong=True)
             chosen = [v[where] for v in values]
             if name == "cas":
                 old[where] = _exchange(data, index, *chosen)
@@ -202,23 +203,28 @@ def _note_access(
     mine: Array | None,
     *,
     writes: bool,
-    atomic: bool = False,
+    strong: bool,
     value: Array | None = None,
 ) -> None:
-    """Tells the detector of races about an access to shared memory."""
-    if space != "shared" or run.races is None:
-        return
+    """Tells the detectors of races about an access."""
+    if space == "shared" and run.races is not None:
+        there = _positions(run, lanes, mine)
+        race = run.races.access(there, index * size, size, writes=writes, strong=strong, value=value)
+        if race is not None:
+            position, other = race
+            text = f"race on shared memory: thread {run.place_of(other)[1]} accesses the same byte, without a barrier"
+            at = position if mine is None else int(mine[position])
+            raise AccessFault(at, int(index[position] * size % run.shared.stride), text, LAUNCH_FAILED)
+    elif space == "global" and run.launch.log is not None and (writes or not strong):
+        there = _positions(run, lanes, mine)
+        kind = STRONG if strong else WRITE if writes else READ
+        phase = run.phase[run.cta[there]]
+        run.launch.log.note(index * size, size, run.numbers[there], run.thread[there], phase, kind, value)
+
+
+def _positions(run: Run, lanes: Lanes, mine: Array | None) -> Array:
     there = run.all if lanes is None else lanes
-    if mine is not None:
-        there = there[mine]
-    race = run.races.access(there, index * size, size, writes=writes, atomic=atomic, value=value)
-    if race is None:
-        return
-    position, other = race
-    _, theirs = run.place_of(other)
-    text = f"race on shared memory: thread {theirs} accesses the same byte and no barrier is between"
-    at = position if mine is None else int(mine[position])
-    raise AccessFault(at, int(index[position] * size % run.shared.stride), text, LAUNCH_FAILED)
+    return there if mine is None else there[mine]
 
 
 def _update_of(name: str, kind: str) -> Callable[[Array, Array], Array]:

@@ -56,11 +56,13 @@ def install(folder: str | os.PathLike[str] | None = None) -> Standin:
 class Standin:
     """The driver that this process has loaded.
 
-    `library` is its path, `errors` what went wrong in modules and kernels, in order."""
+    `library` is its path, `errors` what went wrong in modules and kernels, in order.  With `check_global_races` two
+    threads of a launch that access the same place of global memory, one writing, are an error (`global_races.py`)."""
 
     def __init__(self, driver: ctypes.CDLL, library: Path) -> None:
         self.library = library
         self.errors: list[BaseException] = []
+        self.check_global_races = False
         self._driver = driver
         self._modules: dict[int, Loaded] = {}
         driver.standin_counter.restype = c_longlong
@@ -183,7 +185,8 @@ class Standin:
         try:
             parameters = ctypes.string_at(given, size) if given else b""
             grid, block = tuple(extents[:3]), tuple(extents[3:6])
-            self._modules[module].launch(name.decode(), grid, block, shared, parameters, self.allocations())
+            loaded, memory = self._modules[module], self.allocations()
+            loaded.launch(name.decode(), grid, block, shared, parameters, memory, global_races=self.check_global_races)
         except BaseException as error:
             return self._failed(error, _LAUNCH_FAILED)
         return 0

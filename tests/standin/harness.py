@@ -23,6 +23,7 @@ def launch(
     grid: int | tuple[int, int, int] = 1,
     block: int | tuple[int, int, int] = 64,
     shared: int = 0,
+    global_races: bool = False,
 ) -> None:
     """Runs a kernel; arrays among its arguments are what it reads and writes, and all that it may."""
     function = loaded.kernel(name)
@@ -36,7 +37,7 @@ def launch(
             value = argument.tobytes()
         packed[parameter.offset : parameter.offset + len(value)] = value
     extents = [(e, 1, 1) if isinstance(e, int) else e for e in (grid, block)]
-    loaded.launch(name, *extents, shared, bytes(packed), memory)
+    loaded.launch(name, *extents, shared, bytes(packed), memory, global_races=global_races)
 
 
 def assert_same(actual: Array, expected: Any, what: str = "") -> None:

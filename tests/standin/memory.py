@@ -86,6 +86,12 @@ class GlobalMemory:
             found = self._views[dtype] = np.asarray(_Bytes(self._origin, count, dtype))
         return found
 
+    def address_of(self, offset: int) -> int:
+        """The address of the byte at an offset in the arrays that `place` gives."""
+        within = [i for i, o in enumerate(self._offsets.tolist()) if o <= offset]
+        nearest = max(within, key=lambda i: int(self._offsets[i]))
+        return int(self._bases[nearest]) + offset - int(self._offsets[nearest])
+
     def place(self, addresses: Array, dtype: np.dtype[Any], align: int) -> tuple[Array, Array]:
         """An array and where in it the elements at `addresses` are.
 

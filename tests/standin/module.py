@@ -12,10 +12,11 @@ import numpy as np
 from tests.standin import simt
 from tests.standin.decode import decode
 from tests.standin.exact import Array
+from tests.standin.global_races import AccessLog
 from tests.standin.memory import GlobalMemory, Range
 from tests.standin.operands import bits_of
 from tests.standin.ptx import DTYPES, Address, Function, Module, Name, PTXError, Variable, parse
-from tests.standin.simt import Code, Launch, Run, Triple
+from tests.standin.simt import LAUNCH_FAILED, Code, Launch, Run, Triple, unravel
 
 __all__ = ["Allocate", "Loaded", "load"]
 
@@ -106,9 +107,17 @@ class Loaded:
     # -- launch
 
     def launch(
-        self, name: str, grid: Triple, block: Triple, shared: int, parameters: bytes, memory: Iterable[Range]
+        self,
+        name: str,
+        grid: Triple,
+        block: Triple,
+        shared: int,
+        parameters: bytes,
+        memory: Iterable[Range],
+        *,
+        global_races: bool = False,
     ) -> None:
-        """Runs a kernel to its end.
+        """Runs a kernel to its end; `global_races` finds those on global memory, afterwards.
 
         Raises: PTXError, with the thread and the address where it has them."""
         function = self.kernel(name)
@@ -131,12 +140,21 @@ class Loaded:
             dynamic_shared=shared,
             parameters=np.frombuffer(parameters, "u1"),
             space=GlobalMemory([*memory, *self.variables.values()]),
+            log=AccessLog() if global_races else None,
             steps_left=simt.STEP_LIMIT,
         )
         blocks = grid[0] * grid[1] * grid[2]
         together = max(1, CHUNK // threads)
         for first in range(0, blocks, together):
             Run(launch, np.arange(first, min(first + together, blocks))).execute()
+        if launch.log is not None and (race := launch.log.race()) is not None:
+            places = [(unravel(b, grid), unravel(t, block)) for b, t in (race.first, race.second)]
+            address = launch.space.address_of(race.place)
+            texts = [f"thread {t} of block {b}" for b, t in places]
+            text = (
+                f"{name}: race on global memory at {address:#x}: {texts[0]} writes, {texts[1]} is not ordered with it"
+            )
+            raise PTXError(text, LAUNCH_FAILED, block=places[0][0], thread=places[0][1], address=address)
 
 
 def _shared_layout(name: str, functions: Mapping[str, Function]) -> tuple[dict[Variable, int], int]:

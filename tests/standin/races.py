@@ -18,7 +18,7 @@ class RaceDetector:
     """Remembers of every byte who wrote and who read it since the last barrier.
 
     A barrier of a block orders all its threads, one of a warp the threads of that warp.  Writes of the same value by
-    several threads in one instruction, and atomic operations among themselves, are no races."""
+    several threads in one instruction, and strong accesses (atomic, volatile) among themselves, are no races."""
 
     def __init__(self, size: int, cta: Array, warp: Array) -> None:
         self._cta, self._warp = cta, warp
@@ -35,16 +35,16 @@ class RaceDetector:
         self._warp_phase[np.unique(self._warp[threads])] += 1
 
     def access(
-        self, threads: Array, offsets: Array, size: int, *, writes: bool, atomic: bool, value: Array | None
+        self, threads: Array, offsets: Array, size: int, *, writes: bool, strong: bool, value: Array | None
     ) -> tuple[int, int] | None:
         """Notes that each thread accesses `size` bytes at its offset; gives the position of one that races, and the
         other thread."""
-        if value is not None and (found := _different_values(threads, offsets, value)) is not None:
+        if value is not None and not strong and (found := _different_values(threads, offsets, value)) is not None:
             return found
         octets = (offsets[:, None] + np.arange(size)).ravel()
         each = np.repeat(threads, size)
         rivals = [self._writer]
-        if not atomic:
+        if not strong:
             rivals.append(self._atomic)
         if writes:
             rivals.append(self._reader)
@@ -52,8 +52,9 @@ class RaceDetector:
         for rival in rivals:
             if (found := rival.conflict(octets, phases)) is not None:
                 return found[0] // size, found[1]
-        mine = self._atomic if atomic else self._writer if writes else self._reader
-        mine.note(octets, phases)
+        mine = self._atomic if strong else self._writer if writes else self._reader
+        if writes or not strong:
+            mine.note(octets, phases)
         return None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tests.standin.arithmetic import POISON
 from tests.standin.exact import Array
+from tests.standin.global_races import AccessLog
 from tests.standin.memory import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -33,7 +34,7 @@ from tests.standin.races import RaceDetector
 
 __all__ = [
     "Block", "Code", "End", "EXIT", "Frame", "Gate", "ILLEGAL_INSTRUCTION", "LAUNCH_FAILED", "Lanes", "Launch", "Read",
-    "RETURN", "Run", "Step", "ThreadFault", "Triple", "Write", "word_type",
+    "RETURN", "Run", "Step", "ThreadFault", "Triple", "Write", "unravel", "word_type",
 ]  # fmt: skip
 
 Lanes = Array | None
@@ -138,6 +139,7 @@ class Launch:
     dynamic_shared: int
     parameters: Array
     space: GlobalMemory
+    log: AccessLog | None
     steps_left: int
     """Blocks of code that may yet be run."""
 
@@ -162,6 +164,7 @@ class Run:
         self.warp = self.cta * self.warps_per_block + self.thread // WARP
         self.warps = self.warps_per_block * numbers.size
         self.alive = np.ones(self.count, bool)
+        self.phase = np.zeros(numbers.size, np.int64)
         shared = launch.static_shared + launch.dynamic_shared
         self.shared = SlicedMemory("shared", numbers.size, shared, 0xAB)
         self.local = SlicedMemory("local", self.count, 0, 0xCD)
@@ -172,7 +175,7 @@ class Run:
 
     def place_of(self, thread: int) -> tuple[Triple, Triple]:
         """The indices of a thread's block and of the thread in it."""
-        return _unravel(int(self.numbers[thread]), self.grid), _unravel(int(self.thread[thread]), self.block)
+        return unravel(int(self.numbers[thread]), self.grid), unravel(int(self.thread[thread]), self.block)
 
     def special(self, name: str) -> Array:
         """The value of a special register, in every thread or one for all."""
@@ -360,8 +363,11 @@ class Run:
         return (mask & alive[warp] & ~come[warp]) == 0
 
     def barrier_passed(self, lanes: Lanes) -> None:
+        """The threads `lanes`, all of their blocks, have met."""
+        there = self.all if lanes is None else lanes
+        self.phase[np.unique(self.cta[there])] += 1
         if self.races is not None:
-            self.races.barrier(self.all if lanes is None else lanes)
+            self.races.barrier(there)
 
     # -- memory
 
@@ -408,7 +414,8 @@ class Run:
         return found
 
 
-def _unravel(number: int, extents: Triple) -> Triple:
+def unravel(number: int, extents: Triple) -> Triple:
+    """The index of a block or thread of that number."""
     x, y, _ = extents
     return number % x, number // x % y, number // (x * y)
 

@@ -12,7 +12,9 @@ from tests.standin.module import load
 from tests.standin.ptx import PTXError
 
 
-def run(body: str, arguments: Sequence[Array] = (), *, grid: int = 1, block: int = 64, shared: int = 0) -> None:
+def run(
+    body: str, arguments: Sequence[Array] = (), *, grid: int = 1, block: int = 64, shared: int = 0, races: bool = False
+) -> None:
     """A kernel with arrays p0, p1 (in %d0, %d1), the thread in %r0 and its offset in words in %r1 and %d2."""
     parameters = ", ".join(f".param .u64 p{i}" for i in range(len(arguments)))
     loads = "\n".join(f"ld.param.u64 %d{i}, [p{i}];" for i in range(len(arguments)))
@@ -33,7 +35,7 @@ cvt.u64.u32 %d2, %r1;
 $end:
 ret;
 }}"""
-    launch(load(text), "k", arguments, grid=grid, block=block, shared=shared)
+    launch(load(text), "k", arguments, grid=grid, block=block, shared=shared, global_races=races)
 
 
 def failure(body: str, arguments: Sequence[Array] = (), **options: int) -> PTXError:
@@ -168,6 +170,42 @@ def test_races_on_shared_memory_are_found(body: str, found: bool) -> None:
         run(body)
 
 
+_PLACE = """mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, 64, %r0; mul.wide.u32 %d3, %r4, 4; add.u64 %d4, %d0, %d3;"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (_PLACE + "ld.global.u32 %r5, [%d4]; st.global.u32 [%d4], 1;", False),
+        (_PLACE + "ld.global.u32 %r5, [%d4 + 4]; st.global.u32 [%d4], %r5;", True),
+        (_PLACE + "ld.global.u32 %r5, [%d4 + 4]; bar.sync 0; st.global.u32 [%d4], %r5;", True),
+        (_PLACE + "ld.global.u32 %r5, [%d0 + 700]; st.global.u32 [%d4], %r5;", True),
+        (_PLACE + "ld.global.u32 %r5, [%d0 + 800]; st.global.u32 [%d4], %r5;", False),
+        ("st.global.u32 [%d0], 1;", False),
+        ("st.global.u32 [%d0], %r0;", True),
+        ("st.global.u64 [%d0], 1; st.global.u32 [%d0], 1;", False),
+        ("red.global.add.u32 [%d0], 1;", False),
+        ("red.global.add.u32 [%d0], 1; ld.global.u32 %r5, [%d0];", True),
+        ("red.global.add.u32 [%d0], 1; ld.relaxed.gpu.global.u32 %r5, [%d0];", False),
+    ],
+)
+def test_races_on_global_memory_are_found_on_request(body: str, found: bool) -> None:
+    x = np.zeros(220, "u4")
+    run(body, [x], grid=3)
+    if found:
+        error = failure(body, [x], grid=3, races=True)
+        assert "race on global memory" in str(error)
+        assert x.ctypes.data <= (error.address or 0) < x.ctypes.data + x.nbytes
+    else:
+        run(body, [x], grid=3, races=True)
+
+
+def test_barriers_order_the_threads_of_a_block_on_global_memory() -> None:
+    body = _PLACE + "ld.global.u32 %r5, [%d4 + 4]; bar.sync 0; st.global.u32 [%d4], %r5;"
+    run(body, [np.zeros(65, "u4")], races=True)
+    assert "race on global memory" in str(failure(body.replace("bar.sync 0;", ""), [np.zeros(65, "u4")], races=True))
+
+
 @pytest.mark.parametrize(("threads", "found"), [(32, False), (64, True)])
 def test_a_barrier_of_a_warp_orders_its_threads_alone(threads: int, found: bool) -> None:
     body = """mov.u32 %r2, buffer; add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r0; bar.warp.sync -1;
@@ -214,6 +252,62 @@ def test_memory_that_nothing_wrote_holds_no_zero() -> None:
 def test_names_that_ptx_does_not_allow_are_refused() -> None:
     with pytest.raises(PTXError, match=r"k\.1 is not a name that PTX allows"):
         load(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k.1() { ret; }")
+
+
+def test_functions_have_local_memory_of_their_own() -> None:
+    text = """
+    .version 7.0
+    .target sm_75
+    .address_size 64
+    .func (.param .b32 result) deep(.param .b32 depth) {
+    .local .align 4 .b8 kept[8];
+    .reg .b32 %r<5>; .reg .pred %p;
+    ld.param.b32 %r0, [depth];
+    ld.local.b32 %r2, [kept + 4];
+    st.local.b32 [kept], %r0;
+    setp.eq.u32 %p, %r0, 0;
+    mov.u32 %r1, 0;
+    @%p bra $done;
+    sub.u32 %r3, %r0, 1;
+    {
+    .param .b32 given; .param .b32 taken;
+    st.param.b32 [given], %r3;
+    call.uni (taken), deep, (given);
+    ld.param.b32 %r1, [taken];
+    }
+    $done:
+    ld.local.b32 %r0, [kept];
+    mad.lo.u32 %r1, %r1, 10, %r0;
+    setp.ne.u32 %p, %r2, 0xcdcdcdcd;
+    @%p trap;
+    st.local.b32 [kept + 4], 7;
+    st.param.b32 [result], %r1;
+    ret;
+    }
+    .visible .entry k(.param .u64 out) {
+    .local .align 4 .b8 own[4];
+    .reg .b32 %r<5>; .reg .b64 %d<3>;
+    mov.u32 %r0, %tid.x;
+    st.local.b32 [own], %r0;
+    and.b32 %r1, %r0, 3;
+    {
+    .param .b32 given; .param .b32 taken;
+    st.param.b32 [given], %r1;
+    call.uni (taken), deep, (given);
+    ld.param.b32 %r2, [taken];
+    }
+    ld.local.b32 %r3, [own];
+    mad.lo.u32 %r2, %r3, 10000, %r2;
+    ld.param.u64 %d0, [out];
+    mul.wide.u32 %d1, %r0, 4;
+    add.u64 %d0, %d0, %d1;
+    st.global.u32 [%d0], %r2;
+    ret;
+    }"""
+    out = np.zeros(40, "u4")
+    launch(load(text), "k", [out], block=40)
+    nested = [0, 1, 12, 123]
+    assert out.tolist() == [10000 * t + nested[t % 4] for t in range(40)]
 
 
 def test_functions_that_are_not_defined_are_refused() -> None:

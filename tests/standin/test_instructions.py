@@ -300,7 +300,8 @@ def test_carries_go_through_chains(kind: str) -> None:
           lambda p, q, r, s: split((q << bits | p) - (s << bits | r)))  # fmt: skip
     chain = f"mad.lo.cc.{kind} {{0}}, {{a}}, {{b}}, {{c}}; madc.hi.{kind} {{1}}, {{a}}, {{b}}, {{d}}"
     check(chain, both, words, columns, lambda p, q, r, s: split(p * q + (s << bits | r)))
-    # a carry comes in and goes on
+    # a carry comes in and goes on, also where it alone makes the sum overflow
+    d[::2] = ~c[::2]
     chain = f"add.cc.{kind} {{0}}, {{a}}, {{b}}; addc.cc.{kind} {{1}}, {{c}}, {{d}}; addc.{kind} {{0}}, 0, 0"
     check(chain, both, words, columns, lambda p, q, r, s: split(r + s + (p + q >> bits))[::-1])
 
