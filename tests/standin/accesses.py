@@ -145,7 +145,7 @@ def _st_param(ops: Operands, variable: Variable, offset: int, kind: str, reads: 
 
     def step(frame: Frame, lanes: Lanes) -> None:
         rows = frame.parameter(variable)
-        count = frame.run.count if lanes is None else lanes.size
+        count = frame.run.number(lanes)
         for at, read in enumerate(reads):
             start = offset + at * size
             value = np.broadcast_to(read(frame, lanes), count).copy()
@@ -223,7 +223,7 @@ def _note_access(
 
 
 def _positions(run: Run, lanes: Lanes, mine: Array | None) -> Array:
-    there = run.all if lanes is None else lanes
+    there = run.threads(lanes)
     return there if mine is None else there[mine]
 
 

@@ -101,12 +101,12 @@ class _Decoder:
         guard = self._operands.guard(instruction)
 
         def guarded(frame: Frame, lanes: Lanes) -> None:
-            there = frame.run.all if lanes is None else lanes
+            there = frame.run.threads(lanes)
             chosen = guard(frame, lanes)
             if chosen.all():
                 step(frame, lanes)
             elif chosen.any():
-                step(frame, there[chosen])
+                step(frame, frame.run.selection(there[chosen]))
 
         return guarded
 
@@ -146,7 +146,7 @@ class _Decoder:
         guard = self._operands.guard(instruction)
 
         def end(frame: Frame, there: Array) -> list[tuple[int, Array]]:
-            chosen = guard(frame, None if there.size == frame.run.count else there)
+            chosen = guard(frame, frame.run.selection(there))
             if chosen.all():
                 return taken(frame, there)
             if not chosen.any():

@@ -146,7 +146,7 @@ class Operands:
             value = read(frame, lanes).astype("u8") + offset
             if not wide:
                 value = value & np.uint64(0xFFFFFFFF)
-            count = frame.run.count if lanes is None else lanes.size
+            count = frame.run.number(lanes)
             return np.broadcast_to(value, count)
 
         return addresses

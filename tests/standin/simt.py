@@ -37,8 +37,8 @@ __all__ = [
     "RETURN", "Run", "Step", "ThreadFault", "Triple", "Write", "unravel", "word_type",
 ]  # fmt: skip
 
-Lanes = Array | None
-"""Indices of threads; None is all of them."""
+Lanes = Array | slice | None
+"""Which threads: their indices, or a slice if they stand together; None is all of them."""
 Read = Callable[["Frame", Lanes], Any]
 Write = Callable[["Frame", Lanes, Any], None]
 Step = Callable[["Frame", Lanes], None]
@@ -177,6 +177,25 @@ class Run:
         """The indices of a thread's block and of the thread in it."""
         return unravel(int(self.numbers[thread]), self.grid), unravel(int(self.thread[thread]), self.block)
 
+    def selection(self, there: Array) -> Lanes:
+        """Threads in the form that is read and written fastest."""
+        if there.size == self.count:
+            return None
+        first, last = int(there[0]), int(there[-1])
+        return slice(first, last + 1) if last - first + 1 == there.size else there
+
+    def threads(self, lanes: Lanes) -> Array:
+        """The indices of threads."""
+        if lanes is None:
+            return self.all
+        return self.all[lanes] if isinstance(lanes, slice) else lanes
+
+    def number(self, lanes: Lanes) -> int:
+        """How many threads these are."""
+        if lanes is None:
+            return self.count
+        return lanes.stop - lanes.start if isinstance(lanes, slice) else lanes.size
+
     def special(self, name: str) -> Array:
         """The value of a special register, in every thread or one for all."""
         found = self._specials.get(name)
@@ -274,7 +293,7 @@ class Run:
         return done
 
     def _run_block(self, block: Block, number: int, frame: Frame, there: Array) -> list[tuple[int, Array]]:
-        selection = None if there.size == self.count else there
+        selection = self.selection(there)
         current = block.last
         try:
             for step, instruction in block.steps:
@@ -331,7 +350,7 @@ class Run:
             if not waiting[number].size:
                 del waiting[number]
             try:
-                gate.run(frame, None if through.size == self.count else through)
+                gate.run(frame, self.selection(through))
             except PTXError as error:
                 raise self._error(block.last, int(through[0]), str(error), error.code) from None
             pending[number + 1] = [through]
@@ -364,7 +383,7 @@ class Run:
 
     def barrier_passed(self, lanes: Lanes) -> None:
         """The threads `lanes`, all of their blocks, have met."""
-        there = self.all if lanes is None else lanes
+        there = self.threads(lanes)
         self.phase[np.unique(self.cta[there])] += 1
         if self.races is not None:
             self.races.barrier(there)
@@ -376,7 +395,7 @@ class Run:
     ) -> list[tuple[Array | None, str, Array, Array]]:
         """Where elements are: for each space that is met, the positions in `addresses` (None: all), its name, an array
         and the indices in it."""
-        there = self.all if lanes is None else lanes
+        there = self.threads(lanes)
         match space:
             case "global":
                 return [(None, space, *self.space.place(addresses, dtype, align))]

@@ -56,7 +56,7 @@ def _barrier(ops: Operands, instruction: Instruction, guard: Read | None) -> Gat
     def reduce(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
         run.barrier_passed(lanes)
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         cta = run.cta[there]
         holds = np.broadcast_to(read(frame, lanes), there.shape)
         number = np.bincount(cta, holds)
@@ -79,7 +79,7 @@ def _shfl(ops: Operands, instruction: Instruction) -> Step:
 
     def step(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         value = np.broadcast_to(read(frame, lanes), there.shape)
         lane, distance = run.lane[there], (by(frame, lanes) & np.uint32(31)).astype("i8")
         packed = limits(frame, lanes).astype("i8")
@@ -115,7 +115,7 @@ def _vote(ops: Operands, instruction: Instruction) -> Step:
 
     def step(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         holds = np.broadcast_to(read(frame, lanes), there.shape)
         yes = _bits_of_warps(run, there[holds])
         everyone = _bits_of_warps(run, there)
@@ -142,7 +142,7 @@ def _match(ops: Operands, instruction: Instruction) -> Step:
 
     def step(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         value = np.broadcast_to(read(frame, lanes), there.shape)
         bits = np.uint64(1) << run.lane[there].astype("u8")
         _, groups = np.unique(np.stack([run.warp[there].astype("u8"), value.astype("u8")]), axis=1, return_inverse=True)
@@ -169,7 +169,7 @@ def _redux(ops: Operands, instruction: Instruction) -> Step:
 
     def step(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         value = np.broadcast_to(read(frame, lanes), there.shape)
         warp = run.warp[there]
         starts = np.flatnonzero(np.diff(warp, prepend=-1))
@@ -185,7 +185,7 @@ def activemask(ops: Operands, instruction: Instruction) -> Step:
 
     def step(frame: Frame, lanes: Lanes) -> None:
         run = frame.run
-        there = run.all if lanes is None else lanes
+        there = run.threads(lanes)
         write(frame, lanes, _bits_of_warps(run, there)[run.warp[there]].astype("u4"))
 
     return step
@@ -194,7 +194,7 @@ def activemask(ops: Operands, instruction: Instruction) -> Step:
 def _pass_warp_barrier(frame: Frame, lanes: Lanes) -> None:
     run = frame.run
     if run.races is not None:
-        run.races.warp_barrier(run.all if lanes is None else lanes)
+        run.races.warp_barrier(run.threads(lanes))
 
 
 def _bits_of_warps(run: Run, there: Array) -> Array:
