@@ -31,7 +31,7 @@ def space_of(spelling: Spelling) -> str:
 
 def _access(instruction: Instruction) -> tuple[str, int, str, bool]:
     """The space, the number of elements, their type, and whether other threads may access them at the same time."""
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     strong = spelling.choice(*_ORDERS) not in (None, "weak")
     spelling.flag(*_SCOPES)
     while spelling.flag(*_CACHE_HINTS):
@@ -157,7 +157,7 @@ def _st_param(ops: Operands, variable: Variable, offset: int, kind: str, reads: 
 
 def atomic(ops: Operands, instruction: Instruction) -> Step:
     """`atom` and `red`: one thread after the other, in their order."""
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     for names in (_ORDERS, _SCOPES, ("noftz",)):
         spelling.flag(*names)
     space = space_of(spelling)

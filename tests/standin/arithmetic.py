@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,10 @@ class Operation:
 class Spelling:
     """An instruction's modifiers, taken one after the other."""
 
-    def __init__(self, instruction: Instruction) -> None:
-        self.opcode = instruction.opcode
-        self.count = len(instruction.operands)
-        self._whole = instruction.spelling
-        self._left = list(instruction.modifiers)
+    def __init__(self, opcode: str, modifiers: tuple[str, ...]) -> None:
+        self.opcode = opcode
+        self._whole = ".".join((opcode, *modifiers))
+        self._left = list(modifiers)
 
     def flag(self, *names: str) -> bool:
         return self.choice(*names) is not None
@@ -91,10 +91,15 @@ def operation(instruction: Instruction) -> Operation | None:
     """What `instruction` computes; None if it has side effects, or moves data without a rule here.
 
     Raises: PTXError."""
-    rule = _RULES.get(instruction.opcode)
+    return _operation(instruction.opcode, instruction.modifiers)
+
+
+@cache
+def _operation(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
+    rule = _RULES.get(opcode)
     if rule is None:
         return None
-    spelling = Spelling(instruction)
+    spelling = Spelling(opcode, modifiers)
     found = rule(spelling)
     spelling.done()
     return found

@@ -104,6 +104,11 @@ class Standin:
         if self._driver.standin_set(name.encode(), value):
             raise KeyError(name)
 
+    def reset(self) -> None:
+        """Forgets errors and counts, so that one process can test several: spoiled contexts work again."""
+        self.errors.clear()
+        self._driver.standin_reset()
+
     def setting(self, name: str) -> int:
         value = self._driver.standin_setting(name.encode())
         if value < 0:

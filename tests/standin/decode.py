@@ -237,7 +237,7 @@ def _pure(ops: Operands, instruction: Instruction, found: Operation) -> Step:
 
 
 def _mov(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("v2", "v4")
     kind = spelling.type()
     spelling.done()
@@ -286,7 +286,7 @@ def _pack(ops: Operands, target: Operand, source: Vector, kind: str) -> Step:
 
 
 def _cvta(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     kind = spelling.type("u64", "u32")
     to_space = spelling.flag("to")
     space = space_of(spelling)
@@ -299,7 +299,7 @@ def _cvta(ops: Operands, instruction: Instruction) -> Step:
 
 
 def _isspacep(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     space = space_of(spelling)
     spelling.done()
     windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}

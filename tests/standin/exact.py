@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,12 +25,24 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(str(build_exact(default_folder())))
 
 
+@cache
+def _function(name: str, arrays: int) -> Callable[..., None]:
+    found = getattr(_library(), name)
+    found.restype = None
+    found.argtypes = [ctypes.c_size_t, ctypes.c_int, *[ctypes.c_void_p] * arrays]
+    return found
+
+
 def exact(name: str, rounding: str, result: str, *sources: Array) -> Array:
     """The function `name` of `exact.c`, element by element; `result` is the type of its elements."""
-    arrays = [np.ascontiguousarray(x) for x in np.broadcast_arrays(*sources)]
+    shape = sources[0].shape
+    if any(x.shape != shape for x in sources):
+        sources = np.broadcast_arrays(*sources)
+    # kept by name while the function has their addresses
+    arrays = [np.ascontiguousarray(x) for x in sources]
     out = np.empty(arrays[0].shape, DTYPES[result])
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (out, *arrays)]
-    getattr(_library(), name)(ctypes.c_size_t(out.size), ROUNDINGS[rounding], *pointers)
+    pointers = [a.__array_interface__["data"][0] for a in (out, *arrays)]
+    _function(name, len(pointers))(out.size, ROUNDINGS[rounding], *pointers)
     return out
 
 

@@ -498,6 +498,19 @@ extern "C" __global__ void k(const int* x, int* out, unsigned* votes, int n) {
 }
 """
 
+_MEETING = """
+extern "C" __global__ void k(const int* x, unsigned* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, v = x[i] & 7, same;
+  out[i] = __match_any_sync(~0u, v);
+  out[n + i] = __match_all_sync(~0u, v | (i < 32), &same);
+  out[2 * n + i] = same;
+  out[3 * n + i] = __syncthreads_count(v > 3);
+  out[4 * n + i] = __syncthreads_and(v >= 0) * 2 + __syncthreads_or(v == 9);
+  out[5 * n + i] = __activemask();
+  if (v & 1) { __syncwarp(__activemask()); out[6 * n + i] = 1; }
+}
+"""
+
 _ATOMICS = """
 extern "C" __global__ void k(const int* x, int* counts, float* total, unsigned long long* most, int* least,
                              unsigned* bits, unsigned* ring, int* olds, int n) {
@@ -545,6 +558,26 @@ def _warp(x: Array, out: Array, votes: Array, n: Any) -> Sequence[Array | None]:
         np.concatenate([e.ravel() for e in each]),
         None,
     ]
+
+
+def _meeting(x: Array, out: Array, n: Any) -> Sequence[Array | None]:
+    v = x & 7
+    warps = v.reshape(-1, 32)
+    bits = np.uint32(1) << np.arange(32, dtype="u4")
+    matching = ((warps[:, :, None] == warps[:, None, :]) * bits).sum(2, dtype="u4")
+    low = np.where(np.arange(128) < 32, v | 1, v).reshape(-1, 32)
+    same = np.repeat((low == low[:, :1]).all(1), 32)
+    count = np.repeat((v.reshape(2, 64) > 3).sum(1), 64)
+    rows = [
+        matching.ravel(),
+        np.where(same, 2**32 - 1, 0),
+        same,
+        count,
+        np.full(128, 2),
+        np.full(128, 2**32 - 1),
+        v & 1,
+    ]
+    return [None, np.concatenate([r.astype("u4") for r in rows]), None]
 
 
 def _atomics(x: Array, counts: Array, total: Array, most: Array, least: Array, *rest: Any) -> Sequence[Array | None]:
@@ -743,6 +776,17 @@ CASES = [
         _warp,
         (2, 1, 1),
         (128, 1, 1),
+    ),
+    Case(
+        "meeting",
+        _MEETING,
+        lambda rng: [
+            np.where(np.arange(128) < 96, rng.integers(0, 40, 128), 3).astype("i4"),
+            np.zeros(896, "u4"),
+            np.int32(128),
+        ],
+        _meeting,
+        (2, 1, 1),
     ),
     Case(
         "atomics",

@@ -231,6 +231,26 @@ def test_a_kernel_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "does not end" in str(error)
 
 
+def test_branches_by_a_table_go_where_it_says() -> None:
+    body = """
+        $table: .branchtargets $a, $b, $c;
+        and.b32 %r2, %r0, 3;
+        setp.lt.u32 %p0, %r2, {bound};
+        mov.u32 %r3, 40;
+        @%p0 brx.idx %r2, $table;
+        bra $c;
+        $a: mov.u32 %r3, 10; bra $b;
+        $b: add.u32 %r3, %r3, 1;
+        $c: add.u64 %d0, %d0, %d2; st.global.u32 [%d0], %r3;
+    """
+    out = np.zeros(64, "u4")
+    run(body.format(bound=3), [out])
+    assert out.tolist() == [11, 41, 40, 40] * 16
+    error = failure(body.format(bound=4), [out])
+    assert "brx.idx beyond a table of 3 labels" in str(error)
+    assert error.thread == (3, 0, 0)
+
+
 def test_trap_is_an_illegal_instruction() -> None:
     error = failure("setp.eq.u32 %p0, %r0, 5; @%p0 trap;")
     assert error.code == 715

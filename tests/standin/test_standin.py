@@ -255,6 +255,9 @@ def test_what_a_kernel_does_wrong_is_reported_by_what_follows() -> None:
         # and by everything after that
         raises(cu.Error, "illegal memory access", cu.mem_alloc, 4)
         raises(cu.Error, "illegal memory access", cu.from_device, Y, 100, np.float32)
+        standin.reset()
+        assert (cu.from_device(Y, 100, np.float32) == y).all()
+        assert standin.last_error is None and standin.counter("launches") == 0 and standin.counter("in_use") == 800
         """,
     )
 

@@ -33,7 +33,7 @@ def gate(ops: Operands, instruction: Instruction) -> Gate:
 
 
 def _barrier(ops: Operands, instruction: Instruction, guard: Read | None) -> Gate:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     operands = instruction.operands
     if spelling.flag("warp"):
         spelling.flag("sync")
@@ -67,7 +67,7 @@ def _barrier(ops: Operands, instruction: Instruction, guard: Read | None) -> Gat
 
 
 def _shfl(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("sync")
     mode = spelling.one_of("up", "down", "bfly", "idx")
     kind = spelling.type("b32")
@@ -105,7 +105,7 @@ def _shfl(ops: Operands, instruction: Instruction) -> Step:
 
 
 def _vote(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("sync")
     mode = spelling.one_of("all", "any", "uni", "ballot")
     kind = spelling.type("pred", "b32")
@@ -131,7 +131,7 @@ def _vote(ops: Operands, instruction: Instruction) -> Step:
 
 
 def _match(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("sync")
     mode = spelling.one_of("any", "all")
     kind = spelling.type("b32", "b64")
@@ -157,7 +157,7 @@ def _match(ops: Operands, instruction: Instruction) -> Step:
 
 
 def _redux(ops: Operands, instruction: Instruction) -> Step:
-    spelling = Spelling(instruction)
+    spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("sync")
     name = spelling.one_of("add", "min", "max", "and", "or", "xor")
     kind = spelling.type("u32", "s32", "b32")
