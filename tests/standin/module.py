@@ -25,7 +25,9 @@ Allocate = Callable[[int], Range]
 
 MAX_THREADS = 1024
 CHUNK = 16384
-"""Blocks run together up to so many threads."""
+"""Blocks run together up to so many threads,"""
+SHARED_CHUNK = 1 << 19
+"""and so many bytes of shared memory."""
 _INVALID_VALUE = 1
 _NOT_FOUND = 500
 
@@ -144,7 +146,7 @@ class Loaded:
             steps_left=simt.STEP_LIMIT,
         )
         blocks = grid[0] * grid[1] * grid[2]
-        together = max(1, CHUNK // threads)
+        together = max(1, min(CHUNK // threads, SHARED_CHUNK // max(1, static + shared)))
         for first in range(0, blocks, together):
             Run(launch, np.arange(first, min(first + together, blocks))).execute()
         if launch.log is not None and (race := launch.log.race()) is not None:

@@ -347,6 +347,8 @@ class _Parser:
                     self._function(word == ".entry")
                 case ".noreturn":
                     pass
+                case ".extern" if self._token.text in (".global", ".const"):
+                    raise self._error("variables of other modules are not executed")
                 case _ if word in _LINKAGE:
                     pass
                 case _ if word in _SPACES:
@@ -388,6 +390,8 @@ class _Parser:
 
     def _variables(self, space: str, function: Function | None = None) -> None:
         """A declaration up to its semicolon."""
+        if function is not None and space in ("global", "const"):
+            raise self._error(f"variables of .{space} within functions are not executed")
         while True:
             variable = self._variable(space)
             if self._accept("="):
@@ -396,7 +400,7 @@ class _Parser:
             if space == "local" and function is not None:
                 variable.offset = _align_up(function.local_size, variable.align)
                 function.local_size = variable.offset + variable.size
-            self._scopes[-1 if space in ("local", "param") else 0 if function is None else -1][variable.name] = variable
+            self._scopes[-1][variable.name] = variable
             if self._accept(";"):
                 return
             self._expect(",")

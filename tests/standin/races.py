@@ -72,11 +72,11 @@ class _Last:
     """The last thread that made a kind of access to each byte, and when; `_SEVERAL` if more than one did since."""
 
     def __init__(self, size: int) -> None:
-        self._thread = np.full(size, _NOBODY)
-        self._one = np.full(size, _NOBODY)
-        self._warp = np.full(size, _NOBODY)
-        self._block_phase = np.full(size, -1)
-        self._warp_phase = np.full(size, -1)
+        self._thread = np.full(size, _NOBODY, np.int32)
+        self._one = np.full(size, _NOBODY, np.int32)
+        self._warp = np.full(size, _NOBODY, np.int32)
+        self._block_phase = np.full(size, -1, np.int32)
+        self._warp_phase = np.full(size, -1, np.int32)
 
     def conflict(self, octets: Array, now: _Phases) -> tuple[int, int] | None:
         """The position of an access that no barrier orders behind one noted here, and whose that was."""
