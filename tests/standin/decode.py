@@ -9,7 +9,7 @@ import numpy as np
 from tests.standin.accesses import atomic, load, space_of, store
 from tests.standin.arithmetic import Operation, Spelling, operation
 from tests.standin.exact import Array
-from tests.standin.memory import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, window_of
+from tests.standin.memory import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, AccessFault, window_of
 from tests.standin.operands import Operands
 from tests.standin.ptx import (
     CARRY,
@@ -106,7 +106,11 @@ class _Decoder:
             if chosen.all():
                 step(frame, lanes)
             elif chosen.any():
-                step(frame, frame.run.selection(there[chosen]))
+                try:
+                    step(frame, frame.run.selection(there[chosen]))
+                except AccessFault as fault:
+                    fault.position = int(np.flatnonzero(chosen)[fault.position])
+                    raise
 
         return guarded
 

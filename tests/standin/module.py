@@ -75,6 +75,8 @@ class Loaded:
         self.variables: dict[str, Range] = {}
         self._codes = program.codes
         self._shared = program.shared
+        # kept: it may own the memory that it gives
+        self._allocate = allocate
         self._allocate_variables(allocate)
 
     def kernel(self, name: str) -> Function:

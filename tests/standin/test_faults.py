@@ -53,6 +53,16 @@ def test_an_access_behind_an_array_names_thread_and_address() -> None:
     assert "global access of 4 bytes out of bounds" in str(error)
 
 
+def test_the_thread_is_the_right_one_among_those_whose_guard_is_true() -> None:
+    x = np.zeros(50, "f4")
+    guarded = "setp.ge.u32 %p0, %r0, 45; add.u64 %d0, %d0, %d2; @%p0 ld.global.f32 %f0, [%d0];"
+    assert failure(guarded, [x]).thread == (50, 0, 0)
+    odd = "and.b32 %r2, %r0, 1; setp.eq.u32 %p0, %r2, 1; add.u64 %d0, %d0, %d2; @%p0 st.global.f32 [%d0], %f0;"
+    assert failure(odd, [x]).thread == (51, 0, 0)
+    branch = "setp.lt.u32 %p0, %r0, 45; add.u64 %d0, %d0, %d2; @%p0 bra $end; ld.global.f32 %f0, [%d0];"
+    assert failure(branch, [x]).thread == (50, 0, 0)
+
+
 def test_an_access_before_an_array_is_found() -> None:
     x = np.zeros(100, "f4")
     assert failure("st.global.f32 [%d0 + -4], %f0;", [x]).address == x.ctypes.data - 4
