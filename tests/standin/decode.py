@@ -219,6 +219,9 @@ def _pure(ops: Operands, instruction: Instruction, found: Operation) -> Step:
     results = found.results[: len(targets)]
     if len(rest) != len(found.sources) or len(targets) > len(found.results):
         raise PTXError(f"{len(found.sources) + 1} operands expected")
+    if instruction.opcode != "cvt":
+        for operand, kind in (*zip(rest, found.sources, strict=True), *zip(targets, results, strict=True)):
+            _check_width(operand, kind)
     reads = [ops.read(o, k) for o, k in zip(rest, found.sources, strict=True)]
     carry = Register(CARRY, "pred", "CC.CF")
     if found.reads_carry:
@@ -240,6 +243,12 @@ def _pure(ops: Operands, instruction: Instruction, found: Operation) -> Step:
     return many if several else one
 
 
+def _check_width(operand: Operand, kind: str) -> None:
+    """Only `ld`, `st` and `cvt` take registers that are wider than the type."""
+    if isinstance(operand, Register) and np.dtype(DTYPES[operand.type]).itemsize > np.dtype(DTYPES[kind]).itemsize:
+        raise PTXError(f"{operand.name} is wider than {kind}")
+
+
 def _mov(ops: Operands, instruction: Instruction) -> Step:
     spelling = Spelling(instruction.opcode, instruction.modifiers)
     spelling.flag("v2", "v4")
@@ -252,6 +261,8 @@ def _mov(ops: Operands, instruction: Instruction) -> Step:
         return _pack(ops, target, source, kind)
     if isinstance(source, Vector) and isinstance(target, Vector):
         raise PTXError("mov between vectors is not executed")
+    _check_width(source, kind)
+    _check_width(target, kind)
     read, write = ops.read(source, kind), ops.write(target, kind)
     return lambda frame, lanes: write(frame, lanes, read(frame, lanes))
 

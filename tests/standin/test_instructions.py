@@ -638,6 +638,8 @@ def test_two_singles_become_a_pair_of_halves() -> None:
         ("cvt.f32.s32 {0}, {a}", "not known without a rounding"),
         ("cvt.rn.s32.f32 {0}, {a}", "cvt.rn.s32.f32 is not known"),
         ("add.u64 {0}, {a}, {b}", "is narrower than u64"),
+        ("add.u16 {0}, {a}, {b}", "is wider than u16"),
+        ("mov.u16 {0}, {a}", "is wider than u16"),
         ("add.u32 {0}, {a}", "3 operands expected"),
         ("bar.sync 0, 64", "barriers of a number of threads"),
         ("ld.global.u32 {0}, [%nothing]", "%nothing is not declared"),
