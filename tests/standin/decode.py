@@ -182,10 +182,10 @@ class _Decoder:
 
     def _call(self, instruction: Instruction, number: int) -> End:
         operands = list(instruction.operands)
-        results = operands.pop(0).parts if isinstance(operands[0], Group) else ()
-        callee = operands.pop(0)
-        arguments = operands.pop(0).parts if operands and isinstance(operands[0], Group) else ()
-        if not isinstance(callee, Name) or operands:
+        results = _group(operands)
+        callee, *rest = operands
+        arguments = _group(rest)
+        if not isinstance(callee, Name) or rest:
             raise PTXError("calls of functions by their address are not executed")
         function = self._functions.get(callee.name)
         if function is None or not function.defined:
@@ -211,6 +211,15 @@ class _Decoder:
             return [(number + 1, run.run(run.launch.codes[function.name], inner, there))]
 
         return end
+
+
+def _group(operands: list[Operand]) -> tuple[Operand, ...]:
+    """The parts of the group that comes first, which is taken off; none if there is no group."""
+    if not operands or not isinstance(operands[0], Group):
+        return ()
+    first = operands[0]
+    del operands[0]
+    return first.parts
 
 
 def _pure(ops: Operands, instruction: Instruction, found: Operation) -> Step:

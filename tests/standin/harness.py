@@ -36,8 +36,9 @@ def launch(
         else:
             value = argument.tobytes()
         packed[parameter.offset : parameter.offset + len(value)] = value
-    extents = [(e, 1, 1) if isinstance(e, int) else e for e in (grid, block)]
-    loaded.launch(name, *extents, shared, bytes(packed), memory, global_races=global_races)
+    blocks = (grid, 1, 1) if isinstance(grid, int) else grid
+    threads = (block, 1, 1) if isinstance(block, int) else block
+    loaded.launch(name, blocks, threads, shared, bytes(packed), memory, global_races=global_races)
 
 
 def assert_same(actual: Array, expected: Any, what: str = "") -> None:
