@@ -32,15 +32,17 @@ register_backend("plain_c", "tests.backends.plain_c:PlainC", priority=-1)
 
 
 @functools.cache
-def cuda_driver() -> None:
-    """Where this machine has no driver of NVIDIA's, the stand-in is one from now on."""
+def cuda_driver() -> object:
+    """NVIDIA's driver; where this machine has none, the stand-in is one from now on."""
     try:
-        ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL("libcuda.so.1")
     except OSError:
         from tests.standin.cuda import install
 
-        install().set("synchronous", 1)
+        standin = install()
+        standin.set("synchronous", 1)
         try_again("cuda")
+        return standin
 
 
 @pytest.fixture

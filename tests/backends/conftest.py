@@ -65,10 +65,19 @@ def validated(source: str) -> str:
 
 
 @pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in DRIVERS])
-def device(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> Any:
-    """The first device of a driver; a test that needs one is skipped, and counted as such, where there is none."""
+def driver(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> str:
+    """The name of a backend whose devices are there; a test that needs one is skipped, and counted as such, where there
+    is none.
+    """
     record_backend(request.param)
-    return request.getfixturevalue(f"{request.param}_devices")[0]
+    assert request.getfixturevalue(f"{request.param}_devices")
+    return request.param
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest, driver: str) -> Any:
+    """The first device of a driver."""
+    return request.getfixturevalue(f"{driver}_devices")[0]
 
 
 @pytest.fixture

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.api.array import Array, adopt, as_numpy, data_of
+from tracejit.api.jit import jit
 from tracejit.backends.base import Resident
 from tracejit.backends.registry import backend_reason, get_backend, list_backends
+from tracejit.ir.primitive import Primitive
 from tracejit.support.errors import UserError
 from tracejit.support.source import user_location
 from tracejit.support.tree import map_tree
+from tracejit.tracer.interpreter import bind
 
-__all__ = ["device_get", "device_put", "devices"]
+__all__ = ["computed_there", "device_get", "device_put", "devices"]
 
 
 def devices(backend: str | None = None) -> list[str]:
@@ -70,6 +75,21 @@ def device_get(x: Any) -> Any:
     [array([1., 2.])]
     """
     return map_tree(lambda leaf: np.array(as_numpy(leaf))[()] if type(leaf) is Array else leaf, x)
+
+
+def computed_there(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of one operation on arrays of which some lie on a device: computed there, where they stay."""
+    places = [data.place for x in args if type(x) is Array and isinstance(data := data_of(x), Resident)]
+    return _operation(primitive, places[0].partition(":")[0])(*args)
+
+
+@functools.lru_cache(maxsize=1024)
+def _operation(primitive: Primitive, backend: str) -> Callable[..., tuple[Any, ...]]:
+    def operation(*args: Any) -> tuple[Any, ...]:
+        found = bind(primitive, *args)
+        return found if isinstance(found, tuple) else (found,)
+
+    return jit(operation, backend=backend, redirect=False)
 
 
 def _lies_on(x: Any, place: str) -> bool:

@@ -444,7 +444,7 @@ def _python_call(
         call = compiled.run_resident
 
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        given = [
+        given: list[Any] = [
             x if isinstance(x := values[n], Resident) else np.asarray(x, _dtype(signature.leaves[n])) for n in traced
         ]
         if not resident:

@@ -44,6 +44,7 @@ class Device(ABC):
 
     def __init__(self, largest: int, total: int) -> None:
         """largest, total: bytes of one buffer, and of the device."""
+        self.uploads = self.downloads = 0  # copies from the host, and to it
         self.pool = Pool(self.create, self.release, self.full, self.name, largest, total // 4)
 
     # What a driver does
@@ -121,6 +122,7 @@ class Device(ABC):
         """A device copy of the elements of `array`, row-major.  Raises OutOfMemory."""
         memory = self.pool.take(array.nbytes)
         if array.nbytes:
+            self.uploads += 1
             self.guard(lambda: self.write(memory.raw, np.ascontiguousarray(array)))
         return DeviceBuffer(memory, array.nbytes, self)
 
@@ -140,6 +142,7 @@ class Device(ABC):
         if out.nbytes > buffer.nbytes:
             raise LaunchError(f"an array of {out.nbytes} bytes was asked of a buffer of {buffer.nbytes}")
         if out.nbytes:
+            self.downloads += 1
             self.guard(lambda: self.read(out.reshape(-1).view(np.uint8), buffer.memory.raw))
         return out
 

@@ -1,4 +1,4 @@
-"""Whole functions on a Vulkan device against NumPy, and their derivatives against the CPU's."""
+"""Whole functions on a device of each driver against NumPy, and their derivatives against the CPU's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,13 +7,6 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-
-pytestmark = pytest.mark.vulkan
-
-
-@pytest.fixture(autouse=True)
-def vulkan(vulkan_device: Any) -> None:
-    """The backend is there, and its modules are validated."""
 
 
 def normal(*shape: int, dtype: str = "f4", seed: int = 1) -> np.ndarray:
@@ -138,9 +131,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_gives_what_numpy_gives(name: str):
+def test_a_function_gives_what_numpy_gives(driver: str, name: str):
     function, arguments = FUNCTIONS[name]
-    got, want = tj.jit(function, backend="vulkan")(*arguments), function(*arguments)
+    got, want = tj.jit(function, backend=driver)(*arguments), function(*arguments)
     for g, w in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
         g, w = np.asarray(g), np.asarray(w)
         assert (g.dtype, g.shape) == (w.dtype, w.shape)
@@ -162,26 +155,26 @@ SCALARS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", SCALARS)
-def test_a_gradient_is_that_of_the_cpu(name: str):
+def test_a_gradient_is_that_of_the_cpu(driver: str, name: str):
     function = SCALARS[name]
     for transform in (tj.grad, lambda f: lambda x: tj.jvp(f, (x,), (Y,))[1]):
-        there, here = (tj.jit(transform(function), backend=b)(X) for b in ("vulkan", "cpu"))
+        there, here = (tj.jit(transform(function), backend=b)(X) for b in (driver, "cpu"))
         np.testing.assert_allclose(there, here, rtol=2e-4, atol=2e-5)
 
 
-def test_vmap_over_functions_with_loops_and_branches():
+def test_vmap_over_functions_with_loops_and_branches(driver: str):
     for function, arguments in (
         (smooth, (X,)),
         (lambda x: branches(x, 0.7), (X,)),
         (lambda n: collatz(n), (np.arange(1, 40),)),
     ):
-        got = tj.jit(tj.vmap(function), backend="vulkan")(*arguments)
+        got = tj.jit(tj.vmap(function), backend=driver)(*arguments)
         want = np.stack([function(*rows) for rows in zip(*arguments, strict=True)])
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-def test_extents_are_symbols_of_one_program():
-    f = tj.jit(lambda x: np.cumsum(softmax(x), axis=1), backend="vulkan", dynamic_shapes=True)
+def test_extents_are_symbols_of_one_program(driver: str):
+    f = tj.jit(lambda x: np.cumsum(softmax(x), axis=1), backend=driver, dynamic_shapes=True)
     for rows, columns in ((2, 3), (30, 40), (7, 500)):
         x = normal(rows, columns)
         np.testing.assert_allclose(f(x), np.cumsum(softmax(x), axis=1), rtol=1e-5)
