@@ -9,6 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.registry import get_backend
+from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError, UserError
 
 
@@ -38,7 +39,8 @@ def test_an_array_is_moved_and_asked_for(driver: str, there: Any):
     assert float(tj.device_put(2.5, driver)) == 2.5
 
 
-def test_results_stay_where_the_arguments_lie(driver: str, there: Any):
+def test_results_stay_where_the_arguments_lie(driver: str, there: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)  # which comes from the host
     a = tj.device_put(X, driver)
     step = tj.jit(lambda x, y: np.tanh(x @ y.T) @ y)
     want = a_host = X
