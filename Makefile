@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 VENV ?= .venv
 RUN := $(VENV)/bin/python
 JOBS ?= 2
+# With cuda-bindings the CUDA backend runs on its stand-in where there is no GPU; pycuda would have to be built.
+EXTRAS := test,opencl,vulkan,cuda-bindings,examples
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-levels test-python-dispatch check lint types layers install-check bench clean
@@ -31,35 +33,35 @@ $(VENV)/.have-%: pyproject.toml
 demo: $(VENV)/.have-examples
 	$(RUN) examples/demo.py
 
-test: $(VENV)/.have-test,opencl,examples
+test: $(VENV)/.have-$(EXTRAS)
 	$(RUN) -m pytest -n $(JOBS)
 
-test-fast: $(VENV)/.have-test,opencl,examples
+test-fast: $(VENV)/.have-$(EXTRAS)
 	$(RUN) -m pytest -n $(JOBS) -m 'not slow'
 
 # What depends on the processor, as for older ones: x86-64-v2 (128-bit vectors), -v3 (256), -v4 (512).
-test-levels: $(VENV)/.have-test,opencl,examples
+test-levels: $(VENV)/.have-$(EXTRAS)
 	$(RUN) .ci/levels.py $(JOBS)
 
 # The same suite with the call path in Python instead of the compiled entry.
-test-python-dispatch: $(VENV)/.have-test,opencl,examples
+test-python-dispatch: $(VENV)/.have-$(EXTRAS)
 	TRACEJIT_DISPATCH=python $(RUN) -m pytest -n $(JOBS) -m 'not slow'
 
 lint: $(VENV)/.have-check
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 
-types: $(VENV)/.have-check $(VENV)/.have-test,opencl,examples
+types: $(VENV)/.have-check $(VENV)/.have-$(EXTRAS)
 	$(RUN) -m pyright --pythonpath $(RUN)
 
-layers: $(VENV)/.have-test,opencl,examples
+layers: $(VENV)/.have-$(EXTRAS)
 	$(RUN) -m pytest -q tests/test_layout.py
 
-install-check: $(VENV)/.have-test,opencl,examples
+install-check: $(VENV)/.have-$(EXTRAS)
 	$(RUN) .ci/install_check.py
 
 check: test test-levels lint types layers install-check
-	$(RUN) .ci/backends_ran.py cpu reference opencl
+	$(RUN) .ci/backends_ran.py cpu reference opencl vulkan cuda
 
 bench: $(VENV)/.have-test,bench
 	$(RUN) -m benchmarks
