@@ -4,10 +4,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tracejit.backends.device.device import Device
 from tracejit.ir.kernel import Buffer, For, Kernel, Load, Op, Store, Value, index_const
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
+from tracejit.ir.text import parse_kernel
 
 COUNT = 1024
 INTEGER_ONLY = {"idiv", "irem", "shl", "shr", "lshr"}
@@ -201,3 +203,30 @@ def test_every_operation_on_every_dtype_is_what_the_table_says(device: Device):
                 f"{op} {dtype}->{out}: {len(bad)} wrong; {[r[n] for r in data[dtype]]} gives {got[n]}, not {want[n]}"
             )
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("source", DTYPES)
+def test_converted_numbers_are_compared_with_constants(device: Device, source: str):
+    """Compilers know what ranges conversions have, and lavapipe's is wrong about one."""
+    x = edges(source)
+    for target in DTYPES:
+        if target in (source, "bool"):
+            continue
+        a = np.asarray(OPS["convert"].impl(DTYPES[target], x))
+        constants = np.unique(edges(target) if is_integer(target) else np.array([-3, 0, 1, 100], DTYPES[target]))
+        cases = [(op, c, first) for c in constants for op in ("eq", "ne", "lt", "le", "gt", "ge") for first in (0, 1)]
+        body = ""
+        for n, (op, c, first) in enumerate(cases):
+            literal = f"{c.item()!r}:{target}"
+            pair = f"{literal} %a" if first else f"%a {literal}"
+            body += f"%r{n} = {op} {pair}; store out[{n}, %i] = %r{n}; "
+        kernel = parse_kernel(f"""
+        kernel f(x: {source}[{len(x)}] C, out: bool[{len(cases)}, {len(x)}] C out) {{
+          for %i in 0..{len(x)} {{ %z = load x[%i]; %a: {target} = convert %z; {body} }}
+        }}""")
+        out = device.alloc(len(cases) * len(x), "bool")
+        device.compile_kernel(kernel).launch([device.from_host(x), out])
+        got = device.to_host(out, "?", (len(cases), len(x)))
+        for (op, c, first), row in zip(cases, got, strict=True):
+            want = OPS[op].impl(np.dtype(bool), *((c, a) if first else (a, c)))
+            np.testing.assert_array_equal(row, want, f"{source} as {target} {op} {c}, first {first}")
