@@ -57,7 +57,7 @@ def _capabilities(found: Found) -> Capabilities:
     has, floats = found.features, found.floats
 
     def widths(what: str) -> frozenset[int]:
-        return frozenset(bits for bits in (32, 64) if f"shader{what}Float{bits}" in floats)
+        return frozenset(bits for bits in (32, 64) if f"{what}{bits}" in floats)
 
     return Capabilities(
         f64="shaderFloat64" in has,
