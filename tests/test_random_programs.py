@@ -452,6 +452,13 @@ def test_opencl(record_backend: Callable[[str], None], case: Any):
     check(case, "opencl")
 
 
+@profile(EXAMPLES // 4)
+@given(programs())
+def test_vulkan(record_backend: Callable[[str], None], case: Any):
+    record_backend("vulkan")
+    check(case, "vulkan")
+
+
 @st.composite
 def growing(draw: st.DrawFn) -> tuple[list[list[np.ndarray]], list[tuple[str, int, int, int, float]], bool]:
     """A program and its arguments at several sizes: the symbol is an extent of all, of some, or broadcast."""

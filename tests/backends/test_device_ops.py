@@ -4,10 +4,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tracejit.backends.device.device import Device
 from tracejit.ir.kernel import Buffer, For, Kernel, Load, Op, Store, Value, index_const
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
+from tracejit.ir.text import parse_kernel
 
 COUNT = 1024
 INTEGER_ONLY = {"idiv", "irem", "shl", "shr", "lshr"}
@@ -201,3 +203,34 @@ def test_every_operation_on_every_dtype_is_what_the_table_says(device: Device):
                 f"{op} {dtype}->{out}: {len(bad)} wrong; {[r[n] for r in data[dtype]]} gives {got[n]}, not {want[n]}"
             )
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("source", DTYPES)
+def test_converted_numbers_are_compared_with_constants(device: Device, source: str):
+    """Compilers know what ranges conversions have, and lavapipe's is wrong about one."""
+    x, kernels = edges(source), []
+    cases = {target: comparisons(target) for target in DTYPES if target not in (source, "bool")}
+    for target, found in cases.items():
+        body = ""
+        for n, (op, c, first) in enumerate(found):
+            literal = f"{c.item()!r}:{target}"
+            body += f"%r{n} = {op} {f'{literal} %a' if first else f'%a {literal}'}; store out[{n}, %i] = %r{n}; "
+        text = f"""
+        kernel f(x: {source}[{len(x)}] C, out: bool[{len(found)}, {len(x)}] C out) {{
+          for %i in 0..{len(x)} {{ %z = load x[%i]; %a: {target} = convert %z; {body} }}
+        }}"""
+        kernels.append(parse_kernel(text))
+    given = device.from_host(x)
+    for (target, found), compiled in zip(cases.items(), device.compile_kernels(kernels), strict=True):
+        out = device.alloc(len(found) * len(x), "bool")
+        compiled.launch([given, out])
+        a = np.asarray(OPS["convert"].impl(DTYPES[target], x))
+        for (op, c, first), row in zip(found, device.to_host(out, "?", (len(found), len(x))), strict=True):
+            want = OPS[op].impl(np.dtype(bool), *((c, a) if first else (a, c)))
+            np.testing.assert_array_equal(row, want, f"{source} as {target} {op} {c}, first {first}")
+
+
+def comparisons(dtype: str) -> list[tuple[str, Any, bool]]:
+    """(operation, constant, whether it comes first)"""
+    values = edges(dtype)[[0, 1, 2, 3, 8, -2, -1]] if is_integer(dtype) else np.array([-3, 0, 100], DTYPES[dtype])
+    return [(op, c, first) for c in values for op in ("eq", "lt", "ge") for first in (False, True)]

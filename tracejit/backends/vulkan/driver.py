@@ -33,12 +33,14 @@ _OPTIONAL = {
     "shaderFloat64": 0, "shaderInt16": 0, "storageBuffer16BitAccess": 1, "shaderInt8": 2,
     "storageBuffer8BitAccess": 2, "shaderBufferInt64Atomics": 2, "shaderSharedInt64Atomics": 2,
 }  # fmt: skip
-_FLOATS = [
-    f"shader{what}Float{bits}"
-    for what in ("SignedZeroInfNanPreserve", "RoundingModeRTE", "DenormPreserve")
-    for bits in (32, 64)
-]
-"""What may be asked for of floats (VkPhysicalDeviceFloatControlsProperties)."""
+_FLOATS = {
+    "SignedZeroInfNanPreserve": "",
+    "RoundingModeRTE": "roundingModeIndependence",
+    "DenormPreserve": "denormBehaviorIndependence",
+}
+"""What may be asked for of floats, and what says of how many widths (VkPhysicalDeviceFloatControlsProperties)."""
+_INDEPENDENT = {0: (32,), 1: (32, 64), 2: ()}
+"""For which widths that may be asked for alone: VkShaderFloatControlsIndependence."""
 
 
 class VulkanError(Exception):
@@ -111,8 +113,9 @@ class Vulkan:
 class Found:
     """A device that programs can run on: its handle, what the driver says of it, and its queue.
 
-    kind: VkPhysicalDeviceType.  features: those of `_NEEDED` and `_OPTIONAL` that it has.  floats: those of `_FLOATS`.
-    family: of its queue.  group, shared, groups: as in `target.Capabilities`.  largest: bytes of one allocation.
+    kind: VkPhysicalDeviceType.  features: those of `_NEEDED` and `_OPTIONAL` that it has.  floats: those of `_FLOATS`,
+    with their widths, as "RoundingModeRTE32".  family: of its queue.  group, shared, groups: as in
+    `target.Capabilities`.  largest: bytes of one allocation.
     """
 
     vulkan: Vulkan
@@ -217,9 +220,14 @@ def _examined(vulkan: Vulkan, handle: Any) -> Found | str:
         about,
         properties.properties.deviceType,
         has,
-        frozenset(n for n in _FLOATS if getattr(floats, n)),
+        frozenset(
+            f"{what}{bits}"
+            for what, independence in _FLOATS.items()
+            for bits in (_INDEPENDENT[getattr(floats, independence)] if independence else (32, 64))
+            if getattr(floats, f"shader{what}Float{bits}")
+        ),
         family,
-        int(limits.maxComputeWorkGroupInvocations),
+        min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]),
         int(limits.maxComputeSharedMemorySize),
         int(limits.maxComputeWorkGroupCount[0]),
         int(sizes.maxMemoryAllocationSize),

@@ -219,6 +219,8 @@ class Function:
         zero = self._once(
             bits, lambda: self.pushed(ZERO) if bits == "u64" else self.emit("OpUConvert", bits, self.pushed(ZERO))
         )
+        if kind == bits:
+            return self.emit("OpBitwiseXor", bits, x, zero)
         return self.emit("OpBitcast", kind, self.emit("OpBitwiseXor", bits, self.emit("OpBitcast", bits, x), zero))
 
     def _once(self, key: str, make: Callable[[], str]) -> str:

@@ -18,7 +18,7 @@ from tracejit.backends.vulkan.memory import LOCAL, SHARED, Blocks, Memory, Stagi
 from tracejit.backends.vulkan.printer import print_kernels
 from tracejit.backends.vulkan.queue import Queue
 from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, WORDS, Capabilities
-from tracejit.backends.vulkan.trial import found_to_be_exact
+from tracejit.backends.vulkan.trial import found_to_be_so
 from tracejit.support.errors import BackendUnavailable, CompileError
 from tracejit.support.nodes import define, evolve
 
@@ -57,7 +57,7 @@ def _capabilities(found: Found) -> Capabilities:
     has, floats = found.features, found.floats
 
     def widths(what: str) -> frozenset[int]:
-        return frozenset(bits for bits in (32, 64) if f"shader{what}Float{bits}" in floats)
+        return frozenset(bits for bits in (32, 64) if f"{what}{bits}" in floats)
 
     return Capabilities(
         f64="shaderFloat64" in has,
@@ -111,7 +111,7 @@ class VulkanDevice(Device):
         layout = vk.VkPipelineLayoutCreateInfo(pushConstantRangeCount=1, pPushConstantRanges=[pushed])
         self._layout = self.vulkan.made("vkCreatePipelineLayout", layout, self.queue.device)
         super().__init__(min(found.largest, self.queue.total), self.queue.total)
-        self.capabilities = evolve(self.capabilities, **found_to_be_exact(self))
+        self.capabilities = evolve(self.capabilities, **found_to_be_so(self))
 
     @property
     def f64(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

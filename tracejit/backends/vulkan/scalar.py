@@ -285,7 +285,10 @@ def _resized(s: Scalars, x: str, source: str, out: str) -> str:
     """An integer in fewer or more bits; a signed one keeps its sign."""
     if BITS[source] == BITS[out]:
         return x
-    return s.function.emit("OpSConvert" if is_signed(source) else "OpUConvert", kind_of(out), x)
+    if not is_signed(source):
+        return s.function.emit("OpUConvert", kind_of(out), x)
+    wide = s.function.emit("OpSConvert", kind_of(out), x)
+    return wide if BITS[out] < 64 or s.capabilities.extends else s.function.blurred(wide, kind_of(out))
 
 
 def _of_float(s: Scalars, call: Call) -> str:

@@ -23,7 +23,8 @@ class Capabilities:
 
     f64, int8, int16, storage8, storage16: arithmetic on these, and their storage in buffers.  atomics64, shared64:
     atomics on 64 bits in buffers and in shared memory.  group, shared, groups: work-items of a group, bytes of its
-    memory, groups along an axis.  software: runs on the host's processor.
+    memory, groups along an axis.  software: runs on the host's processor.  extends: comparisons of i32 that are
+    converted to i64 with constants are right.
 
     The others are widths of floats.  preserve, nearest, denormals: zeros, infinities and NaN are kept, results are
     rounded to nearest, subnormal numbers are kept, each if that is asked for.  As Vulkan promises little else, `trial`
@@ -50,6 +51,7 @@ class Capabilities:
     shared: int = 32768
     groups: int = 65535
     software: bool = False
+    extends: bool = True
 
     def lacks(self, name: str) -> dict[str, str]:
         """The dtypes that it has not, with the reason."""
