@@ -6,6 +6,7 @@ adds to the first, `register_intrinsic` to the second.  What a spelling is depen
     cpu        LLVM instructions on scalars or vectors, a template: "fadd {type} {0}, {1}", "call {type}
     @llvm.sqrt.{suffix}({type} {0})";
                several lines, `name = instruction` before the last one, which may use {name}
+    cuda       the same, on scalars
     opencl     an expression of OpenCL C, a template: "native_exp({0})"
     vulkan     SPIR-V instructions with results, a template: "OpFAdd {type} {0} {1}", "OpExtInst {type} %glsl Exp {0}";
                several lines as on the cpu
