@@ -59,7 +59,7 @@ __all__ = ["print_kernels"]
 _QUEUE_FAMILY, _WORKGROUP, _RELAXED = 5, 2, 0  # scopes, and memory semantics of an atomic
 _GROUP_SEES = 0x8 | 0x40 | 0x100 | 0x2000 | 0x4000
 """Memory semantics of a barrier: acquire and release, of buffers and of shared memory, made available and visible."""
-_VECTOR = 4  # elements that are accessed at once: as many as a vector has
+_VECTOR = 4  # the most components of a vector
 _ATOMICS = {
     "add": ("IAdd", "IAdd"), "min": ("SMin", "UMin"), "max": ("SMax", "UMax"), "and": ("And", "And"),
     "or": ("Or", "Or"), "xor": ("Xor", "Xor"),
@@ -506,16 +506,10 @@ class _Writer(Scalars):
         of an array at once.
         """
         f, width = self.function, s.axis.width
-        lanes = min(width, _VECTOR)
-        parts = range(0, width, lanes)
         taken: dict[Buffer, list[str]] = {}
         for x in s.body:
             if isinstance(x, Load) and neighbours(x, s) and x.buffer not in taken:
-                kind, elements = kind_of(x.buffer.dtype, stored=True), taken.setdefault(x.buffer, [])
-                for part in parts:
-                    pointer, access = self.several(x.buffer, first, part, lanes)
-                    vector = f.emit("OpLoad", f"{kind}x{lanes}", pointer, *access)
-                    elements += [f.emit("OpCompositeExtract", kind, vector, str(n)) for n in range(lanes)]
+                taken[x.buffer] = self.load_several(x.buffer, first, width)
         given: dict[Store, list[str]] = {x: [] for x in s.body if isinstance(x, Store)}
         for lane in range(width):
             self.define(s.index, f.emit("OpIAdd", "u64", first, self.number(lane, "i64")) if lane else first)
@@ -527,22 +521,48 @@ class _Writer(Scalars):
                 else:
                     self.statement(x)
         for x, elements in given.items():
-            kind = f"{kind_of(x.buffer.dtype, stored=True)}x{lanes}"
-            for part in parts:
-                vector = f.emit("OpCompositeConstruct", kind, *elements[part : part + lanes])
-                pointer, access = self.several(x.buffer, first, part, lanes)
-                f.line(" ".join(["OpStore", pointer, vector, *access]))
+            self.store_several(x.buffer, first, elements)
 
-    def several(self, buffer: Buffer, first: str, part: int, lanes: int) -> tuple[str, list[str]]:
+    def load_several(self, buffer: Buffer, first: str, width: int) -> list[str]:
+        """Elements first, first + 1, ... of a row-major array, as memory holds them."""
+        f, unit = self.function, _Unit(buffer.dtype, width)
+        found: list[str] = []
+        for part in range(0, width, unit.elements * unit.count):
+            pointer, access = self.several(buffer, first, part, unit)
+            words = [f.emit("OpLoad", unit.whole, pointer, *access)]
+            if unit.count > 1:
+                words = [f.emit("OpCompositeExtract", unit.kind, words[0], str(n)) for n in range(unit.count)]
+            for word in words:
+                if unit.elements == 1:
+                    found.append(word)
+                    continue
+                vector = f.emit("OpBitcast", unit.vector, word)
+                found += [f.emit("OpCompositeExtract", unit.element, vector, str(n)) for n in range(unit.elements)]
+        return found
+
+    def store_several(self, buffer: Buffer, first: str, elements: Sequence[str]) -> None:
+        f, unit = self.function, _Unit(buffer.dtype, len(elements))
+        for part in range(0, len(elements), unit.elements * unit.count):
+            words: list[str] = []
+            for n in range(part, part + unit.elements * unit.count, unit.elements):
+                word = elements[n]
+                if unit.elements > 1:
+                    vector = f.emit("OpCompositeConstruct", unit.vector, *elements[n : n + unit.elements])
+                    word = f.emit("OpBitcast", unit.kind, vector)
+                words.append(word)
+            value = f.emit("OpCompositeConstruct", unit.whole, *words) if unit.count > 1 else words[0]
+            pointer, access = self.several(buffer, first, part, unit)
+            f.line(" ".join(["OpStore", pointer, value, *access]))
+
+    def several(self, buffer: Buffer, first: str, part: int, unit: _Unit) -> tuple[str, list[str]]:
         """(a pointer to elements first + part, ... of a row-major array, how it is accessed)"""
         f, size = self.function, numpy_dtype(buffer.dtype).itemsize
         begin = f.emit("OpIMul", "u64", first, self.number(size, "i64"))
         if part:
             begin = f.emit("OpIAdd", "u64", begin, self.number(size * part, "i64"))
         place = f.emit("OpIAdd", "u64", self.places[buffer], begin)
-        kind = f"{kind_of(buffer.dtype, stored=True)}x{lanes}"
-        access = ["Aligned" if self.private else "Aligned|NonPrivatePointer", str(size * lanes)]
-        return f.emit_pointer("OpConvertUToPtr", "PhysicalStorageBuffer", kind, place), access
+        access = ["Aligned" if self.private else "Aligned|NonPrivatePointer", str(size * unit.elements * unit.count)]
+        return f.emit_pointer("OpConvertUToPtr", "PhysicalStorageBuffer", unit.whole, place), access
 
     # Atomics
 
@@ -572,6 +592,23 @@ class _Writer(Scalars):
         found = f.emit("OpAtomicCompareExchange", kind, pointer, scope, semantics, semantics, after, seen)
         loop.leave_unless(f.emit("OpINotEqual", "bool", found, seen))
         loop.again([found])
+
+
+class _Unit:
+    """How neighbouring elements are accessed: `count` words at once, of `elements` each.
+
+    Wide words, as lavapipe's accesses take the same time whatever their width is.
+    """
+
+    def __init__(self, dtype: str, width: int) -> None:
+        self.element = kind_of(dtype, stored=True)
+        bits = BITS[dtype]
+        word = next((n for n in (64, 32) if n // bits in (1, 2, _VECTOR) and width * bits >= n), bits)
+        self.elements = word // bits
+        self.kind = self.element if self.elements == 1 else f"u{word}"
+        self.vector = f"{self.element}x{self.elements}"
+        self.count = min(_VECTOR, width // self.elements)
+        self.whole = f"{self.kind}x{self.count}" if self.count > 1 else self.kind
 
 
 def _unknown(s: Never) -> NoReturn:
