@@ -37,7 +37,7 @@ def test_programs_give_what_python_gives(name: str):
             agree(program, jitted, n)
 
 
-@pytest.mark.parametrize("backend", ["reference", "opencl"])
+@pytest.mark.parametrize("backend", ["reference", "opencl", "vulkan"])
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_programs_on_other_backends(record_backend: Callable[[str], None], name: str, backend: str):
     record_backend(backend)

@@ -69,7 +69,7 @@ def test_numbers_that_may_be_pythons():
     assert answers > 3 * errors, f"{answers} answers, {errors} refusals"
 
 
-@pytest.mark.parametrize("backend", ["reference", "opencl"])
+@pytest.mark.parametrize("backend", ["reference", "opencl", "vulkan"])
 def test_on_other_backends(record_backend: Any, backend: str):
     record_backend(backend)
     assert any([check(seed, backend)[0] for seed in range(40, 44)])

@@ -53,7 +53,7 @@ def test_random_nests(seed: int):
     check(seed)
 
 
-@pytest.mark.parametrize("backend", ["reference", "opencl"])
+@pytest.mark.parametrize("backend", ["reference", "opencl", "vulkan"])
 @pytest.mark.parametrize("seed", range(30, 34))
 def test_random_nests_on_other_backends(record_backend, seed: int, backend: str):
     record_backend(backend)

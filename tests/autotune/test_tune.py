@@ -189,10 +189,10 @@ def test_symbolic_code_is_tuned_when_asked(database: Path):
     assert tj.tune(f, seconds=0.5)(X[:7]).keys == [symbolic]
 
 
-@pytest.mark.opencl
-def test_functions_are_tuned_on_opencl(database: Path, opencl_cache: None, record_backend: Any):
-    record_backend("opencl")
-    f = tj.jit(work, backend="opencl")
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_functions_are_tuned_on_a_grid(database: Path, opencl_cache: None, record_backend: Any, backend: str):
+    record_backend(backend)
+    f = tj.jit(work, backend=backend)
     expected = f(X)
     report = tj.tune(f, seconds=4)(X)
     assert report.outcomes[0].distinct > 1

@@ -430,7 +430,7 @@ def test_the_initial_value_of_a_fold_is_a_number(name: str, initial: Any, dtype:
         assert got == want
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl", "vulkan"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_floats_beyond_uint64_convert_as_numpys_do(dtype: str, backend: str):
     values = [np.inf, -np.inf, np.nan, 1.9e19, 1e30, 2.0**64, 1.8e19, 2.0**63, -9.3e18, -5.0, 3.7, -0.5] * 3
@@ -511,7 +511,7 @@ def test_parts_by_a_condition_that_is_known():
             tj.jit(function)(np.arange(12.0).reshape(3, 4))
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl", "vulkan"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_running_products_multiply_from_the_left(dtype: type, backend: str):
     """Neighbours may overflow, or vanish, where the product from the start on does not."""

@@ -74,22 +74,24 @@ class Module:
     # Types
 
     def type(self, kind: str) -> str:
-        """void, bool, a number, or three of them: "u32x3"."""
+        """void, bool, a number, or several of them: "u32x3"."""
         name = f"%{kind}"
         if name in self._globals:
             return name
         if kind in ("void", "bool"):
             return self.declare(name, f"OpType{kind.capitalize()}")
-        if kind.endswith("x3"):
-            return self.declare(name, f"OpTypeVector {self.type(kind[:-2])} 3")
+        element, _, count = kind.partition("x")
+        if count:
+            return self.declare(name, f"OpTypeVector {self.type(element)} {count}")
         if kind in _CAPABILITIES:
             self.needs[_CAPABILITIES[kind]] = None
         return self.declare(name, f"OpTypeFloat {kind[1:]}" if kind[0] == "f" else f"OpTypeInt {kind[1:]} 0")
 
     def pointer(self, space: str, kind: str) -> str:
-        """A pointer to a number in a storage class."""
-        if space == "PhysicalStorageBuffer" and kind in ("u8", "u16"):
-            self.needs["StorageBuffer8BitAccess" if kind == "u8" else "StorageBuffer16BitAccess"] = None
+        """A pointer to a number, or to several, in a storage class."""
+        bits = kind.partition("x")[0][1:]
+        if space == "PhysicalStorageBuffer" and bits in ("8", "16"):
+            self.needs[f"StorageBuffer{bits}BitAccess"] = None
         return self.declare(f"%{space}_{kind}", f"OpTypePointer {space} {self.type(kind)}")
 
     def array(self, space: str, kind: str, count: int) -> str:

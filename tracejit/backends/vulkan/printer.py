@@ -18,6 +18,7 @@ from typing import Any, Never, NoReturn
 import numpy as np
 
 from tracejit.backends.intrinsics import intrinsics_of
+from tracejit.backends.packed import neighbours
 from tracejit.backends.printing import EntryPoint, Printed, arguments_of, expansion, extents_of, iterations_of
 from tracejit.backends.vulkan.formulas import FORMULAS, formula
 from tracejit.backends.vulkan.module import Function, Module, kind_of
@@ -26,7 +27,6 @@ from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, Capabilit
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
-    SERIAL,
     Alloc,
     Atomic,
     Barrier,
@@ -59,6 +59,7 @@ __all__ = ["print_kernels"]
 _QUEUE_FAMILY, _WORKGROUP, _RELAXED = 5, 2, 0  # scopes, and memory semantics of an atomic
 _GROUP_SEES = 0x8 | 0x40 | 0x100 | 0x2000 | 0x4000
 """Memory semantics of a barrier: acquire and release, of buffers and of shared memory, made available and visible."""
+_VECTOR = 4  # the most components of a vector
 _ATOMICS = {
     "add": ("IAdd", "IAdd"), "min": ("SMin", "UMin"), "max": ("SMax", "UMax"), "and": ("And", "And"),
     "or": ("Or", "Or"), "xor": ("Xor", "Xor"),
@@ -276,28 +277,35 @@ class _Writer(Scalars):
         return at
 
     def load(self, s: Load) -> str:
-        """A register value out of memory: f16 is widened, a bool byte tested."""
+        """A register value out of memory."""
         pointer, access = self.pointer(s.buffer, s.index)
         found = self.function.emit("OpLoad", kind_of(s.buffer.dtype, stored=True), pointer, *access)
-        match s.buffer.dtype:
+        return self.loaded(s.buffer.dtype, found)
+
+    def loaded(self, dtype: str, x: str) -> str:
+        """The register value of what memory holds: f16 is widened, a bool byte tested."""
+        match dtype:
             case "f16":
-                return self.formula("tj_widen_f16", "f16", found)
+                return self.formula("tj_widen_f16", "f16", x)
             case "bool":
-                return self.compare("ne", found, self.number(0, "u8"), "u8")
+                return self.compare("ne", x, self.number(0, "u8"), "u8")
             case _:
-                return found
+                return x
 
     def store(self, s: Store) -> None:
-        value = self.operand(s.value)
-        match s.buffer.dtype:
-            case "f16":
-                value = self.formula("tj_narrow_f16", "u16", value)
-            case "bool":
-                value = self.select(value, self.number(1, "u8"), self.number(0, "u8"), "u8")
-            case _:
-                pass
+        value = self.stored(s.buffer.dtype, self.operand(s.value))
         pointer, access = self.pointer(s.buffer, s.index)
         self.function.line(" ".join(["OpStore", pointer, value, *access]))
+
+    def stored(self, dtype: str, x: str) -> str:
+        """What is written to memory for a register value."""
+        match dtype:
+            case "f16":
+                return self.formula("tj_narrow_f16", "u16", x)
+            case "bool":
+                return self.select(x, self.number(1, "u8"), self.number(0, "u8"), "u8")
+            case _:
+                return x
 
     # Operations
 
@@ -467,17 +475,94 @@ class _Writer(Scalars):
             return
         group = self.number(self.group, "i64")
         item = f.emit("OpIAdd", "u64", f.emit("OpIMul", "u64", self.group_id, group), self.lane)
-        count, width = iterations_of(s), s.axis.width
-        if width > 1:
-            lower = f.emit("OpIMul", "u64", item, self.number(width, "i64"))
-            end, upper = f.emit("OpIAdd", "u64", lower, self.number(width, "i64")), self.operand(s.upper)
-            stop = self.select(self.compare("lt", end, upper, "i64"), end, upper, "i64")
-            self.counted(evolve(s, axis=SERIAL), lower, stop, self.number(1, "i64"))
+        count = iterations_of(s)
+        if s.axis.width > 1:
+            self.packed_loop(s, item)
         elif isinstance(s.upper, Value):  # how many iterations there are was not known at the launch
             items = f.emit("OpIMul", "u64", self.groups, group)
             self.counted(s, self.first(s, item), self.operand(s.upper), items)
         else:
             self.body(s, self.first(s, item), tested=count is None or count % self.group != 0)
+
+    def packed_loop(self, s: For, item: str) -> None:
+        """As many neighbouring iterations in each work-item as the loop is wide; the last ones one by one where their
+        number is no multiple of that.
+        """
+        f, width, count = self.function, s.axis.width, iterations_of(s)
+        first, upper = f.emit("OpIMul", "u64", item, self.number(width, "i64")), self.operand(s.upper)
+        if count is not None and count % (width * self.group) == 0:
+            self.neighbours(s, first)
+            return
+        last = f.emit("OpIAdd", "u64", first, self.number(width - 1, "i64"))
+        whole = self.compare("lt", last, upper, "i64")
+        with f.where(whole):
+            self.neighbours(s, first)
+        if count is None or count % width:
+            with f.where(f.emit("OpLogicalNot", "bool", whole)):
+                self.counted(s, first, upper, self.number(1, "i64"))
+
+    def neighbours(self, s: For, first: str) -> None:
+        """Iterations i, i + 1, ... of a packed loop: all loads, what is computed for each, all stores; several elements
+        of an array at once.
+        """
+        f, width = self.function, s.axis.width
+        taken: dict[Buffer, list[str]] = {}
+        for x in s.body:
+            if isinstance(x, Load) and neighbours(x, s) and x.buffer not in taken:
+                taken[x.buffer] = self.load_several(x.buffer, first, width)
+        given: dict[Store, list[str]] = {x: [] for x in s.body if isinstance(x, Store)}
+        for lane in range(width):
+            self.define(s.index, f.emit("OpIAdd", "u64", first, self.number(lane, "i64")) if lane else first)
+            for x in s.body:
+                if isinstance(x, Load) and neighbours(x, s):
+                    self.define(x.out, self.loaded(x.buffer.dtype, taken[x.buffer][lane]))
+                elif isinstance(x, Store):
+                    given[x].append(self.stored(x.buffer.dtype, self.operand(x.value)))
+                else:
+                    self.statement(x)
+        for x, elements in given.items():
+            self.store_several(x.buffer, first, elements)
+
+    def load_several(self, buffer: Buffer, first: str, width: int) -> list[str]:
+        """Elements first, first + 1, ... of a row-major array, as memory holds them."""
+        f, unit = self.function, _Unit(buffer.dtype, width)
+        found: list[str] = []
+        for part in range(0, width, unit.elements * unit.count):
+            pointer, access = self.several(buffer, first, part, unit)
+            words = [f.emit("OpLoad", unit.whole, pointer, *access)]
+            if unit.count > 1:
+                words = [f.emit("OpCompositeExtract", unit.kind, words[0], str(n)) for n in range(unit.count)]
+            for word in words:
+                if unit.elements == 1:
+                    found.append(word)
+                    continue
+                vector = f.emit("OpBitcast", unit.vector, word)
+                found += [f.emit("OpCompositeExtract", unit.element, vector, str(n)) for n in range(unit.elements)]
+        return found
+
+    def store_several(self, buffer: Buffer, first: str, elements: Sequence[str]) -> None:
+        f, unit = self.function, _Unit(buffer.dtype, len(elements))
+        for part in range(0, len(elements), unit.elements * unit.count):
+            words: list[str] = []
+            for n in range(part, part + unit.elements * unit.count, unit.elements):
+                word = elements[n]
+                if unit.elements > 1:
+                    vector = f.emit("OpCompositeConstruct", unit.vector, *elements[n : n + unit.elements])
+                    word = f.emit("OpBitcast", unit.kind, vector)
+                words.append(word)
+            value = f.emit("OpCompositeConstruct", unit.whole, *words) if unit.count > 1 else words[0]
+            pointer, access = self.several(buffer, first, part, unit)
+            f.line(" ".join(["OpStore", pointer, value, *access]))
+
+    def several(self, buffer: Buffer, first: str, part: int, unit: _Unit) -> tuple[str, list[str]]:
+        """(a pointer to elements first + part, ... of a row-major array, how it is accessed)"""
+        f, size = self.function, numpy_dtype(buffer.dtype).itemsize
+        begin = f.emit("OpIMul", "u64", first, self.number(size, "i64"))
+        if part:
+            begin = f.emit("OpIAdd", "u64", begin, self.number(size * part, "i64"))
+        place = f.emit("OpIAdd", "u64", self.places[buffer], begin)
+        access = ["Aligned" if self.private else "Aligned|NonPrivatePointer", str(size * unit.elements * unit.count)]
+        return f.emit_pointer("OpConvertUToPtr", "PhysicalStorageBuffer", unit.whole, place), access
 
     # Atomics
 
@@ -507,6 +592,23 @@ class _Writer(Scalars):
         found = f.emit("OpAtomicCompareExchange", kind, pointer, scope, semantics, semantics, after, seen)
         loop.leave_unless(f.emit("OpINotEqual", "bool", found, seen))
         loop.again([found])
+
+
+class _Unit:
+    """How neighbouring elements are accessed: `count` words at once, of `elements` each.
+
+    Wide words, as lavapipe's accesses take the same time whatever their width is.
+    """
+
+    def __init__(self, dtype: str, width: int) -> None:
+        self.element = kind_of(dtype, stored=True)
+        bits = BITS[dtype]
+        word = next((n for n in (64, 32) if n // bits in (1, 2, _VECTOR) and width * bits >= n), bits)
+        self.elements = word // bits
+        self.kind = self.element if self.elements == 1 else f"u{word}"
+        self.vector = f"{self.element}x{self.elements}"
+        self.count = min(_VECTOR, width // self.elements)
+        self.whole = f"{self.kind}x{self.count}" if self.count > 1 else self.kind
 
 
 def _unknown(s: Never) -> NoReturn:

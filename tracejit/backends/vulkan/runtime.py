@@ -82,7 +82,7 @@ def _default_schedule(have: Capabilities) -> GridSchedule:
     if have.software:
         # what each work-item begins with costs lavapipe as much as an access of memory
         return GridSchedule(contiguous=True, work_group=min(128, have.group), pack=8, atomics=atomics)
-    return GridSchedule(work_group=min(256, have.group), groups=1024, shares=1 << 14, jam=8, atomics=atomics)
+    return GridSchedule(work_group=min(256, have.group), groups=1024, shares=1 << 14, pack=4, jam=8, atomics=atomics)
 
 
 class VulkanDevice(Device):
