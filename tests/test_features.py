@@ -443,7 +443,7 @@ def test_errors_of_tracing_and_lowering_are_of_the_same_tree(backend: str):
 def test_a_backend_that_is_not_there_is_an_error_with_name_and_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRACEJIT_DISABLE", "cpu")
     for name, message in [
-        ("cuda", f"no backend 'cuda'; registered are {', '.join(tj.list_backends())}"),
+        ("metal", f"no backend 'metal'; registered are {', '.join(tj.list_backends())}"),
         ("cpu", "switched off by TRACEJIT"),
     ]:
         with pytest.raises(BackendUnavailable, match=message) as error:

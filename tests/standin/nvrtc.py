@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import site
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +34,21 @@ def _library() -> ctypes.CDLL | None:
 
 
 def compile_cuda(source: str) -> str | None:
+    """PTX of a kernel of `kernels.py`; None if there is no NVRTC."""
+    return _all_compiled().get(source)
+
+
+@cache
+def _all_compiled() -> dict[str, str]:
+    """PTX of all kernels, by their sources.  In a process of its own: NVRTC looks for the driver, and ends a process
+    that has loaded the stand-in.
+    """
+    command = [sys.executable, "-m", "tests.standin.nvrtc", "compile"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True)
+    return json.loads(done.stdout)
+
+
+def _compile(source: str) -> str | None:
     """PTX of CUDA C; None if there is no NVRTC."""
     nvrtc = _library()
     if nvrtc is None:
@@ -62,16 +80,19 @@ def _heading(source: str) -> str:
     return f"// of the source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
 
-def _keep_all() -> None:
+def _main(what: str) -> None:
     from tests.standin.kernels import CASES
 
+    made = {case.source: text for case in CASES if (text := _compile(case.source)) is not None}
+    if what == "compile":
+        print(json.dumps(made))
+        return
+    if not made:
+        raise SystemExit("pip install nvidia-cuda-nvrtc")
     FOLDER.mkdir(exist_ok=True)
     for case in CASES:
-        text = compile_cuda(case.source)
-        if text is None:
-            raise SystemExit("pip install nvidia-cuda-nvrtc")
-        (FOLDER / f"{case.name}.ptx").write_text(f"{_heading(case.source)}\n{text}")
+        (FOLDER / f"{case.name}.ptx").write_text(f"{_heading(case.source)}\n{made[case.source]}")
 
 
 if __name__ == "__main__":
-    _keep_all()
+    _main(*sys.argv[1:] or [""])

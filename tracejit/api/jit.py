@@ -320,7 +320,8 @@ def jit(
     it is traced, as in Python, and since the next call finds another state, it is traced for that; a traced array that
     would stay there is refused.
 
-    backend: "cpu", "cuda", "opencl", "vulkan", "reference"; by default where the arguments lie (`device_put`), else "cpu".
+    backend: "cpu", "cuda", "opencl", "vulkan", "reference"; by default where the arguments lie (`device_put`), else
+        "cpu".
     dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for
         each alone.
     writeback: whether arguments the function changes in place are changed for the caller too; False makes such a write
