@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends import test_device_kernels as cases
-from tests.backends.conftest import validated
+from tests.backends.drivers import validated
 from tests.backends.test_device_ops import cases as operations, one_kernel
 from tests.backends.test_grid_random import SCHEDULES, Generator
 from tracejit.backends.grid import GridSchedule, bind_grid
