@@ -20,7 +20,7 @@ from tracejit.backends.device.program import DeviceProgram
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.intrinsics import unregister_intrinsic
 from tracejit.backends.registry import get_backend
-from tracejit.backends.vulkan import runtime
+from tracejit.backends.vulkan import driver, runtime
 from tracejit.backends.vulkan.backend import select_device
 from tracejit.backends.vulkan.driver import VulkanError
 from tracejit.backends.vulkan.formulas import formula
@@ -440,6 +440,12 @@ def test_what_is_missing_is_a_reason_with_a_remedy(before: str, environment: dic
     assert (status, errors) == (0, "")
     assert said in output
     assert "pip install" in output or "apt install libvulkan1 mesa-vulkan-drivers" in output
+
+
+def test_an_old_loader_is_a_reason(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(driver, "_NEWEST", ("vkGetBufferDeviceAddress", "vkOfTomorrow"))
+    with pytest.raises(BackendUnavailable, match=r"older than version 1.2 \(it has no vkOfTomorrow\)"):
+        driver.Vulkan()
 
 
 LAYER = Path("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json")
