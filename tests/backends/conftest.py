@@ -1,33 +1,11 @@
 """A device of each driver for the tests that need one; the drivers' caches go to directories of their own."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-DRIVERS = ["cuda", "opencl", "vulkan"]
-
-
-@contextmanager
-def cache(variable: str, path: str) -> Iterator[None]:
-    before = os.environ.get(variable)
-    os.environ[variable] = path
-    yield
-    if before is None:
-        del os.environ[variable]
-    else:
-        os.environ[variable] = before
-
-
-def devices(driver: str) -> list[Any]:
-    """Those of a driver, none where it does not work."""
-    runtime = import_module(f"tracejit.backends.{driver}.runtime")
-    return [] if runtime.unavailable_reason() else runtime.devices()
+from tests.backends.drivers import DRIVERS, cache, devices, validated
 
 
 @pytest.fixture(scope="session")
@@ -51,17 +29,6 @@ def vulkan_devices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[An
             for device in found:
                 patched.setattr(device, "build", lambda source, build=device.build: build(validated(source)))
             yield found
-
-
-def validated(source: str) -> str:
-    """A text of SPIR-V whose words are valid for Vulkan 1.2, as far as there is a validator."""
-    from tracejit.backends.vulkan.assembly import assemble
-
-    if shutil.which("spirv-val"):
-        command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
-        checked = subprocess.run(command, input=assemble(source), capture_output=True, check=False)
-        assert checked.returncode == 0, f"{checked.stdout.decode()}{checked.stderr.decode()}\n{source}"
-    return source
 
 
 @pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in DRIVERS])

@@ -15,7 +15,7 @@ import pytest
 from attrs import evolve, frozen
 
 import tracejit as tj
-from tests.backends.conftest import DRIVERS
+from tests.backends.drivers import DRIVERS
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends import registry
 from tracejit.backends.device.program import DeviceProgram, grid_schedule

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.conftest import DRIVERS
+from tests.backends.drivers import DRIVERS
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.registry import backend_reason, get_backend

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends import test_device_kernels as cases
-from tests.backends.conftest import validated
+from tests.backends.drivers import validated
 from tests.backends.test_device_ops import cases as operations, one_kernel
 from tests.backends.test_grid_random import SCHEDULES, Generator
 from tracejit.backends.grid import GridSchedule, bind_grid
@@ -21,13 +21,14 @@ from tracejit.ir.kernel import Kernel
 from tracejit.ir.scalar import OPS
 from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import CompileError, UnsupportedError
+from tracejit.support.nodes import evolve
 
 NONE: frozenset[int] = frozenset()
 DEVICES = {
     "all": Capabilities(),
     "no promises": Capabilities(preserve=NONE, nearest=NONE),
     "subnormals": Capabilities(denormals=frozenset({32, 64})),
-    "nothing is exact": Capabilities(fused=NONE, whole=NONE, keeps=NONE),
+    "nothing is exact": Capabilities(fused=NONE, divides=NONE, roots=NONE, whole=NONE, keeps=NONE, extends=False),
     "f32 by f64": Capabilities(fused=frozenset({64}), divides=frozenset({64}), roots=frozenset({64})),
 }
 TEXTS = [
@@ -70,7 +71,7 @@ def test_every_mathematical_function_is_valid(dtype: str):
 
 @pytest.mark.parametrize("dtype", ["f16", "f32"])
 def test_a_device_without_f64_computes_narrower_floats_without_it(dtype: str):
-    for have in (Capabilities(f64=False), Capabilities(f64=False, fused=NONE, whole=NONE, keeps=NONE)):
+    for have in (Capabilities(f64=False), evolve(DEVICES["nothing is exact"], f64=False)):
         source = text_of(mathematical(dtype), have=have)
         assert "Float64" not in validated(source)
         printed = print_kernels([(mathematical(dtype), 1)], have)
@@ -168,8 +169,6 @@ def test_remarks_and_blank_lines_mean_nothing():
 @pytest.mark.parametrize(
     ("text", "have", "fault"),
     [
-        ("%q = div %a 3.0:f64; store x[%i] = %q", Capabilities(divides=NONE), "does not round quotients of f64"),
-        ("%q = sqrt %a; store x[%i] = %q", Capabilities(roots=NONE), "does not round square roots of f64"),
         ("atomic add x[0] %a", Capabilities(atomics64=False), "no atomic add of f64 in global memory"),
         ("alloc y: f64[n] C local", Capabilities(), "needs a constant shape"),
         ("alloc y: f64[5000] C shared; store y[0] = %a", Capabilities(), "40000 bytes of shared memory, and has 32768"),

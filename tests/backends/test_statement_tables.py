@@ -13,6 +13,8 @@ from tracejit.backends.cpu.codegen.emit import Module
 from tracejit.backends.cpu.codegen.program import WRITERS, emit_kernel
 from tracejit.backends.opencl import target
 from tracejit.backends.reference.interpreter import RUNNERS, run_kernel
+from tracejit.backends.vulkan import printer
+from tracejit.backends.vulkan.target import Capabilities
 from tracejit.ir import kernel as k
 from tracejit.ir.kernel import Buffer, Kernel, Operand, Statement
 from tracejit.support.errors import InternalError
@@ -54,6 +56,7 @@ GENERATORS: dict[str, Callable[[Kernel], Any]] = {
     "the cpu backend": lambda kernel: emit_kernel(Module(WRITERS), kernel),
     "the reference backend": lambda kernel: run_kernel(kernel, {"y": np.zeros(3)}, {}),
     "OpenCL C": printed,
+    "SPIR-V": lambda kernel: printer.print_kernels([(kernel, 1)], Capabilities()),
 }
 
 

@@ -55,7 +55,7 @@ class Selection(Tracer):
     def __init__(self, full: ArrayLike, mask: ArrayLike, at: int, location: Location | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self.interpreter = current_interpreter()
         self.selection = full, mask, at
-        self.absence = None
+        self.absence = self.mixed = None
         self.location = location
         self.is_array = True
 

@@ -15,6 +15,7 @@ from tracejit.support.nodes import frozen
 __all__ = ["Found", "Vulkan", "VulkanError", "VulkanMemoryError", "found_devices", "loaded"]
 
 _API = 1 << 22 | 2 << 12  # version 1.2: device addresses, timeline semaphores, 8-bit storage, the memory model
+_NEWEST = ("vkGetBufferDeviceAddress", "vkWaitSemaphores", "vkGetSemaphoreCounterValue")  # functions of 1.2
 _COMPUTE = 0x2  # VK_QUEUE_COMPUTE_BIT
 _INSTALL = (
     "install a vendor's driver, or one that runs on the processor, on Debian and Ubuntu `apt install libvulkan1 "
@@ -67,6 +68,9 @@ class Vulkan:
         self.vk: Any = vulkan
         self.ffi: Any = self.vk.ffi
         self.lib: Any = self.vk._vulkan.lib
+        missing = [name for name in _NEWEST if not hasattr(self.lib, name)]
+        if missing:
+            raise BackendUnavailable(f"the Vulkan loader is older than version 1.2 (it has no {', '.join(missing)})")
         application = self.vk.VkApplicationInfo(apiVersion=_API)
         try:
             self.instance = self.made("vkCreateInstance", self.vk.VkInstanceCreateInfo(pApplicationInfo=application))

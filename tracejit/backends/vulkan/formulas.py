@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.kernel import Lambda, Operand, Value
-from tracejit.ir.math.term import Format, Term, rare, select
+from tracejit.ir.math.term import Format, Term, fma, rare, select
 
 __all__ = ["FORMULAS", "formula"]
 
@@ -154,18 +154,33 @@ def _significand(x: Term) -> tuple[Term, Term]:
     return (kept | form.one_bits).bitcast(form.dtype), exponent
 
 
+def _limits(form: Format) -> tuple[int, int]:
+    """(a difference of exponents at which the smaller number counts by its sign alone, the exponent of the least
+    number)
+    """
+    return 2 * (form.fraction + 1) + 24, -form.bias - form.fraction + 1
+
+
 def _scaled_fma(x: Term, y: Term, z: Term) -> Term:
     """The significands are multiplied and added; what is scaled back is rounded already, also where it is subnormal.
 
     A summand that is far below the other counts by its sign alone, so it may be taken as larger than it is.
     """
-    form = x.format
-    far, least = 2 * (form.fraction + 1) + 24, -form.bias - form.fraction + 1
+    form, (far, least) = x.format, _limits(x.format)
     (mx, ex), (my, ey), (mz, ez) = map(_significand, (x, y, z))
     zero = z.equals(0.0)
     exponent = (ex + ey).op("max", select(zero, ez.const(least - far), ez - far))
     shift = (ez - exponent).op("max", -far)
     th, v = _sum_of_three(*_product(mx, my), select(zero, z, mz * _power_of_2(shift, form)))
+    scaled, infinity = _scaled_back(th, v, exponent), float("inf")
+    finite = ((abs(x) < infinity) & (abs(y) < infinity)) & (x.differs(0.0) & y.differs(0.0))
+    return select(finite, select(abs(z) < infinity, scaled, z), x * y + z)
+
+
+def _scaled_back(th: Term, v: Term, exponent: Term) -> Term:
+    """(th + v) * 2**exponent rounded once.  v: a smaller number, exact as far as rounding goes."""
+    form, (far, least) = th.format, _limits(th.format)
+    exponent = exponent.op("max", least - far).op("min", 2 * form.bias)
     total = th + v
     # Rounded to a multiple of the least subnormal number: beside a number whose ulp that is
     anchor = (_power_of_2(least - exponent, form) * 2.0**form.fraction).with_sign_of(total)
@@ -173,10 +188,55 @@ def _scaled_fma(x: Term, y: Term, z: Term) -> Term:
     small = ((sh + _odd_sum(sl, v)) - anchor).with_sign_of(total)
     is_small = (_exponent(total) + exponent < 1 - form.bias) & total.differs(0.0)
     half = exponent.shr(1)
-    scaled = select(is_small, small, total) * _power_of_2(half, form) * _power_of_2(exponent - half, form)
+    return select(is_small, small, total) * _power_of_2(half, form) * _power_of_2(exponent - half, form)
+
+
+def _quotient(x: Term, y: Term, guess: Term, inverse: Term, plain: Term) -> Term:
+    """x / y rounded once.  guess, inverse: nearly the quotient of the significands of |x| and |y|, and 1 over the
+    latter.  plain: x / y, right in sign, and where an operand is zero, infinite or NaN.
+
+    The guess is improved, and then compared with the middle between it and its neighbours, by exact remainders.
+    """
+    (mx, ex), (my, ey) = _significand(abs(x)), _significand(abs(y))
+    q = fma(fma(-guess, my, mx), inverse, guess)
+    rest, (above, below) = fma(-q, my, mx), _steps(q)
+    q = select(rest > my * (above * 0.5), q + above, select(rest < -(my * (below * 0.5)), q - below, q))
+    tail = fma(-q, my, mx) * (inverse * 0.5)  # whose sign counts: all of it might be rounded to half a unit of q
+    scaled = _scaled_back(q, tail, ex - ey).with_sign_of(plain)
     infinity = float("inf")
     finite = ((abs(x) < infinity) & (abs(y) < infinity)) & (x.differs(0.0) & y.differs(0.0))
-    return select(finite, select(abs(z) < infinity, scaled, z), x * y + z)
+    return select(finite, scaled, plain)
+
+
+def _steps(x: Term) -> tuple[Term, Term]:
+    """The distances of a positive number to the next larger and the next smaller one."""
+    form = x.format
+    ulp = _power_of_2(_exponent(x) - form.fraction, form)
+    return ulp, select((x.bits() & form.fraction_mask).equals(0), ulp * 0.5, ulp)
+
+
+def _positive_significand(x: Term) -> Term:
+    return _significand(abs(x))[0]
+
+
+def _even(x: Term) -> tuple[Term, Term]:
+    """(a number of [1, 4), half the exponent) of x, which is positive."""
+    m, e = _significand(x)
+    return select((e & 1).equals(1), m * 2.0, m), e.shr(1)
+
+
+def _even_significand(x: Term) -> Term:
+    return _even(x)[0]
+
+
+def _root(x: Term, guess: Term, inverse: Term) -> Term:
+    """The square root rounded once.  guess, inverse: nearly that of `_even_significand`, and 1/2 over it."""
+    (m, e), infinity = _even(x), float("inf")
+    s = fma(fma(-guess, guess, m), inverse, guess)
+    rest, (above, below) = fma(-s, s, m), _steps(s)
+    s = select(rest > s * above, s + above, select(-rest >= s * below, s - below, s))
+    special = select(x < 0.0, float("nan"), x)
+    return select((x > 0.0) & (x < infinity), s * _power_of_2(e, x.format), special)
 
 
 def _rounded_to_even(x: Term) -> Term:
@@ -208,6 +268,10 @@ FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., Term]]] = {
     "tj_fma_f32_wide_near": (("f32",) * 3, _near_single_fma),
     **{f"tj_fma_{d}": ((d,) * 3, _exact_fma) for d in ("f32", "f64")},
     **{f"tj_fma_{d}_near": ((d,) * 3, _near_fma) for d in ("f32", "f64")},
+    **{f"tj_significand_{d}": ((d,), _positive_significand) for d in ("f32", "f64")},
+    **{f"tj_quotient_{d}": ((d,) * 5, _quotient) for d in ("f32", "f64")},
+    **{f"tj_even_significand_{d}": ((d,), _even_significand) for d in ("f32", "f64")},
+    **{f"tj_root_{d}": ((d,) * 3, _root) for d in ("f32", "f64")},
     **{f"tj_roundeven_{d}": ((d,), _rounded_to_even) for d in ("f32", "f64")},
     **{f"tj_floor_{d}": ((d,), _floor) for d in ("f32", "f64")},
     **{f"tj_ceil_{d}": ((d,), _ceil) for d in ("f32", "f64")},

@@ -11,7 +11,7 @@ from tracejit.support.nodes import define
 if TYPE_CHECKING:
     from tracejit.backends.vulkan.queue import Queue
 
-__all__ = ["Blocks", "LOCAL", "Memory", "SHARED", "Staging", "allocate", "free"]
+__all__ = ["HOST", "LOCAL", "Memory", "SHARED", "Slabs", "Staging"]
 
 _USAGE = 0x1 | 0x2 | 0x20 | 0x20000  # transfers from and to it, storage, addresses (VK_BUFFER_USAGE_...)
 _ADDRESSES = 0x2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
@@ -20,15 +20,18 @@ HOST = (_VISIBLE | _COHERENT | _CACHED, _VISIBLE | _COHERENT)
 LOCAL = (_DEVICE, 0)
 SHARED = (_DEVICE | HOST[0], _DEVICE | HOST[1], *HOST)
 """What kinds of memory are wanted, best first: the host's, the device's, and what is both."""
-_PAGE = 1 << 16  # bytes of argument blocks that are allocated at once
-_BLOCK = 64  # bytes: the least block
+_SMALL = 1 << 16  # bytes: smaller ones are slices of an allocation, of which drivers have as few as 4096
+_SLICE = 256  # bytes: slices begin at multiples of it
+_SLICES = 16  # of an allocation, at least
 _STAGING = 1 << 23  # bytes that travel at once
 
 
 @define(eq=False)
 class Memory:
-    """A buffer with memory of its own.  address: on the device.  view: its bytes, where the host sees them.
-    used: the number of the last submission that touches it.
+    """A buffer with memory of its own, or a slice of one.
+
+    memory: the allocation.  address: on the device.  view: its bytes, where the host sees them.  offset: of a slice in
+    the buffer.  used: the number of the last submission that touches it.  others: where a slice goes when it is free.
     """
 
     buffer: Any
@@ -36,7 +39,13 @@ class Memory:
     address: int
     nbytes: int
     view: np.ndarray[Any, Any] | None = None
+    offset: int = 0
     used: int = 0
+    others: list[Memory] | None = None
+
+    def slice(self, offset: int, nbytes: int, others: list[Memory]) -> Memory:
+        view = None if self.view is None else self.view[offset : offset + nbytes]
+        return Memory(self.buffer, self.memory, self.address + offset, nbytes, view, offset, others=others)
 
 
 def allocate(queue: Queue, nbytes: int, wanted: tuple[int, ...], seen: bool) -> Memory:
@@ -74,41 +83,36 @@ def free(queue: Queue, memory: Memory) -> None:
     lib.vkFreeMemory(queue.device, memory.memory, null)
 
 
-@define(eq=False)
-class Block:
-    """Some bytes of a page that the host sees."""
+class Slabs:
+    """Memory of one kind: small pieces are slices of larger ones, which are kept.
 
-    page: Memory
-    at: int
-    free: list[Block]
+    wanted, seen: as in `allocate`.
+    """
 
-    @property
-    def address(self) -> int:
-        return self.page.address + self.at
-
-    def give_back(self) -> None:
-        self.free.append(self)
-
-
-class Blocks:
-    """Where the arguments of launches lie."""
-
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, wanted: tuple[int, ...], seen: bool) -> None:
         self.queue = queue
-        self._free: dict[int, list[Block]] = {}  # by bytes
+        self.wanted = wanted
+        self.seen = seen
+        self._free: dict[int, list[Memory]] = {}  # by bytes
 
-    def take(self, words: np.ndarray[Any, Any]) -> Block:
-        """A block that holds these words."""
-        size = max(_BLOCK, 1 << (words.nbytes - 1).bit_length())
+    def take(self, nbytes: int) -> Memory:
+        """Raises VulkanMemoryError."""
+        if nbytes > _SMALL:
+            return allocate(self.queue, nbytes, self.wanted, self.seen)
+        size = -(-nbytes // _SLICE) * _SLICE
         with self.queue.lock:
-            free = self._free.setdefault(size, [])
-            if not free:
-                page = allocate(self.queue, max(size, _PAGE), HOST, seen=True)
-                free += [Block(page, at, free) for at in range(0, page.nbytes - size + 1, size)]
-            block = free.pop()
-        assert block.page.view is not None
-        block.page.view[block.at : block.at + words.nbytes] = words.view(np.uint8)
-        return block
+            others = self._free.setdefault(size, [])
+            if not others:
+                whole = allocate(self.queue, max(_SMALL // size, _SLICES) * size, self.wanted, self.seen)
+                others += [whole.slice(at, size, others) for at in range(0, whole.nbytes, size)]
+            return others.pop()
+
+    def give_back(self, memory: Memory) -> None:
+        """Take memory that nothing uses any more."""
+        if memory.others is None:
+            free(self.queue, memory)
+        else:
+            memory.others.append(memory)
 
 
 class Staging:

@@ -20,7 +20,7 @@ import numpy as np
 from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.packed import neighbours
 from tracejit.backends.printing import EntryPoint, Printed, arguments_of, expansion, extents_of, iterations_of
-from tracejit.backends.vulkan.formulas import FORMULAS, formula
+from tracejit.backends.vulkan.formulas import formula
 from tracejit.backends.vulkan.module import Function, Module, kind_of
 from tracejit.backends.vulkan.scalar import SPELLINGS, Call, Scalars
 from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, Capabilities
@@ -310,8 +310,6 @@ class _Writer(Scalars):
     # Operations
 
     def formula(self, name: str, dtype: str, *operands: str) -> str:
-        if name not in FORMULAS:
-            raise UnsupportedError(f"the device has no {name.removeprefix('tj_').replace('_', ' of ')}")
         return self.call(name, dtype, operands, lambda: formula(name))
 
     def call(

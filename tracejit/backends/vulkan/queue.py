@@ -149,7 +149,8 @@ class Queue:
         """Copy bytes `at` of the source `to` the target."""
         with self.lock:
             commands = self._recording()
-            self._region.srcOffset, self._region.dstOffset, self._region.size = at, to, nbytes
+            self._region.srcOffset, self._region.dstOffset = source.offset + at, target.offset + to
+            self._region.size = nbytes
             self.vulkan.lib.vkCmdCopyBuffer(commands, source.buffer, target.buffer, 1, self._region)
             self._recorded_one(commands, (target, source))
 
@@ -157,7 +158,8 @@ class Queue:
         """Set bytes, rounded up to whole words."""
         with self.lock:
             commands = self._recording()
-            self.vulkan.lib.vkCmdFillBuffer(commands, target.buffer, 0, -(-nbytes // 4) * 4, byte * 0x01010101)
+            size = -(-nbytes // 4) * 4
+            self.vulkan.lib.vkCmdFillBuffer(commands, target.buffer, target.offset, size, byte * 0x01010101)
             self._recorded_one(commands, (target,))
 
     # Submitting

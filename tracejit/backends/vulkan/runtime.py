@@ -14,7 +14,7 @@ from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.printing import EntryPoint, Printed
 from tracejit.backends.vulkan.assembly import assemble
 from tracejit.backends.vulkan.driver import Found, VulkanError, VulkanMemoryError, found_devices
-from tracejit.backends.vulkan.memory import LOCAL, SHARED, Blocks, Memory, Staging, allocate, free
+from tracejit.backends.vulkan.memory import HOST, LOCAL, SHARED, Memory, Slabs, Staging
 from tracejit.backends.vulkan.printer import print_kernels
 from tracejit.backends.vulkan.queue import Queue
 from tracejit.backends.vulkan.target import ARGUMENTS, DIRECT, GROUPS, WORDS, Capabilities
@@ -105,7 +105,8 @@ class VulkanDevice(Device):
         self.capabilities = _capabilities(found)
         self.group = found.group
         self.default_schedule = _default_schedule(self.capabilities)
-        self._blocks, self._staging = Blocks(self.queue), Staging(self.queue)
+        self._memory = Slabs(self.queue, LOCAL, False) if self.staged else Slabs(self.queue, SHARED, True)
+        self._blocks, self._staging = Slabs(self.queue, HOST, True), Staging(self.queue)
         vk = self.vulkan.vk
         pushed = vk.VkPushConstantRange(stageFlags=0x20, offset=0, size=8 * WORDS)
         layout = vk.VkPipelineLayoutCreateInfo(pushConstantRangeCount=1, pPushConstantRanges=[pushed])
@@ -123,16 +124,15 @@ class VulkanDevice(Device):
     # Memory
 
     def create(self, nbytes: int) -> Memory:
-        wanted = LOCAL if self.staged else SHARED
         try:
-            return allocate(self.queue, nbytes, wanted, not self.staged)
+            return self._memory.take(nbytes)
         except VulkanMemoryError:
             self.queue.wait()  # what was given up meanwhile goes now
-        return allocate(self.queue, nbytes, wanted, not self.staged)
+        return self._memory.take(nbytes)
 
     def release(self, raw: Memory) -> None:
-        queue = self.queue
-        queue.give_up(lambda: free(queue, raw), raw.used)
+        memory = self._memory
+        self.queue.give_up(lambda: memory.give_back(raw), raw.used)
 
     def write(self, raw: Memory, array: np.ndarray[Any, Any]) -> None:
         data = array.reshape(-1).view(np.uint8)
@@ -201,14 +201,18 @@ class VulkanDevice(Device):
         finalizer.atexit = False
 
     def prepare(self, function: _Pipeline, values: Sequence[Memory | int]) -> _Ready:
-        words = [x if isinstance(x, int) else x.address for x in values]
-        block = None if len(words) <= DIRECT else self._blocks.take(np.array(words, np.int64))
+        words = np.array([x if isinstance(x, int) else x.address for x in values], np.int64)
+        touched = tuple(x for x in values if isinstance(x, Memory))
         pushed = self.vulkan.ffi.new("int64_t[]", WORDS)
-        for n, word in enumerate(words if block is None else [block.address]):
-            pushed[ARGUMENTS + n] = word
-        ready = _Ready(function, pushed, tuple(x for x in values if isinstance(x, Memory)))
-        if block is not None:
-            weakref.finalize(ready, self.queue.give_up, block.give_back).atexit = False
+        ready = _Ready(function, pushed, touched)
+        if len(words) > DIRECT:
+            blocks, block = self._blocks, self._blocks.take(words.nbytes)
+            assert block.view is not None
+            block.view[: words.nbytes] = words.view(np.uint8)
+            words = np.array([block.address], np.int64)
+            weakref.finalize(ready, self.queue.give_up, lambda: blocks.give_back(block)).atexit = False
+        for n, word in enumerate(words):
+            pushed[ARGUMENTS + n] = int(word)
         return ready
 
     def enqueue(self, prepared: _Ready, groups: int, items: int) -> None:

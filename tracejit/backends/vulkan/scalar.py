@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from tracejit.backends.vulkan.module import Function, kind_of
 from tracejit.ir.scalar import BITS, OPS, is_float, is_integer, is_signed
-from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define
 
 __all__ = ["Call", "SPELLINGS", "Scalars"]
@@ -185,21 +184,26 @@ def _copysign(s: Scalars, call: Call) -> str:
 
 
 def _quotient(s: Scalars, call: Call) -> str:
-    kind = kind_of(call.source)
+    (x, y), kind, f = call.args, kind_of(call.source), s.function
     if _width(call.source) in s.capabilities.divides:
-        return s.rounded(s.function.exact("OpFDiv", kind, *call.args), call.source)
+        return s.rounded(f.exact("OpFDiv", kind, x, y), call.source)
     if kind == "f32" and s.capabilities.f64 and 64 in s.capabilities.divides:
-        return s.rounded(_through_f64(s, lambda *args: s.function.exact("OpFDiv", "f64", *args), call), call.source)
-    raise UnsupportedError(f"the device does not round quotients of {kind} as IEEE 754 says")
+        return s.rounded(_through_f64(s, lambda *args: f.exact("OpFDiv", "f64", *args), call), call.source)
+    mx, my = (s.formula(f"tj_significand_{kind}", kind, operand) for operand in (x, y))
+    pairs = ((mx, my), (s.number(1.0, kind), my), (x, y))
+    nearly = [f.exact("OpFDiv", kind, *pair) for pair in pairs]
+    return s.rounded(s.formula(f"tj_quotient_{kind}", kind, x, y, *nearly), call.source)
 
 
 def _root(s: Scalars, call: Call) -> str:
-    kind = kind_of(call.source)
+    (x,), kind, f = call.args, kind_of(call.source), s.function
     if _width(call.source) in s.capabilities.roots:
-        return s.rounded(s.function.glsl("Sqrt", kind, *call.args), call.source)
+        return s.rounded(f.glsl("Sqrt", kind, x), call.source)
     if kind == "f32" and s.capabilities.f64 and 64 in s.capabilities.roots:
-        return s.rounded(_through_f64(s, lambda x: s.function.glsl("Sqrt", "f64", x), call), call.source)
-    raise UnsupportedError(f"the device does not round square roots of {kind} as IEEE 754 says")
+        return s.rounded(_through_f64(s, lambda x: f.glsl("Sqrt", "f64", x), call), call.source)
+    nearly = f.glsl("Sqrt", kind, s.formula(f"tj_even_significand_{kind}", kind, x))
+    inverse = f.exact("OpFDiv", kind, s.number(0.5, kind), nearly)
+    return s.rounded(s.formula(f"tj_root_{kind}", kind, x, nearly, inverse), call.source)
 
 
 def _through_f64(s: Scalars, function: Callable[..., str], call: Call) -> str:

@@ -1,12 +1,15 @@
 """What a device's instructions give, found by trial: of floats Vulkan promises little, and drivers have faults.
 
 Vulkan allows a quotient of f32 2.5 units in the last place, a square root what follows from that of a reciprocal, and
-Fma may be a product and a sum, each rounded.  On lavapipe (Mesa 22.3.6, LLVM 15, x86-64 with fused multiply-add) 65,536
-random triples gave: OpFDiv and Sqrt correctly rounded in f32 and f64; Fma always two roundings; Floor and Ceil right,
-but Trunc and RoundEven of f64 wrong from 2**31 on, and for 1.5.  Subnormal numbers are kept, though it says nothing of
-that.  Its compiler (gallivm: lp_build_add, lp_build_sub, lp_build_mul) folds x + 0, x * 0 and x - x as if there were
-neither signs of zero nor infinities, whatever is asked for: note [zeros].  And it takes an i32 that is converted to i64
-for larger than any constant (in NIR's algebra -2**31 is taken for 2**31), of all pairs of dtypes this one alone.
+Fma may be a product and a sum, each rounded.  On lavapipe (Mesa 22.3.6, LLVM 15, x86-64 with fused multiply-add):
+
+    OpFDiv, Sqrt      correctly rounded in f32 and f64, for random bits and edge values
+    Fma               always two roundings
+    Trunc, RoundEven  of f64 wrong from 2**31 on, and for 1.5; Floor and Ceil are right
+    subnormals        kept, though it says nothing of that
+    x + 0, x * 0, x - x  folded by its compiler (gallivm: lp_build_add, ..) as if there were neither signs of zero nor
+                      infinities, whatever is asked for: note [zeros]
+    i32 to i64        taken for larger than any constant that it is compared with, of all conversions this one alone
 """
 
 from __future__ import annotations
