@@ -150,6 +150,8 @@ def test_vmap_keeps_the_order():
 
 @pytest.mark.parametrize("backend", tj.list_backends())
 def test_ordered_and_default_dicts(backend: str, record_backend: Any):
+    record_backend(backend)
+
     def f(d: Any) -> Any:
         return (
             type(d)(d, k=weighted(d))

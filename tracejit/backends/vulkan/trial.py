@@ -14,6 +14,7 @@ Fma may be a product and a sum, each rounded.  On lavapipe (Mesa 22.3.6, LLVM 15
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,25 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["found_to_be_so"]
 
 _COUNT = 512
-_KERNEL = """
-kernel trial(x: {d}[{n}] C, y: {d}[{n}] C, z: {d}[{n}] C, w: {d}[{n}] C, out: {d}[12, {n}] C out) {{
-  for %i in 0..{n} {{
-    %a = load x[%i]; %b = load y[%i]; %c = load z[%i]; %d = load w[%i]
-    %p = fma %a %b %c; store out[0, %i] = %p
-    %q = div %a %b; store out[1, %i] = %q
-    %r = div 1.0:{d} %b; store out[2, %i] = %r
-    %s = sqrt %b; store out[3, %i] = %s
-    %t = floor %c; store out[4, %i] = %t
-    %u = ceil %c; store out[5, %i] = %u
-    %v = trunc %c; store out[6, %i] = %v
-    %e = roundeven %c; store out[7, %i] = %e
-    %f = add %d 0.0:{d}; store out[8, %i] = %f
-    %g = mul %d 0.0:{d}; store out[9, %i] = %g
-    %h = sub %d %d; store out[10, %i] = %h
-    %k: i32 = convert %i; %l: i64 = convert %k; %m = lt %l 9; %o: {d} = convert %m; store out[11, %i] = %o
-  }}
-}}
-"""
 _ROWS = {"fused": (0, 1), "divides": (1, 3), "roots": (3, 4), "whole": (4, 8), "keeps": (8, 11)}
 
 
@@ -69,7 +51,8 @@ def _right(device: VulkanDevice, bits: int) -> list[bool]:
     z[::4] = np.arange(_COUNT // 4) / 2 - 32
     z[1::4] = np.ldexp(dtype.type(1.5), np.arange(_COUNT // 4) % 60)
     w = np.resize(np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], dtype), _COUNT)
-    kernel = device.compile_kernel(parse_kernel(_KERNEL.format(d=f"f{bits}", n=_COUNT)))
+    text = Path(__file__).with_suffix(".kernel").read_text(encoding="utf-8")
+    kernel = device.compile_kernel(parse_kernel(text.format(d=f"f{bits}", n=_COUNT)))
     result = device.alloc(12 * x.nbytes)
     kernel.launch([*[device.from_host(a) for a in (x, y, z, w)], result])
     wanted: list[Any] = [OPS["fma"].impl(dtype, x, y, z), x / y, 1 / y, np.sqrt(y)]
