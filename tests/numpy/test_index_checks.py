@@ -57,6 +57,7 @@ def checks(function: Any, *args: Any) -> bool:
 # -- raising -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_number_out_of_bounds(backend: str, record_backend: Any):
+    record_backend(backend)
     f = tj.jit(read, backend=backend)
     assert [f(X, i) for i in (0, 4, -1, -5)] == [0, 4, 4, 0]
     for i in (5, -6, np.int64(99), np.int32(-6), np.uint8(200)):
@@ -66,6 +67,7 @@ def test_a_number_out_of_bounds(backend: str, record_backend: Any):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_arrays_of_indices(backend: str, record_backend: Any):
+    record_backend(backend)
     f = tj.jit(read, backend=backend)
     np.testing.assert_array_equal(f(X, np.array([0, -5, 4])), [0, 0, 4])
     assert message(lambda: f(X, np.array([0, 5, 1]))) == (out_of_bounds(5, 5), "x[i]")
@@ -76,6 +78,7 @@ def test_arrays_of_indices(backend: str, record_backend: Any):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_index_in_a_loop(backend: str, record_backend: Any):
     """The first failure counts, whatever garbage the rest of the loop computes."""
+    record_backend(backend)
     f = tj.jit(summed, backend=backend)
     assert f(X, np.array([1, 2, -1])) == 7
     assert message(lambda: f(X, np.array([1, 9, -8]))) == (out_of_bounds(9, 5), "x[places[i]]")
@@ -153,6 +156,7 @@ def test_no_reference_is_lost_where_a_call_fails():
 # -- arguments ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_argument_changes_where_a_call_fails(backend: str, record_backend: Any):
+    record_backend(backend)
     f = tj.jit(written, backend=backend)
     x = X.copy()
     f(x, 1)

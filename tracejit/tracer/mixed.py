@@ -98,6 +98,8 @@ def check_dtypes(operands: Sequence[Any], *, gives_way: bool = False) -> None:
     gives_way: whether Python's numbers do, which are int64 elsewhere, and in lists always.
     """
     found = mixed_among(operands)
+    if not found:
+        return
     strong, dtypes = _dtypes(operands), [x.dtype for x in found]
     pythons = [] if gives_way and has_mixed(*operands) else [np.dtype(np.int64)]
     if not strong + pythons or np.result_type(*strong, *dtypes) != np.result_type(*strong, *pythons):
