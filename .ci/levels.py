@@ -26,7 +26,12 @@ SUITES = [
     "tests/test_random_products.py", "tests/test_random_programs.py",
 ]  # fmt: skip
 # Other backends make the same code at every level.
-ONLY_CPU = ["-m", "not cuda and not opencl and not vulkan", "-k", "not cuda and not opencl and not vulkan and not reference"]
+ONLY_CPU = [
+    "-m",
+    "not cuda and not opencl and not vulkan",
+    "-k",
+    "not cuda and not opencl and not vulkan and not reference",
+]
 
 
 def run(level: str, jobs: str) -> bool:
