@@ -15,6 +15,8 @@ from tracejit.tracer.statements.names import has
 __all__ = ["NotRewritten", "at", "name", "put", "without_jumps"]
 
 _JUMPS = (ast.Return, ast.Break, ast.Continue)
+_MOST_COPIES = 16
+"""So many times a statement is written out at most, on the ways that lead to it past branches which may return."""
 
 N = TypeVar("N", bound=ast.AST)
 
@@ -73,6 +75,7 @@ class _Jumps:
         self.changed = _changed_in_place(body)
         self.returned: dict[str, ast.expr] = {}  # by the flag of the statement
         self.guarded = 0  # statements around that may do something on the way out
+        self.copies = 1  # of the statements at hand
 
     def block(self, statements: Sequence[ast.stmt], loop: str | None, *, top: bool) -> tuple[list[ast.stmt], set[str]]:
         """Statements and the flags that they may set.
@@ -83,9 +86,13 @@ class _Jumps:
         raised: set[str] = set()
         for k, s in enumerate(statements):
             rest = statements[k + 1 :]
-            if top and isinstance(s, ast.If) and has(s, ast.Return):
+            if top and isinstance(s, ast.If) and has(s, ast.Return) and self.may_be_divided(s):
+                goes_on = not _leaves(s.body) and not _leaves(s.orelse)
+                self.copies *= 1 + goes_on
+                again = copy.deepcopy(rest)  # now: what is rewritten has no jumps any more
                 yes, a = self.block([*s.body, *rest], loop, top=top)
-                no, b = self.block([*s.orelse, *copy.deepcopy(rest)], loop, top=top)
+                no, b = self.block([*s.orelse, *again], loop, top=top)
+                self.copies //= 1 + goes_on
                 end: Any = at(s, ast.If(s.test, yes, no))
                 end.is_end = True
                 return [*new, end], raised | a | b
@@ -112,6 +119,10 @@ class _Jumps:
                 raised |= more
             return new, raised
         return new, raised
+
+    def may_be_divided(self, s: ast.If) -> bool:
+        """Whether both sides of a branch get what follows it; else a flag tells whether it has returned."""
+        return self.copies < _MOST_COPIES or _leaves(s.body) or _leaves(s.orelse)
 
     def statement(self, s: ast.stmt, loop: str | None) -> tuple[list[ast.stmt], set[str]]:
         match s:
@@ -163,6 +174,14 @@ class _Jumps:
                     raised |= flags
         self.guarded -= isinstance(s, ast.Try | ast.With)
         return [s], raised
+
+
+def _leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a block always returns or raises."""
+    return any(
+        isinstance(s, ast.Return | ast.Raise) or (isinstance(s, ast.If) and _leaves(s.body) and _leaves(s.orelse))
+        for s in statements
+    )
 
 
 def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
