@@ -1,6 +1,6 @@
-"""Random functions that are all jumps: branches that may return, loops with `break`, `continue` and `else` in each other.
+"""Random functions that are all jumps: branches that may return, loops with `break`, `continue`, `else` in each other.
 
-They compute with Python's integers alone, so that Python runs every statement of what a traced function is rewritten to.
+They compute with Python integers alone, so that Python runs every statement of what a traced function is rewritten to.
 """
 
 from __future__ import annotations

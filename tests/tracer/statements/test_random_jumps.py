@@ -1,4 +1,4 @@
-"""Random jumps out of branches and loops, where Python decides all of them: the rewritten function does what is written."""
+"""Random jumps out of branches and loops, where Python decides all: the rewritten function does what is written."""
 
 import pytest
 
