@@ -73,49 +73,6 @@ def test_vmap_over_something_else():
     np.testing.assert_allclose(f(X), X.reshape(2, 5) * X[X > 0.5].sum() + 5)
 
 
-def leaves_a_branch(x):
-    if x.sum() > 1:
-        y = x[x > 0.5]
-    else:
-        y = x[x < 0.5]
-    return y.sum()
-
-
-def leaves_a_while(x):
-    while len(x) > 3:
-        x = x[x > x.min()]
-    return x
-
-
-def leaves_a_condition(x):
-    y = x[x > 0.5] if x.sum() > 1 else x
-    return y.sum()
-
-
-def leaves_a_loop(x):
-    last = x
-    for i in range(100):
-        last = x[x > 0.01 * i]
-    return last
-
-
-@pytest.mark.parametrize(
-    ("f", "line"),
-    [(leaves_a_branch, "if x.sum() > 1:"), (leaves_a_while, "while len(x) > 3:"),
-     (leaves_a_condition, "y = x[x > 0.5] if x.sum() > 1 else x")],
-    ids=lambda x: getattr(x, "__name__", ""),
-)  # fmt: skip
-def test_what_leaves_a_loop_or_branch_is_refused_with_the_line(f, line):
-    _, text = refused(f, X)
-    assert "has in a loop or branch of the program as many elements as data say, so that it cannot be handed on" in text
-    assert "use what follows from it there (its sum, its length), or np.where(mask, x, other)" in text
-    assert line in text
-
-
-def test_what_leaves_a_loop_of_python():
-    np.testing.assert_array_equal(tj.jit(leaves_a_loop)(X), leaves_a_loop(X))
-
-
 @pytest.mark.parametrize(
     "f",
     [lambda x: tj.lax.cond(x.sum() > 1, lambda x: x[x > 0.5], lambda x: x, x),

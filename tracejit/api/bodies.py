@@ -264,7 +264,7 @@ class Body:
 
 OF_ITS_OWN_LENGTH = (
     "{} has in a loop or branch of the program as many elements as data say, so that it cannot be handed on; use what "
-    "follows from it there (its sum, its length), or np.where(mask, x, other)"
+    "follows from it there (its sum, its length), np.where(mask, x, other), or Python's own for, while and if"
 )
 
 

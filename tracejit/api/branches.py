@@ -22,6 +22,7 @@ from tracejit.api.handing_on import (
     shared_results,
     stays,
 )
+from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
 from tracejit.support.errors import TracejitError
 from tracejit.tracer.absence import absence_of
@@ -65,12 +66,16 @@ def traced_branch(
     """
     before = variables.before
     extents_as_numbers(variables, [n for n in known if n in variables.cells])
+    for n in known:
+        if n in variables.cells:
+            settled(before[n])
     kept = [n for n in known if n in variables.cells and before[n] is not None and stays(before[n], n in augmented)]
     names = [n for n in known if n in variables.cells and n not in kept]
     filled = _filled(variables, (then, orelse), [n for n in names if before[n] is UNBOUND and n not in sure])
     perhaps_absent = MayBeAbsent(n for n in names if absence_of(before[n]) is not None)
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
+    lengths = LeftLengths()
 
     def run(block: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
@@ -89,7 +94,7 @@ def traced_branch(
                 interpreter = current_interpreter()
                 assert isinstance(interpreter, StageInterpreter)
                 seen[block] = (value, left), Sharing.of(interpreter, (), (value, left))
-                return value, left
+                return lengths.handed(block, (value, left))
             finally:
                 variables.restore()
 
@@ -98,10 +103,14 @@ def traced_branch(
     while True:
         try:
             with branching(site):
-                value, left = control.cond(flag(test), run(then), run(orelse))
+                results = control.cond(flag(test), run(then), run(orelse))
             break
         except AbsentThere:
             kinds.clear()
+            lengths.begin(anew=True)
+        except LengthsVary:
+            test.ask()  # shapes that Python knows are better
+            lengths.begin()
         except Raises as raising:
             fails = raising.block is then
             raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
@@ -109,7 +118,7 @@ def traced_branch(
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise
-    value, left = shared_results(tuple(seen.values()), (value, left), ())
+    value, left = shared_results(tuple(seen.values()), lengths.taken(results), ())
     value = perhaps_absent.value(VALUE, value)
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])

@@ -13,6 +13,7 @@ from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing, is_array, root_of
 from tracejit.api.handing_on import run_by_python, shared_results
+from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
 from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
@@ -112,10 +113,11 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
     perhaps_absent = MayBeAbsent()
+    lengths = LeftLengths()
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
-            value = run_block(value_of)
+            value = settled(run_block(value_of))
             kinds[value_of] = {VALUE: kind_of(value)}
             if len(kinds) > 1:
                 perhaps_absent.settle(kinds[yes], kinds[no])
@@ -123,7 +125,7 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
             seen[value_of] = value, Sharing.of(interpreter, (), value)
-            return value
+            return lengths.handed(value_of, value)
 
         return traced
 
@@ -134,6 +136,10 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
             break
         except AbsentThere:
             kinds.clear()
+            lengths.begin(anew=True)
+        except LengthsVary:
+            test.ask()  # shapes that Python knows are better
+            lengths.begin()
         except Raises as raising:
             fails = raising.block is yes
             raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
@@ -141,7 +147,7 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise
-    return perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), result, ()))
+    return perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), lengths.taken(result), ()))
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
 from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
+from tracejit.api.lengths import in_the_room, settled
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
 from tracejit.support.errors import TracerError
@@ -49,7 +50,7 @@ def probed(
             variables.restore()
             run(*args)
             for n in names:
-                if variables[n] is not UNBOUND and can_be_carried(variables[n]):
+                if variables[n] is not UNBOUND and can_be_carried(settled(variables[n])):
                     found[n] = Like.of(variables[n])
         finally:
             variables.restore()
@@ -74,7 +75,7 @@ def extents_as_numbers(variables: Variables, names: Sequence[str]) -> None:
 def number_of(x: Any) -> Any:
     """What a loop goes over, or a loop or branch hands on, with the Python integer of the program that an extent is."""
     if not isinstance(x, Dim):
-        return x
+        return settled(x)
     number: Any = OPERATORS.extent(x)
     if isinstance(number, Tracer):
         number.weaken()
@@ -204,7 +205,9 @@ class Like:
     @staticmethod
     def of(value: Any) -> Like:
         leaves, tree = flatten(value)
-        return Like([(aval_of_argument(x), is_array(x)) for x in leaves], tree, absence_of(value))
+        avals = [aval_of_argument(x) for x in leaves]
+        parts = [(a.with_shape(in_the_room(a.shape)), is_array(x)) for a, x in zip(avals, leaves, strict=True)]
+        return Like(parts, tree, absence_of(value))
 
     def zeros(self) -> Any:
         return unflatten(self.tree, [_zeros(aval, array) for aval, array in self.parts])

@@ -22,7 +22,7 @@ from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Items", "counted_items", "held", "is_shared", "items", "items_of"]
+__all__ = ["Items", "counted_items", "held", "is_shared", "items", "items_of", "reduces"]
 
 
 @define(eq=False)
@@ -71,6 +71,11 @@ def items(kind: Any, *args: Any) -> Any:
     if all(n == counts[0] for n in counts):
         return Items(counts[0], lambda k: tuple([p.item(k) for p in parts]), asked=asked)  # type: ignore[union-attr]
     return zip(*[_python(a) for a in args], strict=False)
+
+
+def reduces(function: Any, name: str) -> bool:
+    """Whether a name stands for Python's own function."""
+    return function is getattr(builtins, name)
 
 
 def _is_integer(x: Any) -> bool:

@@ -38,6 +38,7 @@ from tracejit.api.handing_on import (
     stays,
 )
 from tracejit.api.iterated import Items, counted_items, is_shared, items_of
+from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
 from tracejit.support.errors import TracerError
@@ -284,7 +285,7 @@ def _iterate(
     if stop is None:
         loop.end(
             lambda new: control.counted_loop(
-                count, new, loop.initial, loop.changed(), may_be_short=site is not None and not found.asked
+                count, new, loop.begins_with(), loop.changed(), may_be_short=site is not None and not found.asked
             ),
             once,
             site,
@@ -302,7 +303,7 @@ def _iterate(
         def step(state: Any) -> Any:
             return state[0] + 1, new(*state)
 
-        return control.bounded_loop(goes_on, step, (0, loop.initial), count, loop.changed())[1]
+        return control.bounded_loop(goes_on, step, (0, loop.begins_with()), count, loop.changed())[1]
 
     loop.end(run, once, site, None)
 
@@ -324,7 +325,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
         def advance(state: Any) -> Any:
             return state[0] + step, new(*state)
 
-        return control.bounded_loop(goes_on, advance, (start, loop.initial), None, loop.changed())[1]
+        return control.bounded_loop(goes_on, advance, (start, loop.begins_with()), None, loop.changed())[1]
 
     try:
         loop.begin(once, certain=False, none=True)
@@ -355,6 +356,8 @@ class _Loop:
         before = variables.before
         carried = [n for n in carry if n in variables.cells]
         extents_as_numbers(variables, carried)
+        for n in carried:
+            settled(before[n])
         self.kept = [n for n in carried if stays(before[n], n in augmented)]
         self.in_place = [n for n in variables.cells if n in augmented and n not in carry]
         self.names = [n for n in carried if n not in self.kept]
@@ -372,6 +375,7 @@ class _Loop:
             self._mix()
         self.seen: list[tuple[Any, Sharing]] = []
         self.state: Mapping[str, Any] = {}  # what the iteration that is traced began with
+        self.lengths = Lengths()
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
@@ -486,8 +490,27 @@ class _Loop:
         return list(found.values())
 
     def at(self, state: Any) -> _At:
-        """The variables hold a state in the block."""
-        return _At(self, state)
+        """The variables hold in the block what is handed on."""
+        return _At(self, self._taken(state))
+
+    def begins_with(self) -> Any:
+        """What the first iteration is handed."""
+        return self._handed(self.initial)
+
+    def _handed(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What is handed on for a state: of arrays whose lengths differ how long they are, too."""
+        if not self.lengths.groups:
+            return state
+        leaves, tree = flatten(state)
+        leaves, numbers = self.lengths.handed(leaves)
+        return {**unflatten(tree, leaves), _LENGTHS: numbers}
+
+    def _taken(self, handed: Mapping[str, Any]) -> dict[str, Any]:
+        """The state that was handed on."""
+        if not self.lengths.groups:
+            return {**handed}
+        leaves, tree = flatten({n: x for n, x in handed.items() if n != _LENGTHS})
+        return unflatten(tree, self.lengths.taken(leaves, handed[_LENGTHS]))
 
     def end(
         self,
@@ -505,10 +528,11 @@ class _Loop:
         variables, names, trace = self.variables, self.names, current_trace()
         changed: set[int] = set()  # names that hand their arrays round, and change them
 
-        def new(k: Any, state: dict[str, Any]) -> Any:
+        def new(k: Any, handed: dict[str, Any]) -> Any:
             first = flatten(self.initial)[0]
+            state = self._taken(handed)
             given = flatten(state)[0]
-            with self.at(state):
+            with _At(self, state):
                 once(k)
                 left = self._left()
                 dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
@@ -517,6 +541,8 @@ class _Loop:
             check_bound(names, tuple(values.values()))
             if any([self._has_mixed(n, x) for n, x in values.items()]):
                 raise _NumbersMix
+            if self.lengths.learn(first, flatten(left)[0], always=site is None):
+                raise LengthsVary
             if trace is not None and site is not None:
                 trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
@@ -524,6 +550,11 @@ class _Loop:
             sharing = Sharing.of(interpreter, given, left)
             changed.clear()
             changed.update(n for n in sharing.turned if given[n].version)
+            if any(leaf in changed for leaf, _ in self.lengths.most):
+                raise TracerError(
+                    "arrays of different lengths change places in a loop of the program, and are changed in place",
+                    location=user_location(),
+                )
             as_given = {*interpreter.inputs}
             written = {n for n, (_, now) in interpreter.cells.items() if now not in as_given}
             for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *[root_of(x) for _, x in sharing.outer]):
@@ -539,13 +570,15 @@ class _Loop:
             if self.mixed:
                 left[_MIXED] = tuple([as_flag(is_pythons(flatten(values[n])[0][k])) for n, k in self.mixed])
                 left = {n: map_tree(without_mark, x) for n, x in left.items()}
-            return left
+            return self._handed(left)
 
         while True:
             try:
-                results = run(new)
+                results = self._taken(run(new))
                 break
-            except (AbsentThere, _TurnsCount):
+            except AbsentThere:
+                self.lengths.clear()
+            except (_TurnsCount, LengthsVary):
                 continue
             except _NumbersMix:
                 self._mix()
@@ -623,6 +656,7 @@ def _changed_elsewhere() -> TracerError:
 
 _TURNS = "turns@"
 _MIXED = "mixed@"
+_LENGTHS = "lengths@"
 _OWN = frozenset({_TURNS, _MIXED})
 """Names of what a loop itself hands on."""
 
@@ -686,7 +720,7 @@ def repetition(
             with loop.at(state):
                 return test() if stop is None else both(negation(stop()), test)
 
-        return control.bounded_loop(goes_on, lambda state: new(None, state), loop.initial, None, loop.changed())
+        return control.bounded_loop(goes_on, lambda state: new(None, state), loop.begins_with(), None, loop.changed())
 
     try:
         loop.begin(once, certain=False, none=True)

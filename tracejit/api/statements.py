@@ -17,7 +17,7 @@ from tracejit.api.conditions import (
     negation,
     subject,
 )
-from tracejit.api.iterated import held, items
+from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.statements.calls import Statements
 
@@ -28,6 +28,7 @@ STATEMENTS = Statements(
     iteration=iteration,
     repetition=repetition,
     items=items,
+    reduces=reduces,
     held=held,
     choose=choose,
     both=both,

@@ -948,7 +948,24 @@ def surely_at_most(a: Extent, b: Extent) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     low = _bounds(b - a)[0]
-    return low is not None and low >= 0
+    if low is not None and low >= 0:
+        return True
+    for x, of_all, other in ((a, "max", b), (b, "min", a)):
+        atom = _only_atom(x)
+        if atom is not None:
+            pairs = [(p, other) if x is a else (other, p) for p in atom[1:]]
+            if (all if atom[0] == of_all else any)(surely_at_most(*pair) for pair in pairs):
+                return True
+    return False
+
+
+def _only_atom(x: Extent) -> Any:
+    """("max" | "min", p, q) of an extent that is nothing else."""
+    match x:
+        case Dim(terms=(((("max" | "min", _, _) as atom,), 1),)):
+            return atom
+        case _:
+            return None
 
 
 def same_extent(a: Extent, b: Extent) -> bool:

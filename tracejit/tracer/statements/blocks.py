@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
+from tracejit.tracer.statements.generators import without_generators
 from tracejit.tracer.statements.jumps import NotRewritten, at, name, put, without_jumps
 from tracejit.tracer.statements.names import (
     bound,
@@ -98,6 +99,7 @@ class _Calls(ast.NodeTransformer):
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
+        body = without_generators(body, self.reduction, self.call)
         body = _WithoutBindingTests().visit(ast.Module(body, [])).body
         body = without_jumps(body) if body else body
         self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)
@@ -168,6 +170,10 @@ class _Calls(ast.NodeTransformer):
         """A call of one of the `Statements`; sets of names become tuples."""
         made: list[Any] = [ast.Constant(tuple(sorted(a))) if isinstance(a, set) else a for a in args]  # type: ignore[arg-type]
         return at(where, ast.Call(ast.Attribute(name(HELPERS), helper, ast.Load()), made, []))
+
+    def reduction(self, text: str, parameters: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
+        """The definition of what a reduction of a generator expression calls."""
+        return function_definition(text, arguments_named(parameters), body)
 
     def later(self, value: ast.expr) -> ast.Lambda:
         return at(value, ast.Lambda(arguments_named(()), value))

@@ -30,6 +30,8 @@ class Statements:
     """(test, body, stop, assigned, carry, augmented, written): `while`."""
     items: Callable[..., Any]
     """(kind, *arguments): what `range`, `enumerate`, `zip`, `reversed` give to a `for`."""
+    reduces: Callable[[Any, str], bool]
+    """Whether a name that stands for `any`, `all` or `sum` of a generator expression is that function of Python's."""
     held: Callable[[Any], Any]
     """What a `for` goes over that has a name, and others may go over."""
     choose: Callable[..., Any]
