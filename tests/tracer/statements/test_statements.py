@@ -439,7 +439,7 @@ def test_what_branches_leave_has_one_kind():
         if x.sum() > 0:
             y = x
         else:
-            y = x[:1]
+            y = x[None]
         return y
 
     with pytest.raises(TracejitError, match="branch"):
