@@ -18,6 +18,7 @@ from tracejit.primitives import (
     shape as shape,
     slicing as slicing,
     transcendental as transcendental,
+    triangular as triangular,
     while_loop as while_loop,
 )
 from tracejit.tracer.operators import PRIMITIVES, Primitives, provide

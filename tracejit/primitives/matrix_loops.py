@@ -1,0 +1,209 @@
+"""What the rules of decompositions are written with: loops whose index is a symbol of extents, products, triangles.
+
+Matrices lie in the last two axes; what is in front of them is walked matrix by matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Dim, Extent, Index, Shape, index_number, prod
+from tracejit.ir.jaxpr import symbols_of
+from tracejit.ir.types import ShapedArray
+from tracejit.primitives.comparison import Eq, Ge, Gt
+from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.control_flow import staged_body
+from tracejit.primitives.counted_loop import Loop
+from tracejit.primitives.creation import iota
+from tracejit.primitives.elementwise import convert, select
+from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
+from tracejit.primitives.slicing import update_slice
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.transpose import shape_of
+
+__all__ = [
+    "diagonal_of", "dtype_of", "each_matrix", "eye_like", "index_loop", "lower_part", "mirrored", "of_diagonal",
+    "product", "put", "put_column", "put_row", "row_of", "column_of", "scaled_columns", "scaled_rows", "swapped",
+    "upper_part", "zeros",
+]  # fmt: skip
+
+_FIRST_INDEX = 1_000_000
+"""Numbers of indices from here on are those of rules: no loop of a user's has so many around it."""
+
+
+def dtype_of(x: ArrayLike) -> np.dtype[Any]:
+    """The dtype of an operand."""
+    return aval_of_argument(x).dtype
+
+
+def zeros(shape: Shape, dtype: np.dtype[Any]) -> Result:
+    """An array of zeros."""
+    return broadcast_in_dim(dtype.type(0), shape, ())
+
+
+def index_loop(
+    count: Extent,
+    body: Callable[..., Sequence[Any]],
+    carries: Sequence[ArrayLike],
+    consts: Sequence[ArrayLike] = (),
+    level: int = 0,
+) -> list[Result]:
+    """`for k in range(count): carries = body(k, i, consts, carries)`, k the index as an extent, i as an int64.
+
+    level: how many such loops are around this one.
+    """
+    if isinstance(count, int) and count <= 1:
+        return list(body(0, np.int64(0), consts, list(carries))) if count == 1 else list(carries)
+    index = Index(_first_free(count, [*carries, *consts]) + level, count - 1)
+    k = Dim.symbol(index)
+    nk = len(consts)
+
+    def flat(*args: ArrayLike) -> Sequence[Result]:
+        return body(k, args[nk], args[:nk], list(args[nk + 1 :]))
+
+    avals = [aval_of_argument(x).strong() for x in (*consts, *carries)]
+    jaxpr = staged_body(flat, [*avals[:nk], ShapedArray((), np.int64), *avals[nk:]], "loop")
+    used = index if index in symbols_of(jaxpr) else None
+    return list(bind(Loop(jaxpr, count, nk, len(carries), False, used), *consts, *carries))
+
+
+def _first_free(count: Extent, arrays: Sequence[ArrayLike]) -> int:
+    """A number of an index beyond those in the extents that it meets."""
+    extents = [count, *[n for x in arrays for n in shape_of(x)]]
+    symbols = [s for n in extents if isinstance(n, Dim) for s in n.symbols() if isinstance(s, Index)]
+    return max([_FIRST_INDEX, *[index_number(s) + 1 for s in symbols]])
+
+
+def each_matrix(function: Callable[..., Sequence[Any]], *arrays: ArrayLike, ranks: Sequence[int]) -> Sequence[Result]:
+    """`function` of each matrix along the leading axes; ranks: how many axes of each operand are the matrix's."""
+    lead = shape_of(arrays[0])[: len(shape_of(arrays[0])) - ranks[0]]
+    if not lead:
+        return function(*arrays)
+    total = prod(lead)
+    inner = [shape_of(x)[len(lead) :] for x in arrays]
+    if isinstance(total, int) and total == 1:
+        outs = function(*[reshape(x, s) for x, s in zip(arrays, inner, strict=True)])
+        return [reshape(o, (*lead, *shape_of(o))) for o in outs]
+
+    def body(_: ArrayLike, *xs: ArrayLike) -> Sequence[Result]:
+        return list(function(*xs))
+
+    avals = [ShapedArray(s, dtype_of(x)) for x, s in zip(arrays, inner, strict=True)]
+    jaxpr = staged_body(body, [ShapedArray((), np.int64), *avals], "loop")
+    flat = [reshape(x, (total, *s)) for x, s in zip(arrays, inner, strict=True)]
+    outs = bind(Loop(jaxpr, total, 0, 0), *flat)
+    return [reshape(o, (*lead, *shape_of(o)[1:])) for o in outs]
+
+
+# -- parts of one matrix -----------------------------------------------------------------------------------------------
+def row_of(x: ArrayLike, i: Extent, start: Extent = 0, size: Extent | None = None) -> Result:
+    """Elements of row i from column `start` on."""
+    n = shape_of(x)[1] - start if size is None else size
+    return reshape(slice_array(x, (i, start), (1, n)), (n,))
+
+
+def column_of(x: ArrayLike, j: Extent, start: Extent = 0, size: Extent | None = None) -> Result:
+    """Elements of column j from row `start` on."""
+    m = shape_of(x)[0] - start if size is None else size
+    return reshape(slice_array(x, (start, j), (m, 1)), (m,))
+
+
+def put(x: ArrayLike, value: ArrayLike, i: Extent, j: Extent) -> Result:
+    """The matrix with a block, or one number, written at (i, j)."""
+    return update_slice(x, value if len(shape_of(value)) == 2 else reshape(value, (1, 1)), (i, j))
+
+
+def put_row(x: ArrayLike, row: ArrayLike, i: Extent, start: Extent = 0) -> Result:
+    """The matrix with elements of row i from `start` on replaced."""
+    return update_slice(x, reshape(row, (1, *shape_of(row))), (i, start))
+
+
+def put_column(x: ArrayLike, column: ArrayLike, j: Extent, start: Extent = 0) -> Result:
+    """The matrix with elements of column j from `start` on replaced."""
+    return update_slice(x, reshape(column, (*shape_of(column), 1)), (start, j))
+
+
+# -- of stacks of matrices ---------------------------------------------------------------------------------------------
+def swapped(x: ArrayLike) -> Result:
+    """The transposed matrices."""
+    rank = len(shape_of(x))
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def product(x: ArrayLike, y: ArrayLike) -> Result:
+    """The products of matrices."""
+    rank = len(shape_of(x))
+    batch = tuple(range(rank - 2))
+    return dot_general(x, y, ((rank - 1,), (rank - 2,)), (batch, batch))
+
+
+def _kept(x: ArrayLike, test: Any, rows_first: bool) -> Result:
+    shape = shape_of(x)
+    rank = len(shape)
+    i, j = iota(shape, rank - 2, np.int64), iota(shape, rank - 1, np.int64)
+    inside = bind(test(), i, j) if rows_first else bind(test(), j, i)
+    return select(inside, x, zeros(shape, dtype_of(x)))
+
+
+def lower_part(x: ArrayLike, strict: bool = False) -> Result:
+    """The matrices with zeros above the diagonal, and with `strict` on it."""
+    return _kept(x, Gt if strict else Ge, True)
+
+
+def upper_part(x: ArrayLike, strict: bool = False) -> Result:
+    """The matrices with zeros below the diagonal, and with `strict` on it."""
+    return _kept(x, Gt if strict else Ge, False)
+
+
+def mirrored(x: ArrayLike, lower: bool = True) -> Result:
+    """The symmetric matrices that have this triangle."""
+    shape = shape_of(x)
+    rank = len(shape)
+    i, j = iota(shape, rank - 2, np.int64), iota(shape, rank - 1, np.int64)
+    return select(bind(Ge(), i, j) if lower else bind(Ge(), j, i), x, swapped(x))
+
+
+def eye_like(x: ArrayLike) -> Result:
+    """Identity matrices in the shape of x."""
+    shape = shape_of(x)
+    rank = len(shape)
+    return convert(bind(Eq(), iota(shape, rank - 2, np.int64), iota(shape, rank - 1, np.int64)), dtype_of(x))
+
+
+def of_diagonal(x: ArrayLike) -> Result:
+    """Vectors in the last axis as diagonals of square matrices."""
+    shape = shape_of(x)
+    wide = (*shape, shape[-1])
+    rank = len(wide)
+    same = bind(Eq(), iota(wide, rank - 2, np.int64), iota(wide, rank - 1, np.int64))
+    return select(same, broadcast_in_dim(x, wide, tuple(range(rank - 1))), zeros(wide, dtype_of(x)))
+
+
+def diagonal_of(x: ArrayLike) -> Result:
+    """The diagonals of square matrices."""
+    from tracejit.primitives.indexing import gather
+
+    shape = shape_of(x)
+    at = tuple([iota(shape[:-1], d, np.int64) for d in range(len(shape) - 1)])
+    return gather(x, tuple(range(len(shape))), [*at, at[-1]])
+
+
+def scaled_rows(x: ArrayLike, by: ArrayLike) -> Result:
+    """Row i of each matrix times by[..., i]."""
+    from tracejit.primitives.elementwise import mul
+
+    rank = len(shape_of(x))
+    return mul(x, broadcast_in_dim(by, shape_of(x), tuple(range(rank - 1))))
+
+
+def scaled_columns(x: ArrayLike, by: ArrayLike) -> Result:
+    """Column j of each matrix times by[..., j]."""
+    from tracejit.primitives.elementwise import mul
+
+    rank = len(shape_of(x))
+    return mul(x, broadcast_in_dim(by, shape_of(x), (*range(rank - 2), rank - 1)))
