@@ -14,6 +14,8 @@ from tracejit.primitives import (
     cumulative as cumulative,
     elementwise as elementwise,
     indexing as indexing,
+    lu as lu,
+    qr as qr,
     reduction as reduction,
     shape as shape,
     slicing as slicing,
