@@ -19,6 +19,7 @@ from tracejit.primitives import (
     reduction as reduction,
     shape as shape,
     slicing as slicing,
+    spectral as spectral,
     transcendental as transcendental,
     triangular as triangular,
     while_loop as while_loop,

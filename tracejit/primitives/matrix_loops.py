@@ -10,26 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Index, Shape, index_number, prod
+from tracejit.ir.extents import Dim, Extent, Index, Shape, index_number, is_empty, prod
 from tracejit.ir.jaxpr import symbols_of
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.comparison import Eq, Ge, Gt
+from tracejit.primitives.arithmetic import Abs
+from tracejit.primitives.comparison import And, Eq, Ge, Gt, Lt, Or
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.control_flow import staged_body
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import iota
-from tracejit.primitives.elementwise import convert, select
+from tracejit.primitives.elementwise import add, convert, mul, neg, select, sub
+from tracejit.primitives.indexing import gather, scatter
+from tracejit.primitives.reduction import ArgMax, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
-from tracejit.primitives.slicing import update_slice
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
+from tracejit.primitives.while_loop import While
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
 __all__ = [
-    "diagonal_of", "dtype_of", "each_matrix", "eye_like", "index_loop", "lower_part", "mirrored", "of_diagonal",
-    "product", "put", "put_column", "put_row", "row_of", "column_of", "scaled_columns", "scaled_rows", "swapped",
-    "upper_part", "zeros",
+    "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "eye_like", "index_loop", "lower_part",
+    "mirrored", "of_diagonal", "order_of", "product", "put", "put_column", "put_row", "rotated", "row_of",
+    "scaled_columns", "scaled_rows", "some_row", "swapped", "upper_part", "upright_rows", "while_loop", "with_column",
+    "with_element", "with_row", "zeros",
 ]  # fmt: skip
 
 _FIRST_INDEX = 1_000_000
@@ -70,6 +75,13 @@ def index_loop(
     jaxpr = staged_body(flat, [*avals[:nk], ShapedArray((), np.int64), *avals[nk:]], "loop")
     used = index if index in symbols_of(jaxpr) else None
     return list(bind(Loop(jaxpr, count, nk, len(carries), False, used), *consts, *carries))
+
+
+def while_loop(test: Callable[..., Any], body: Callable[..., Sequence[Any]], carries: Sequence[ArrayLike]) -> list[Result]:
+    """`while test(*carries): carries = body(*carries)`."""
+    avals = [aval_of_argument(x).strong() for x in carries]
+    condition = staged_body(lambda *c: [test(*c)], avals, "while")
+    return list(bind(While(condition, staged_body(lambda *c: list(body(*c)), avals, "while"), 0, 0), *carries))
 
 
 def _first_free(count: Extent, arrays: Sequence[ArrayLike]) -> int:
@@ -126,6 +138,64 @@ def put_row(x: ArrayLike, row: ArrayLike, i: Extent, start: Extent = 0) -> Resul
 def put_column(x: ArrayLike, column: ArrayLike, j: Extent, start: Extent = 0) -> Result:
     """The matrix with elements of column j from `start` on replaced."""
     return update_slice(x, reshape(column, (*shape_of(column), 1)), (start, j))
+
+
+def element(x: ArrayLike, *at: ArrayLike) -> Result:
+    """The number at computed indices."""
+    return reshape(dynamic_slice(x, at, (1,) * len(at)), ())
+
+
+def some_row(x: ArrayLike, i: ArrayLike) -> Result:
+    """The row at a computed index."""
+    n = shape_of(x)[1]
+    return reshape(dynamic_slice(x, (i, np.int64(0)), (1, n)), (n,))
+
+
+def with_row(x: ArrayLike, row: ArrayLike, i: ArrayLike) -> Result:
+    """The matrix with the row at a computed index replaced."""
+    return dynamic_update_slice(x, reshape(row, (1, *shape_of(row))), (i, np.int64(0)))
+
+
+def with_column(x: ArrayLike, column: ArrayLike, j: ArrayLike) -> Result:
+    """The matrix with the column at a computed index replaced."""
+    return dynamic_update_slice(x, reshape(column, (*shape_of(column), 1)), (np.int64(0), j))
+
+
+def with_element(x: ArrayLike, value: ArrayLike, *at: ArrayLike) -> Result:
+    """The array with one number replaced."""
+    return dynamic_update_slice(x, reshape(value, (1,) * len(at)), at)
+
+
+def order_of(x: ArrayLike, descending: bool = False) -> Result:
+    """The indices that put a vector in order; of equal elements the first comes first."""
+    (n,) = shape_of(x)
+    mine, other = broadcast_in_dim(x, (n, n), (0,)), broadcast_in_dim(x, (n, n), (1,))
+    i, j = iota((n, n), 0, np.int64), iota((n, n), 1, np.int64)
+    before = bind(Gt() if descending else Lt(), other, mine)
+    before = bind(Or(), before, bind(And(), bind(Eq(), other, mine), bind(Lt(), j, i)))
+    place = reduce_sum(convert(before, np.int64), (1,))
+    at = iota((n,), 0, np.int64)
+    return scatter(zeros((n,), np.dtype(np.int64)), at, (0,), [place], "set")
+
+
+def rotated(x: ArrayLike, y: ArrayLike, cosine: ArrayLike, sine: ArrayLike) -> tuple[Result, Result]:
+    """Vectors turned in their plane: (c x - s y, s x + c y)."""
+    c, s = (broadcast_in_dim(k, shape_of(x), ()) for k in (cosine, sine))
+    return sub(mul(c, x), mul(s, y)), add(mul(s, x), mul(c, y))
+
+
+def upright_rows(x: ArrayLike) -> Result:
+    """For each row of matrices 1 or -1, which makes its element of greatest magnitude positive."""
+    shape = shape_of(x)
+    rank = len(shape)
+    dtype = dtype_of(x)
+    if is_empty(shape[-1]):
+        return zeros(shape[:-1], dtype)
+    place = bind(ArgMax(rank - 1), bind(Abs(), x))
+    at = [iota(shape[:-1], d, np.int64) for d in range(rank - 1)]
+    found = gather(x, tuple(range(rank)), [*at, place])
+    one = broadcast_in_dim(dtype.type(1), shape[:-1], ())
+    return select(bind(Lt(), found, zeros(shape[:-1], dtype)), neg(one), one)
 
 
 # -- of stacks of matrices ---------------------------------------------------------------------------------------------
@@ -186,8 +256,6 @@ def of_diagonal(x: ArrayLike) -> Result:
 
 def diagonal_of(x: ArrayLike) -> Result:
     """The diagonals of square matrices."""
-    from tracejit.primitives.indexing import gather
-
     shape = shape_of(x)
     at = tuple([iota(shape[:-1], d, np.int64) for d in range(len(shape) - 1)])
     return gather(x, tuple(range(len(shape))), [*at, at[-1]])
@@ -195,15 +263,11 @@ def diagonal_of(x: ArrayLike) -> Result:
 
 def scaled_rows(x: ArrayLike, by: ArrayLike) -> Result:
     """Row i of each matrix times by[..., i]."""
-    from tracejit.primitives.elementwise import mul
-
     rank = len(shape_of(x))
     return mul(x, broadcast_in_dim(by, shape_of(x), tuple(range(rank - 1))))
 
 
 def scaled_columns(x: ArrayLike, by: ArrayLike) -> Result:
     """Column j of each matrix times by[..., j]."""
-    from tracejit.primitives.elementwise import mul
-
     rank = len(shape_of(x))
     return mul(x, broadcast_in_dim(by, shape_of(x), (*range(rank - 2), rank - 1)))
