@@ -17,7 +17,15 @@ from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
 from tracejit.tracer.stage import stage
 
-__all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering", "written_out"]
+__all__ = [
+    "LoweringRule",
+    "check_alternatives",
+    "lower",
+    "lowering_rules",
+    "register_lowering",
+    "unregister_lowering",
+    "written_out",
+]
 
 
 _RULES: dict[tuple[str, str], list[LoweringRule]] = {}  # (primitive, backend) -> what users registered

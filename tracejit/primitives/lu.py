@@ -104,7 +104,9 @@ class LU(Primitive):
                 divisor = select(bind(Eq(), top, dtype.type(0)), dtype.type(1), top)
                 x = m.put_column(x, div(column, broadcast_in_dim(divisor, (rest,), ())), j, j)
                 right = slice_array(x, (0, j), (j, columns - j))
-                row = sub(slice_array(other, (0, j), (1, columns - j)), m.product(slice_array(x, (j, 0), (1, j)), right))
+                row = sub(
+                    slice_array(other, (0, j), (1, columns - j)), m.product(slice_array(x, (j, 0), (1, j)), right)
+                )
                 x = m.put(x, update_slice(row, reshape(top, (1, 1)), (0, 0)), j, j)
                 pivots = update_slice(pivots, reshape(convert(p, np.int32), (1,)), (j,))
                 moved = dynamic_slice(order, (p,), (1,))

@@ -77,7 +77,9 @@ def index_loop(
     return list(bind(Loop(jaxpr, count, nk, len(carries), False, used), *consts, *carries))
 
 
-def while_loop(test: Callable[..., Any], body: Callable[..., Sequence[Any]], carries: Sequence[ArrayLike]) -> list[Result]:
+def while_loop(
+    test: Callable[..., Any], body: Callable[..., Sequence[Any]], carries: Sequence[ArrayLike]
+) -> list[Result]:
     """`while test(*carries): carries = body(*carries)`."""
     avals = [aval_of_argument(x).strong() for x in carries]
     condition = staged_body(lambda *c: [test(*c)], avals, "while")

@@ -301,7 +301,9 @@ class SVD(Primitive):
             signs = m.diagonal_of(triangle)
             zero, one_ = m.dtype_of(a).type(0), m.dtype_of(a).type(1)
             negative = bind(Lt(), signs, broadcast_in_dim(zero, shape_of(signs), ()))
-            u = m.scaled_columns(turned, select(negative, *[broadcast_in_dim(k, shape_of(signs), ()) for k in (-one_, one_)]))
+            u = m.scaled_columns(
+                turned, select(negative, *[broadcast_in_dim(k, shape_of(signs), ()) for k in (-one_, one_)])
+            )
             start = (0,) * len(shape_of(a))
             rows = shape_of(a)[-2]
             first = m.product(slice_array(q, start, (*lead, rows, n)), u)
