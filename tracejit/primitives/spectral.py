@@ -14,8 +14,8 @@ from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Gt, Lt, Or
-from tracejit.primitives.creation import extent_value
-from tracejit.primitives.elementwise import add, convert, div, mul, neg, select, sub
+from tracejit.primitives.creation import extent_value, iota
+from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.lu import is_wide, shorter
 from tracejit.primitives.qr import qr
@@ -123,24 +123,25 @@ class Eigh(Primitive):
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def turn(p: ArrayLike, q: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-            x, *vectors, turned = carries
+            x, turned = carries
             (least,) = consts
+            n, width = shape_of(x)
             row_p, row_q = m.some_row(x, p), m.some_row(x, q)
-            app, apq, aqq = m.element(row_p, p), m.element(row_p, q), m.element(row_q, q)
+            app, apq, aqq = m.element(x, p, p), m.element(x, p, q), m.element(x, q, q)
             apply = bind(Gt(), bind(Abs(), apq), least)
             c, s, t = _turn(sub(aqq, app), apq, apply)
             change = mul(t, apq)
             new_p, new_q = m.rotated(row_p, row_q, c, s)
-            zero = m.dtype_of(x).type(0)
-            new_p = m.with_element(m.with_element(new_p, sub(app, change), p), select(apply, zero, apq), q)
-            new_q = m.with_element(m.with_element(new_q, add(aqq, change), q), select(apply, zero, apq), p)
+            at = iota((width,), 0, np.int64)
+            at_p, at_q = (bind(Eq(), at, broadcast_in_dim(k, (width,), ())) for k in (p, q))
+            of_both = select(apply, m.dtype_of(x).type(0), apq)
+            in_p, across, in_q = (broadcast_in_dim(k, (width,), ()) for k in (sub(app, change), of_both, add(aqq, change)))
+            new_p = select(at_p, in_p, select(at_q, across, new_p))
+            new_q = select(at_q, in_q, select(at_p, across, new_q))
             x = m.with_row(m.with_row(x, new_p, p), new_q, q)
-            x = m.with_column(m.with_column(x, new_p, p), new_q, q)
-            if vectors:
-                (v,) = vectors
-                v_p, v_q = m.rotated(m.some_row(v, p), m.some_row(v, q), c, s)
-                vectors = [m.with_row(m.with_row(v, v_p, p), v_q, q)]
-            return [x, *vectors, bind(Or(), turned, convert(apply, np.int64))]
+            column_p, column_q = slice_array(new_p, (0,), (n,)), slice_array(new_q, (0,), (n,))
+            x = m.with_column(m.with_column(x, column_p, p), column_q, q)
+            return [x, bind(Or(), turned, convert(apply, np.int64))]
 
         def one(a: ArrayLike) -> Sequence[Result]:
             n, _ = shape_of(a)
@@ -149,14 +150,13 @@ class Eigh(Primitive):
             x = div(a, broadcast_in_dim(scale, (n, n), ()))
             size = bind(Sqrt(), reduce_sum(mul(x, x), (0, 1)))
             least = mul(size, div(dtype.type(np.finfo(dtype).eps), convert(extent_value(n + 1, np.int64), dtype)))
-            start = [x, m.eye_like(x)] if self.vectors else [x]
-            x, *vectors = _over_pairs(n, turn, start, [least])
-            w = mul(m.diagonal_of(x), broadcast_in_dim(scale, (n,), ()))
+            (x,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [least])
+            w = mul(m.diagonal_of(slice_array(x, (0, 0), (n, n))), broadcast_in_dim(scale, (n,), ()))
             order = m.order_of(w)
             w = gather(w, (0,), [order])
-            if not vectors:
+            if not self.vectors:
                 return [w]
-            rows = gather(vectors[0], (0,), [order])
+            rows = gather(slice_array(x, (0, n), (n, n)), (0,), [order])
             return [w, transpose(m.scaled_rows(rows, m.upright_rows(rows)), (1, 0))]
 
         return Expand(lambda a: m.each_matrix(one, m.mirrored(a, self.lower_triangle), ranks=(2,)))
@@ -250,10 +250,11 @@ class SVD(Primitive):
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def turn(p: ArrayLike, q: ArrayLike, _: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-            x, *vectors, turned = carries
+            x, turned = carries
             dtype = m.dtype_of(x)
-            n = shape_of(x)[1]
-            row_p, row_q = m.some_row(x, p), m.some_row(x, q)
+            n = shape_of(x)[0]
+            whole_p, whole_q = m.some_row(x, p), m.some_row(x, q)
+            row_p, row_q = slice_array(whole_p, (0,), (n,)), slice_array(whole_q, (0,), (n,))
             pp, pq, qq = (reduce_sum(mul(i, j), (0,)) for i, j in ((row_p, row_p), (row_p, row_q), (row_q, row_q)))
             least = mul(
                 mul(bind(Sqrt(), pp), bind(Sqrt(), qq)),
@@ -261,13 +262,9 @@ class SVD(Primitive):
             )
             apply = bind(Gt(), bind(Abs(), pq), least)
             c, s, _ = _turn(sub(qq, pp), pq, apply)
-            new_p, new_q = m.rotated(row_p, row_q, c, s)
+            new_p, new_q = m.rotated(whole_p, whole_q, c, s)
             x = m.with_row(m.with_row(x, new_p, p), new_q, q)
-            if vectors:
-                (v,) = vectors
-                v_p, v_q = m.rotated(m.some_row(v, p), m.some_row(v, q), c, s)
-                vectors = [m.with_row(m.with_row(v, v_p, p), v_q, q)]
-            return [x, *vectors, bind(Or(), turned, convert(apply, np.int64))]
+            return [x, bind(Or(), turned, convert(apply, np.int64))]
 
         def one(r: ArrayLike) -> Sequence[Result]:
             """Of a square matrix; u comes with the lengths of its columns as they are, zeros included."""
@@ -275,13 +272,14 @@ class SVD(Primitive):
             dtype = m.dtype_of(r)
             scale = _scale(r)
             x = div(transpose(r, (1, 0)), broadcast_in_dim(scale, (n, n), ()))
-            x, *vectors = _over_pairs(n, turn, [x, m.eye_like(x)] if self.vectors else [x], [])
+            (w,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [])
+            x = slice_array(w, (0, 0), (n, n))
             s = bind(Sqrt(), reduce_sum(mul(x, x), (1,)))
             order = m.order_of(s, descending=True)
             s = gather(s, (0,), [order])
-            if not vectors:
+            if not self.vectors:
                 return [mul(s, broadcast_in_dim(scale, (n,), ()))]
-            x, v = gather(x, (0,), [order]), gather(vectors[0], (0,), [order])
+            x, v = gather(x, (0,), [order]), gather(slice_array(w, (0, n), (n, n)), (0,), [order])
             none = bind(Eq(), s, broadcast_in_dim(dtype.type(0), (n,), ()))
             lengths = select(none, broadcast_in_dim(dtype.type(1), (n,), ()), s)
             x = div(x, broadcast_in_dim(lengths, (n, n), (0,)))
