@@ -15,7 +15,7 @@ from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.creation import iota
+from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.elementwise import add, convert, div, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.reduction import ArgMax
@@ -29,6 +29,10 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
 __all__ = ["LU", "is_wide", "lu", "lu_parts", "permuted_rows", "shorter"]
+
+
+BLOCK = 32
+"""Columns that are decomposed before the rest of a large matrix is changed, by one product."""
 
 
 def is_wide(rows: Extent, columns: Extent) -> bool:
@@ -84,37 +88,32 @@ class LU(Primitive):
         def one(a: ArrayLike) -> Sequence[Result]:
             rows, columns = shape_of(a)
             k = shorter(rows, columns)
-            dtype = m.dtype_of(a)
 
-            def step(j: Extent, i: ArrayLike, _: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-                x, pivots, order = carries
-                rest = rows - j
-                left, above = slice_array(x, (j, 0), (rest, j)), m.column_of(x, j, 0, j)
-                column = sub(m.column_of(x, j, j), dot_general(left, above, ((1,), (0,))))
-                offset = bind(ArgMax(0), bind(Abs(), column))
-                p = add(i, offset)
-                zero = np.int64(0)
-                mine, other = slice_array(x, (j, 0), (1, columns)), dynamic_slice(x, (p, zero), (1, columns))
-                x = dynamic_update_slice(x, mine, (p, zero))
-                x = m.put(x, other, j, 0)
-                first = slice_array(column, (0,), (1,))
-                pivot = dynamic_slice(column, (offset,), (1,))
-                column = dynamic_update_slice(column, first, (offset,))
-                top = reshape(pivot, ())
-                divisor = select(bind(Eq(), top, dtype.type(0)), dtype.type(1), top)
-                x = m.put_column(x, div(column, broadcast_in_dim(divisor, (rest,), ())), j, j)
-                right = slice_array(x, (0, j), (j, columns - j))
-                row = sub(
-                    slice_array(other, (0, j), (1, columns - j)), m.product(slice_array(x, (j, 0), (1, j)), right)
-                )
-                x = m.put(x, update_slice(row, reshape(top, (1, 1)), (0, 0)), j, j)
-                pivots = update_slice(pivots, reshape(convert(p, np.int32), (1,)), (j,))
-                moved = dynamic_slice(order, (p,), (1,))
-                order = update_slice(dynamic_update_slice(order, slice_array(order, (j,), (1,)), (p,)), moved, (j,))
-                return [x, pivots, order]
+            def block(at: Extent, _: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+                start = BLOCK * at
+                x, pivots, order = _panel(carries, start, BLOCK)
+                right = (start, start + BLOCK)
+                rest = (rows - start - BLOCK, columns - start - BLOCK)
+
+                def substituted(i: Extent, _: ArrayLike, __: Sequence[Any], inner: Sequence[Any]) -> Sequence[Result]:
+                    (x,) = inner
+                    row = slice_array(x, (start + i, right[1]), (1, rest[1]))
+                    factors = slice_array(x, (start + i, start), (1, i))
+                    above = slice_array(x, (start, right[1]), (i, rest[1]))
+                    return [m.put(x, sub(row, m.product(factors, above)), start + i, right[1])]
+
+                (x,) = m.index_loop(BLOCK, substituted, [x], level=1)
+                left = slice_array(x, (right[1], start), (rest[0], BLOCK))
+                top = slice_array(x, right, (BLOCK, rest[1]))
+                corner = slice_array(x, (right[1], right[1]), rest)
+                return [m.put(x, sub(corner, m.product(left, top)), right[1], right[1]), pivots, order]
 
             start = [a, m.zeros((k,), np.dtype(np.int32)), iota((rows,), 0, np.int32)]
-            return m.index_loop(k, step, start)
+            if isinstance(k, int) and k < 2 * BLOCK or not same_extent(rows, columns):
+                return _panel(start, 0, k)
+            whole = k // BLOCK
+            state = m.index_loop(whole, block, start)
+            return _panel(state, BLOCK * whole, k - BLOCK * whole)
 
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 
@@ -138,6 +137,47 @@ class LU(Primitive):
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int]]:
         return list(bind(self, move_to_front(args[0], dims[0]))), (0, 0, 0)
+
+
+def _panel(state: Sequence[Any], start: Extent, width: Extent) -> Sequence[Result]:
+    """Columns from `start` on decomposed, `width` of them; whole rows are exchanged.  In the last panel the rows are
+    U's up to the last column.
+    """
+    rows, columns = shape_of(state[0])
+    end = start + width if width is BLOCK else columns
+    dtype = m.dtype_of(state[0])
+    zero = np.int64(0)
+
+    def step(k: Extent, i: ArrayLike, _: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+        x, pivots, order = carries
+        j = start + k
+        rest = rows - j
+        here = add(i, extent_value(start, np.int64))
+        left, above = slice_array(x, (j, start), (rest, k)), m.column_of(x, j, start, k)
+        column = sub(m.column_of(x, j, j), dot_general(left, above, ((1,), (0,))))
+        # among all rows, of which there surely are some
+        sizes = update_slice(broadcast_in_dim(dtype.type(-1), (rows,), ()), bind(Abs(), column), (j,))
+        p = bind(ArgMax(0), sizes)
+        offset = sub(p, here)
+        mine, other = slice_array(x, (j, 0), (1, columns)), dynamic_slice(x, (p, zero), (1, columns))
+        x = dynamic_update_slice(x, mine, (p, zero))
+        x = m.put(x, other, j, 0)
+        first = slice_array(column, (0,), (1,))
+        pivot = dynamic_slice(column, (offset,), (1,))
+        column = dynamic_update_slice(column, first, (offset,))
+        top = reshape(pivot, ())
+        divisor = select(bind(Eq(), top, dtype.type(0)), dtype.type(1), top)
+        x = m.put_column(x, div(column, broadcast_in_dim(divisor, (rest,), ())), j, j)
+        right = slice_array(x, (start, j), (k, end - j))
+        factors = slice_array(x, (j, start), (1, k))
+        row = sub(slice_array(other, (0, j), (1, end - j)), m.product(factors, right))
+        x = m.put(x, update_slice(row, reshape(top, (1, 1)), (0, 0)), j, j)
+        pivots = update_slice(pivots, reshape(convert(p, np.int32), (1,)), (j,))
+        moved = dynamic_slice(order, (p,), (1,))
+        order = update_slice(dynamic_update_slice(order, slice_array(order, (j,), (1,)), (p,)), moved, (j,))
+        return [x, pivots, order]
+
+    return m.index_loop(width, step, state, level=1)
 
 
 def _squares(factors: ArrayLike) -> tuple[Result, Result]:
