@@ -28,6 +28,12 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 __all__ = ["Cholesky", "TriangularSolve", "check_matrices", "cholesky", "triangular_solve"]
 
 
+BLOCK = 32
+"""Rows that are solved before the others of a large system are changed, by one product."""
+FEW = 8
+"""Right-hand sides for which products are too narrow."""
+
+
 def check_matrices(name: str, x: ShapedArray, square: bool = True) -> None:
     """Raises: ShapeError, DtypeError unless x is a stack of matrices of float32 or float64."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
@@ -76,12 +82,15 @@ class TriangularSolve(Primitive):
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         downwards = self.lower_triangle != self.transposed
 
-        def one(a: ArrayLike, b: ArrayLike) -> Sequence[Result]:
-            n, k = shape_of(b)
+        def rows_of(
+            a: ArrayLike, b: ArrayLike, x: ArrayLike, first: Extent, count: Extent, level: int
+        ) -> Sequence[Result]:
+            """x with `count` rows from `first` on solved, b being right for these alone."""
+            k = shape_of(b)[1]
 
             def step(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
                 (a, b), (x,) = consts, carries
-                i, start = (at, 0) if downwards else (n - 1 - at, n - at)
+                i, start = (first + at, first) if downwards else (first + count - 1 - at, first + count - at)
                 factors = slice_array(a, (i, start), (1, at))
                 done = slice_array(x, (start, 0), (at, k))
                 row = sub(slice_array(b, (i, 0), (1, k)), m.product(factors, done))
@@ -89,7 +98,29 @@ class TriangularSolve(Primitive):
                     row = div(row, broadcast_in_dim(reshape(slice_array(a, (i, i), (1, 1)), ()), (1, k), ()))
                 return [m.put(x, row, i, 0)]
 
-            return m.index_loop(n, step, [m.zeros((n, k), m.dtype_of(b))], [a, b])
+            return m.index_loop(count, step, [x], [a, b], level)
+
+        def one(a: ArrayLike, b: ArrayLike) -> Sequence[Result]:
+            n, k = shape_of(b)
+            x = m.zeros((n, k), m.dtype_of(b))
+            if (isinstance(n, int) and n < 2 * BLOCK) or (isinstance(k, int) and k < FEW):
+                return rows_of(a, b, x, 0, n, 0)
+            whole = n // BLOCK
+            rest = n - BLOCK * whole
+
+            def block(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+                a, (b, x) = consts[0], carries
+                first = BLOCK * at if downwards else n - BLOCK * at - BLOCK
+                (x,) = rows_of(a, b, x, first, BLOCK, 1)
+                # what the solved rows contribute to the others
+                start, count = (first + BLOCK, n - BLOCK * at - BLOCK) if downwards else (0, first)
+                factors = slice_array(a, (start, first), (count, BLOCK))
+                done = slice_array(x, (first, 0), (BLOCK, k))
+                others = slice_array(b, (start, 0), (count, k))
+                return [m.put(b, sub(others, m.product(factors, done)), start, 0), x]
+
+            b, x = m.index_loop(whole, block, [b, x], [a])
+            return rows_of(a, b, x, BLOCK * whole if downwards else 0, rest, 0)
 
         def whole(a: ArrayLike, b: ArrayLike) -> Sequence[Result]:
             return m.each_matrix(one, m.swapped(a) if self.transposed else a, b, ranks=(2, 2))
