@@ -13,7 +13,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
-from tracejit.primitives.comparison import Eq
+from tracejit.primitives.comparison import And, Eq, Gt, Ne, Or
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.elementwise import add, convert, div, select, sub
@@ -115,6 +115,8 @@ class LU(Primitive):
             state = m.index_loop(whole, block, start)
             return _panel(state, BLOCK * whole, k - BLOCK * whole)
 
+        if m.is_stack_of_small(operands[0].shape):
+            return Expand(_together)
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
@@ -178,6 +180,39 @@ def _panel(state: Sequence[Any], start: Extent, width: Extent) -> Sequence[Resul
         return [x, pivots, order]
 
     return m.index_loop(width, step, state, level=1)
+
+
+def _together(a: ArrayLike) -> Sequence[Result]:
+    """Of a stack of small matrices, all of them at once: rows are exchanged by choosing between elements."""
+    x, dtype = m.elements_of(a), m.dtype_of(a)
+    n, lead = len(x), shape_of(x[0][0])
+
+    def everywhere(value: Any) -> Result:
+        return broadcast_in_dim(value, lead, ())
+
+    order: list[Any] = [everywhere(np.int32(i)) for i in range(n)]
+    pivots: list[Any] = []
+    for k in range(n):
+        best, place = bind(Abs(), x[k][k]), everywhere(np.int32(k))
+        for i in range(k + 1, n):
+            size = bind(Abs(), x[i][k])
+            # as argmax has it, the first NaN is the greatest
+            more = bind(Or(), bind(Gt(), size, best), bind(And(), bind(Ne(), size, size), bind(Eq(), best, best)))
+            best, place = select(more, size, best), select(more, everywhere(np.int32(i)), place)
+        for i in range(k + 1, n):
+            here = bind(Eq(), place, everywhere(np.int32(i)))
+            row, other = x[k], x[i]
+            for j in range(n):
+                row[j], other[j] = select(here, other[j], row[j]), select(here, row[j], other[j])
+            order[k], order[i] = select(here, order[i], order[k]), select(here, order[k], order[i])
+        pivots.append(place)
+        divisor = select(bind(Eq(), x[k][k], everywhere(dtype.type(0))), everywhere(dtype.type(1)), x[k][k])
+        for i in range(k + 1, n):
+            x[i][k] = div(x[i][k], divisor)
+            for j in range(k + 1, n):
+                x[i][j] = m.less_products(x[i][j], [(x[i][k], x[k][j])])
+    rows = [reshape(m.from_elements([v]), (*lead, n)) for v in (pivots, order)]
+    return [m.from_elements(x), *rows]
 
 
 def _squares(factors: ArrayLike) -> tuple[Result, Result]:

@@ -31,12 +31,17 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
 __all__ = [
-    "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "eye_like", "index_loop", "lower_part",
+    "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "elements_of", "eye_like", "from_elements",
+    "index_loop", "is_stack_of_small", "less_products", "lower_part",
     "mirrored", "of_diagonal", "order_of", "product", "put", "put_column", "put_row", "rotated", "row_of",
     "scaled_columns", "scaled_rows", "some_row", "swapped", "upper_part", "upright_rows", "while_loop", "with_column",
     "with_element", "with_row", "zeros",
 ]  # fmt: skip
 
+UNROLLED = 4
+"""Iterations up to which a loop is written out."""
+SMALL = 8
+"""Rows up to which matrices of a stack are worked on together, element by element."""
 _FIRST_INDEX = 1_000_000
 """Numbers of indices from here on are those of rules: no loop of a user's has so many around it."""
 
@@ -64,6 +69,11 @@ def index_loop(
     """
     if isinstance(count, int) and count <= 1:
         return list(body(0, np.int64(0), consts, list(carries))) if count == 1 else list(carries)
+    if isinstance(count, int) and count <= UNROLLED:
+        state = list(carries)
+        for k in range(count):
+            state = list(body(k, np.int64(k), consts, state))
+        return state
     index = Index(_first_free(count, [*carries, *consts]) + level, count - 1)
     k = Dim.symbol(index)
     nk = len(consts)
@@ -198,6 +208,45 @@ def upright_rows(x: ArrayLike) -> Result:
     found = gather(x, tuple(range(rank)), [*at, place])
     one = broadcast_in_dim(dtype.type(1), shape[:-1], ())
     return select(bind(Lt(), found, zeros(shape[:-1], dtype)), neg(one), one)
+
+
+# -- of stacks of small matrices ---------------------------------------------------------------------------------------
+def is_stack_of_small(shape: Shape, most: int = SMALL) -> bool:
+    """Whether these are many small square matrices: one after the other each would be too little work for a loop."""
+    *lead, rows, columns = shape
+    alone = all(isinstance(n, int) and n == 1 for n in lead)
+    return not alone and isinstance(rows, int) and isinstance(columns, int) and 0 < rows == columns <= most
+
+
+def elements_of(x: ArrayLike) -> list[list[Result]]:
+    """Each element of the matrices, as an array over the stack."""
+    *lead, rows, columns = shape_of(x)
+    first = (0,) * len(lead)
+    part = (*lead, 1, 1)
+    return [
+        [reshape(slice_array(x, (*first, i, j), part), tuple(lead)) for j in range(columns)]  # type: ignore[arg-type]
+        for i in range(rows)  # type: ignore[arg-type]
+    ]
+
+
+def from_elements(parts: Sequence[Sequence[ArrayLike | None]]) -> Result:
+    """The matrices of these elements; None is zero."""
+    given = next(x for row in parts for x in row if x is not None)
+    lead = shape_of(given)
+    out = zeros((*lead, len(parts), len(parts[0])), dtype_of(given))
+    first = (0,) * len(lead)
+    for i, row in enumerate(parts):
+        for j, x in enumerate(row):
+            if x is not None:
+                out = update_slice(out, reshape(x, (*lead, 1, 1)), (*first, i, j))
+    return out
+
+
+def less_products(x: ArrayLike, pairs: Sequence[tuple[ArrayLike, ArrayLike]]) -> Result:
+    """x minus the products of pairs, in order."""
+    for a, b in pairs:
+        x = sub(x, mul(a, b))
+    return x
 
 
 # -- of stacks of matrices ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from tracejit.primitives.comparison import Gt
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.elementwise import div, mul, neg, select, sub
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
+from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.support.dtypes import short_name
 from tracejit.support.errors import DtypeError, ShapeError
@@ -122,6 +123,22 @@ class TriangularSolve(Primitive):
             b, x = m.index_loop(whole, block, [b, x], [a])
             return rows_of(a, b, x, BLOCK * whole if downwards else 0, rest, 0)
 
+        def together(a: ArrayLike, b: ArrayLike) -> Result:
+            *lead, n, k = shape_of(b)
+            assert isinstance(n, int)
+            wide, first, over = (*lead, 1, k), (0,) * len(lead), tuple(range(len(lead)))
+            factors = m.elements_of(m.swapped(a) if self.transposed else a)
+            out, done = m.zeros((*lead, n, k), m.dtype_of(b)), dict[int, Any]()
+            for i in range(n) if downwards else reversed(range(n)):
+                pairs = [(broadcast_in_dim(factors[i][j], wide, over), x) for j, x in sorted(done.items())]
+                row = m.less_products(slice_array(b, (*first, i, 0), wide), pairs)
+                done[i] = row if self.unit else div(row, broadcast_in_dim(factors[i][i], wide, over))
+                out = update_slice(out, done[i], (*first, i, 0))
+            return out
+
+        if m.is_stack_of_small(operands[0].shape):
+            return Expand(together)
+
         def whole(a: ArrayLike, b: ArrayLike) -> Sequence[Result]:
             return m.each_matrix(one, m.swapped(a) if self.transposed else a, b, ranks=(2, 2))
 
@@ -201,6 +218,22 @@ class Cholesky(Primitive):
 
             return m.index_loop(n, step, [m.zeros((n, n), dtype)], [a])
 
+        def together(a: ArrayLike) -> Result:
+            given, dtype = m.elements_of(a), m.dtype_of(a)
+            lead = shape_of(given[0][0])
+            zero, lost = (broadcast_in_dim(dtype.type(x), lead, ()) for x in (0, np.nan))
+            found: list[list[Any]] = [[None] * len(given) for _ in given]
+            for j in range(len(given)):
+                for i in range(j, len(given)):
+                    x = m.less_products(given[i][j], [(found[i][k], found[j][k]) for k in range(j)])
+                    if i == j:
+                        found[j][j] = bind(Sqrt(), select(bind(Gt(), x, zero), x, lost))
+                    else:
+                        found[i][j] = div(x, found[j][j])
+            return m.from_elements(found)
+
+        if m.is_stack_of_small(operands[0].shape):
+            return Expand(together)
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
