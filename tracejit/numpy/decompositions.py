@@ -339,8 +339,10 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """SVDResult(U, S, Vh) with a == U @ diag(S) @ Vh and S descending; only S without compute_uv.   a: [.., m, n]
 
+    hermitian: a is symmetric, and its lower triangle alone is read.
+
     Raises: LinAlgError for NaN, when the program has run; UnsupportedError for derivatives of full matrices where m and
-    n differ, and for vectors with hermitian=True.
+    n differ.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.svd(a).S)(np.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -348,9 +350,9 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
     """
     if not compute_uv:
         return singular_values(a, hermitian)
+    x, dtype = _matrices(a, square=hermitian)
     if hermitian:
-        raise unsupported("np.linalg.svd: hermitian=True is not supported with vectors; leave it out")
-    x, dtype = _matrices(a)
+        x = m.mirrored(x)
     _check(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     parts = spectral.svd(x, full_matrices)
     return _named("svd")(*[to_dtype(y, dtype) for y in parts])

@@ -21,7 +21,7 @@ from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import add, convert, mul, neg, select, sub
 from tracejit.primitives.indexing import gather, scatter
-from tracejit.primitives.reduction import ArgMax, reduce_sum
+from tracejit.primitives.reduction import ArgMax, reduce_max, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.primitives.while_loop import While
@@ -194,6 +194,19 @@ def rotated(x: ArrayLike, y: ArrayLike, cosine: ArrayLike, sine: ArrayLike) -> t
     """Vectors turned in their plane: (c x - s y, s x + c y)."""
     c, s = (broadcast_in_dim(k, shape_of(x), ()) for k in (cosine, sine))
     return sub(mul(c, x), mul(s, y)), add(mul(s, x), mul(c, y))
+
+
+def safe_factor(x: ArrayLike) -> Result:
+    """The power of two by which a matrix is multiplied so that squares of its elements neither overflow nor vanish; 1 for
+    most matrices.
+    """
+    dtype = dtype_of(x)
+    if any(is_empty(n) for n in shape_of(x)):
+        return dtype.type(1)
+    limit, steps = (2.0**400, 700) if dtype == np.float64 else (2.0**40, 80)
+    most = reduce_max(bind(Abs(), x), (0, 1))
+    up = select(bind(Lt(), most, dtype.type(1 / limit)), dtype.type(2.0**steps), dtype.type(1))
+    return select(bind(Gt(), most, dtype.type(limit)), dtype.type(2.0**-steps), up)
 
 
 def upright_rows(x: ArrayLike) -> Result:

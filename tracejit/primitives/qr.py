@@ -50,31 +50,8 @@ class QR(Primitive):
         return a.with_shape((*lead, rows, k)).strong(), a.with_shape((*lead, k, columns)).strong()
 
     def impl(self, *args: ArrayLike) -> list[Result]:
-        a = np.array(args[0])
-        *lead, rows, columns = a.shape
-        steps = min(rows, columns)
-        k = rows if self.complete else steps
-        q = np.zeros((*lead, rows, k), a.dtype)
-        for at in np.ndindex(*lead):
-            r = a[at]
-            reflections: list[tuple[Any, Any]] = []
-            for j in range(steps):
-                x = r[j:, j].copy()
-                rest = np.sum(x[1:] * x[1:])
-                with np.errstate(all="ignore"):
-                    beta = -np.copysign(np.sqrt(x[0] * x[0] + rest), x[0])
-                    flat = rest == 0
-                    tau = a.dtype.type(0) if flat else (beta - x[0]) / beta
-                    v = x / (a.dtype.type(1) if flat else x[0] - beta)
-                v[0] = 1
-                r[j:, j:] -= tau * np.outer(v, v @ r[j:, j:])
-                r[j + 1 :, j] = 0
-                reflections.append((v, tau))
-            q[at] = np.eye(rows, k)
-            for j in reversed(range(steps)):
-                v, tau = reflections[j]
-                q[at][j:, j:] -= tau * np.outer(v, v @ q[at][j:, j:])
-        return [q, np.ascontiguousarray(a[..., :k, :])]
+        q, r = np.linalg.qr(np.asarray(args[0]), "complete" if self.complete else "reduced")
+        return [q, r]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def one(a: ArrayLike) -> Sequence[Result]:
@@ -105,7 +82,9 @@ class QR(Primitive):
                 vectors = m.put_row(vectors, v, j, j)
                 return [r, vectors, update_slice(scales, reshape(tau, (1,)), (j,))]
 
-            start = [a, m.zeros((steps, rows), dtype), m.zeros((steps,), dtype)]
+            factor = m.safe_factor(a)
+            scaled = mul(a, broadcast_in_dim(factor, (rows, columns), ()))
+            start = [scaled, m.zeros((steps, rows), dtype), m.zeros((steps,), dtype)]
             r, vectors, scales = m.index_loop(steps, reduced, start)
 
             def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
@@ -115,7 +94,8 @@ class QR(Primitive):
                 return [_reflected(q, m.row_of(vectors, j, j), tau, j)]
 
             (q,) = m.index_loop(steps, formed, [m.eye_like(m.zeros((rows, k), dtype))], [vectors, scales])
-            return [q, slice_array(r, (0, 0), (k, columns))]
+            r = slice_array(r, (0, 0), (k, columns))
+            return [q, div(r, broadcast_in_dim(factor, (k, columns), ()))]
 
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, is_empty, same_extent
+from tracejit.ir.extents import Extent, same_extent
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -19,7 +19,7 @@ from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.lu import is_wide, shorter
 from tracejit.primitives.qr import qr
-from tracejit.primitives.reduction import reduce_max, reduce_sum
+from tracejit.primitives.reduction import reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, slice_array, transpose
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
@@ -35,9 +35,6 @@ __all__ = ["SVD", "Eigh", "eigh", "svd"]
 MOST_SWEEPS = 40
 """Sweeps over all pairs; some 6 to 10 are needed, and convergence is quadratic at the end."""
 
-
-def _number(x: Any, dtype: np.dtype[Any]) -> Any:
-    return dtype.type(x)
 
 
 def _turn(difference: ArrayLike, coupling: ArrayLike, apply: ArrayLike) -> tuple[Result, Result, Result]:
@@ -57,14 +54,6 @@ def _turn(difference: ArrayLike, coupling: ArrayLike, apply: ArrayLike) -> tuple
     return c, mul(t, c), t
 
 
-def _scale(a: ArrayLike) -> Result:
-    """The greatest magnitude in a matrix, 1 if that is 0."""
-    dtype = m.dtype_of(a)
-    shape = shape_of(a)
-    if any(is_empty(n) for n in shape):
-        return dtype.type(1)
-    most = reduce_max(bind(Abs(), a), (0, 1))
-    return select(bind(Eq(), most, dtype.type(0)), dtype.type(1), most)
 
 
 def _over_pairs(n: Extent, turn: Any, carries: Sequence[ArrayLike], consts: Sequence[ArrayLike]) -> list[Result]:
@@ -146,12 +135,12 @@ class Eigh(Primitive):
         def one(a: ArrayLike) -> Sequence[Result]:
             n, _ = shape_of(a)
             dtype = m.dtype_of(a)
-            scale = _scale(a)
-            x = div(a, broadcast_in_dim(scale, (n, n), ()))
+            factor = m.safe_factor(a)
+            x = mul(a, broadcast_in_dim(factor, (n, n), ()))
             size = bind(Sqrt(), reduce_sum(mul(x, x), (0, 1)))
             least = mul(size, div(dtype.type(np.finfo(dtype).eps), convert(extent_value(n + 1, np.int64), dtype)))
             (x,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [least])
-            w = mul(m.diagonal_of(slice_array(x, (0, 0), (n, n))), broadcast_in_dim(scale, (n,), ()))
+            w = div(m.diagonal_of(slice_array(x, (0, 0), (n, n))), broadcast_in_dim(factor, (n,), ()))
             order = m.order_of(w)
             w = gather(w, (0,), [order])
             if not self.vectors:
@@ -270,22 +259,22 @@ class SVD(Primitive):
             """Of a square matrix; u comes with the lengths of its columns as they are, zeros included."""
             n, _ = shape_of(r)
             dtype = m.dtype_of(r)
-            scale = _scale(r)
-            x = div(transpose(r, (1, 0)), broadcast_in_dim(scale, (n, n), ()))
+            factor = m.safe_factor(r)
+            x = mul(transpose(r, (1, 0)), broadcast_in_dim(factor, (n, n), ()))
             (w,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [])
             x = slice_array(w, (0, 0), (n, n))
             s = bind(Sqrt(), reduce_sum(mul(x, x), (1,)))
             order = m.order_of(s, descending=True)
             s = gather(s, (0,), [order])
             if not self.vectors:
-                return [mul(s, broadcast_in_dim(scale, (n,), ()))]
+                return [div(s, broadcast_in_dim(factor, (n,), ()))]
             x, v = gather(x, (0,), [order]), gather(slice_array(w, (0, n), (n, n)), (0,), [order])
             none = bind(Eq(), s, broadcast_in_dim(dtype.type(0), (n,), ()))
             lengths = select(none, broadcast_in_dim(dtype.type(1), (n,), ()), s)
             x = div(x, broadcast_in_dim(lengths, (n, n), (0,)))
             signs = m.upright_rows(v)
             out = transpose(m.scaled_rows(x, signs), (1, 0))
-            return [out, mul(s, broadcast_in_dim(scale, (n,), ())), m.scaled_rows(v, signs)]
+            return [out, div(s, broadcast_in_dim(factor, (n,), ())), m.scaled_rows(v, signs)]
 
         def tall(a: ArrayLike) -> Sequence[Result]:
             *lead, _, n = shape_of(a)

@@ -17,7 +17,8 @@ from tracejit.support.source import Location
 __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
     "InternalError", "LaunchError",
-    "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError",
+    "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart",
+    "ScheduleError", "ShapeError",
     "TracejitError",
     "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
     "UnknownBackend", "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
