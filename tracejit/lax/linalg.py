@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
-
 from tracejit.lax.operands import array, aval, operands
 from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
 from tracejit.primitives.elementwise import add, mul

@@ -474,8 +474,11 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
         raise _fails("Incompatible dimensions")
     _check(r.any(u.isnan(x)), NO_LEAST_SQUARES)
     left, s, vt = spectral.svd(x)
+    eps = float(np.finfo(np.float64).eps)
     if rcond is None:
-        rcond = u.multiply(_greatest((rows, columns)), float(np.finfo(np.float64).eps))
+        rcond = u.multiply(_greatest((rows, columns)), eps)
+    else:  # as LAPACK has it
+        rcond = u.where(u.logical_or(u.less_equal(rcond, 0), u.greater_equal(rcond, 1)), eps, rcond)
     large = u.greater(s, u.multiply(rcond, r.max(s, axis=-1, keepdims=True, initial=0)))
     inverse = u.where(large, u.divide(1.0, u.where(large, s, 1.0)), 0.0)
     out = linear.matmul(m.swapped(vt), u.multiply(_column(inverse), linear.matmul(m.swapped(left), right)))

@@ -79,7 +79,7 @@ def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> 
         )
         have = aval(out).shape
         return out if keepdims else p.reshape(out, tuple([n for d, n in enumerate(have) if d not in axes]))
-    if isinstance(order, str) and order != "nuc" or order not in (2, -2, "nuc"):
+    if (isinstance(order, str) and order != "nuc") or order not in (2, -2, "nuc"):
         raise reject("Invalid norm order for matrices.")
     s = singular_values(shaping.moveaxis(x, axes, (-2, -1)))
     if order == "nuc":

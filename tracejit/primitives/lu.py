@@ -16,7 +16,7 @@ from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Gt, Ne, Or
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value, iota
-from tracejit.primitives.elementwise import add, convert, div, select, sub
+from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.reduction import ArgMax
 from tracejit.primitives.shape import broadcast_in_dim, pad, reshape, slice_array
@@ -91,7 +91,7 @@ class LU(Primitive):
 
             def block(at: Extent, _: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
                 start = BLOCK * at
-                x, pivots, order = _panel(carries, start, BLOCK)
+                x, pivots, order = _panel(carries, start, BLOCK, start + BLOCK)
                 right = (start, start + BLOCK)
                 rest = (rows - start - BLOCK, columns - start - BLOCK)
 
@@ -109,11 +109,11 @@ class LU(Primitive):
                 return [m.put(x, sub(corner, m.product(left, top)), right[1], right[1]), pivots, order]
 
             start = [a, m.zeros((k,), np.dtype(np.int32)), iota((rows,), 0, np.int32)]
-            if isinstance(k, int) and k < 2 * BLOCK or not same_extent(rows, columns):
-                return _panel(start, 0, k)
+            if (isinstance(k, int) and k < 2 * BLOCK) or not same_extent(rows, columns):
+                return _panel(start, 0, k, columns)
             whole = k // BLOCK
             state = m.index_loop(whole, block, start)
-            return _panel(state, BLOCK * whole, k - BLOCK * whole)
+            return _panel(state, BLOCK * whole, k - BLOCK * whole, columns)
 
         if m.is_stack_of_small(operands[0].shape):
             return Expand(_together)
@@ -141,12 +141,9 @@ class LU(Primitive):
         return list(bind(self, move_to_front(args[0], dims[0]))), (0, 0, 0)
 
 
-def _panel(state: Sequence[Any], start: Extent, width: Extent) -> Sequence[Result]:
-    """Columns from `start` on decomposed, `width` of them; whole rows are exchanged.  In the last panel the rows are
-    U's up to the last column.
-    """
+def _panel(state: Sequence[Any], start: Extent, width: Extent, end: Extent) -> Sequence[Result]:
+    """`width` columns from `start` on decomposed, and rows of U up to column `end`; whole rows are exchanged."""
     rows, columns = shape_of(state[0])
-    end = start + width if width is BLOCK else columns
     dtype = m.dtype_of(state[0])
     zero = np.int64(0)
 
@@ -227,15 +224,9 @@ def _squares(factors: ArrayLike) -> tuple[Result, Result]:
         tall = pad(factors, zero, [*none, 0, 0], [*none, columns - rows, 0])
         inside = pad(m.zeros((*lead, rows, rows), m.dtype_of(factors)), m.dtype_of(factors).type(1),
                      [*none, 0, 0], [*none, columns - rows, columns - rows])  # fmt: skip
-        return square, add(tall, _diagonal_from(inside, tall))
+        return square, add(tall, mul(m.eye_like(tall), inside))
     wide = pad(factors, zero, [*none, 0, 0], [*none, 0, rows - columns])
     return wide, slice_array(factors, start, (*lead, columns, columns))
-
-
-def _diagonal_from(inside: ArrayLike, like: ArrayLike) -> Result:
-    from tracejit.primitives.elementwise import mul
-
-    return mul(m.eye_like(like), inside)
 
 
 def permuted_rows(x: ArrayLike, order: ArrayLike) -> Result:

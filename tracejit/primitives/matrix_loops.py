@@ -33,8 +33,8 @@ from tracejit.tracer.transpose import shape_of
 __all__ = [
     "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "elements_of", "eye_like", "from_elements",
     "index_loop", "is_stack_of_small", "less_products", "lower_part",
-    "mirrored", "of_diagonal", "order_of", "product", "put", "put_column", "put_row", "rotated", "row_of",
-    "scaled_columns", "scaled_rows", "some_row", "swapped", "upper_part", "upright_rows", "while_loop", "with_column",
+    "mirrored", "order_of", "product", "put", "put_column", "put_row", "rotated", "row_of",
+    "safe_factor", "scaled_columns", "scaled_rows", "some_row", "swapped", "upper_part", "upright_rows", "while_loop",
     "with_element", "with_row", "zeros",
 ]  # fmt: skip
 
@@ -88,12 +88,16 @@ def index_loop(
 
 
 def while_loop(
-    test: Callable[..., Any], body: Callable[..., Sequence[Any]], carries: Sequence[ArrayLike]
+    test: Callable[..., Any],
+    body: Callable[..., Sequence[Any]],
+    carries: Sequence[ArrayLike],
+    consts: Sequence[ArrayLike] = (),
 ) -> list[Result]:
-    """`while test(*carries): carries = body(*carries)`."""
-    avals = [aval_of_argument(x).strong() for x in carries]
-    condition = staged_body(lambda *c: [test(*c)], avals, "while")
-    return list(bind(While(condition, staged_body(lambda *c: list(body(*c)), avals, "while"), 0, 0), *carries))
+    """`while test(*consts, *carries): carries = body(*consts, *carries)`."""
+    avals = [aval_of_argument(x).strong() for x in (*consts, *carries)]
+    condition = staged_body(lambda *xs: [test(*xs)], avals, "while")
+    step = staged_body(lambda *xs: list(body(*xs)), avals, "while")
+    return list(bind(While(condition, step, len(consts), len(consts)), *consts, *consts, *carries))
 
 
 def _first_free(count: Extent, arrays: Sequence[ArrayLike]) -> int:
@@ -168,11 +172,6 @@ def with_row(x: ArrayLike, row: ArrayLike, i: ArrayLike) -> Result:
     return dynamic_update_slice(x, reshape(row, (1, *shape_of(row))), (i, np.int64(0)))
 
 
-def with_column(x: ArrayLike, column: ArrayLike, j: ArrayLike) -> Result:
-    """The matrix with the column at a computed index replaced."""
-    return dynamic_update_slice(x, reshape(column, (*shape_of(column), 1)), (np.int64(0), j))
-
-
 def with_element(x: ArrayLike, value: ArrayLike, *at: ArrayLike) -> Result:
     """The array with one number replaced."""
     return dynamic_update_slice(x, reshape(value, (1,) * len(at)), at)
@@ -197,8 +196,8 @@ def rotated(x: ArrayLike, y: ArrayLike, cosine: ArrayLike, sine: ArrayLike) -> t
 
 
 def safe_factor(x: ArrayLike) -> Result:
-    """The power of two by which a matrix is multiplied so that squares of its elements neither overflow nor vanish; 1 for
-    most matrices.
+    """The power of two by which a matrix is multiplied so that squares of its elements neither overflow nor
+    vanish; 1 for most matrices.
     """
     dtype = dtype_of(x)
     if any(is_empty(n) for n in shape_of(x)):
@@ -307,15 +306,6 @@ def eye_like(x: ArrayLike) -> Result:
     shape = shape_of(x)
     rank = len(shape)
     return convert(bind(Eq(), iota(shape, rank - 2, np.int64), iota(shape, rank - 1, np.int64)), dtype_of(x))
-
-
-def of_diagonal(x: ArrayLike) -> Result:
-    """Vectors in the last axis as diagonals of square matrices."""
-    shape = shape_of(x)
-    wide = (*shape, shape[-1])
-    rank = len(wide)
-    same = bind(Eq(), iota(wide, rank - 2, np.int64), iota(wide, rank - 1, np.int64))
-    return select(same, broadcast_in_dim(x, wide, tuple(range(rank - 1))), zeros(wide, dtype_of(x)))
 
 
 def diagonal_of(x: ArrayLike) -> Result:

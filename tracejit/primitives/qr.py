@@ -28,14 +28,14 @@ from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["QR", "qr"]
+__all__ = ["QR", "qr", "reflected", "reflector"]
 
 
 @frozen(eq=False)
 class QR(Primitive):
     """a = Q R with orthonormal columns in Q.   a: [.., m, n] -> Q [.., m, k], R [.., k, n]
 
-    k is the lesser of m and n, and m with `complete`.  Source: Householder reflections with the signs of LAPACK's geqrf.
+    k is the lesser of m and n, and m with `complete`.  Source: Householder reflections with the signs of geqrf.
     """
 
     name = "qr"
@@ -59,26 +59,14 @@ class QR(Primitive):
             dtype = m.dtype_of(a)
             steps = shorter(rows, columns)
             k = rows if self.complete else steps
-            zero, first = dtype.type(0), dtype.type(1)
 
             def reduced(j: Extent, _: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
                 r, vectors, scales = carries
                 rest = rows - j
                 x = m.column_of(r, j, j)
-                top = reshape(slice_array(x, (0,), (1,)), ())
-                others = update_slice(x, m.zeros((1,), dtype), (0,))
-                squares = reduce_sum(mul(others, others), (0,))
-                size = bind(Sqrt(), add(mul(top, top), squares))
-                beta = select(_is_negative(top), size, neg(size))
-                flat = bind(Eq(), squares, zero)
-                tau = select(flat, zero, div(sub(beta, top), beta))
-                scale = select(flat, first, sub(top, beta))
-                v = update_slice(
-                    div(others, broadcast_in_dim(scale, (rest,), ())), broadcast_in_dim(first, (1,), ()), (0,)
-                )
-                r = _reflected(r, v, tau, j)
-                column = update_slice(m.zeros((rest,), dtype), slice_array(m.column_of(r, j, j), (0,), (1,)), (0,))
-                r = m.put_column(r, column, j, j)
+                v, tau, top = reflector(x)
+                r = reflected(r, v, tau, j)
+                r = m.put_column(r, update_slice(m.zeros((rest,), dtype), reshape(top, (1,)), (0,)), j, j)
                 vectors = m.put_row(vectors, v, j, j)
                 return [r, vectors, update_slice(scales, reshape(tau, (1,)), (j,))]
 
@@ -91,7 +79,7 @@ class QR(Primitive):
                 (vectors, scales), (q,) = consts, carries
                 j = steps - 1 - at
                 tau = reshape(slice_array(scales, (j,), (1,)), ())
-                return [_reflected(q, m.row_of(vectors, j, j), tau, j)]
+                return [reflected(q, m.row_of(vectors, j, j), tau, j)]
 
             (q,) = m.index_loop(steps, formed, [m.eye_like(m.zeros((rows, k), dtype))], [vectors, scales])
             r = slice_array(r, (0, 0), (k, columns))
@@ -113,8 +101,8 @@ class QR(Primitive):
         wide = is_wide(rows, columns)
         if self.complete and not wide and not same_extent(rows, columns):
             raise UnsupportedError(
-                "the complete QR decomposition of matrices with more rows than columns has no derivative: which vectors "
-                "complete Q is arbitrary; use mode='reduced'"
+                "the complete QR decomposition of matrices with more rows than columns has no derivative: which "
+                "vectors complete Q is arbitrary; use mode='reduced'"
             )
         k = rows if wide else columns
         start = (0,) * (len(lead) + 2)
@@ -150,7 +138,27 @@ def _is_negative(x: ArrayLike) -> Result:
     return bind(Lt(), select(bind(Eq(), x, zero), div(one, x), x), zero)
 
 
-def _reflected(x: ArrayLike, v: ArrayLike, tau: ArrayLike, j: Extent) -> Result:
+def reflector(x: ArrayLike) -> tuple[Result, Result, Result]:
+    """(v, tau, b) of the reflection 1 - tau v v^T that makes a vector (b, 0, 0, ..), v beginning with 1.
+
+    Where all but the first element are zeros, nothing is reflected.  Source: LAPACK's larfg.
+    """
+    (n,) = shape_of(x)
+    dtype = m.dtype_of(x)
+    zero, one = dtype.type(0), dtype.type(1)
+    top = reshape(slice_array(x, (0,), (1,)), ())
+    others = update_slice(x, m.zeros((1,), dtype), (0,))
+    squares = reduce_sum(mul(others, others), (0,))
+    size = bind(Sqrt(), add(mul(top, top), squares))
+    beta = select(_is_negative(top), size, neg(size))
+    flat = bind(Eq(), squares, zero)
+    tau = select(flat, zero, div(sub(beta, top), beta))
+    scale = select(flat, one, sub(top, beta))
+    v = update_slice(div(others, broadcast_in_dim(scale, (n,), ())), broadcast_in_dim(one, (1,), ()), (0,))
+    return v, tau, select(flat, top, beta)
+
+
+def reflected(x: ArrayLike, v: ArrayLike, tau: ArrayLike, j: Extent) -> Result:
     """x[j:, j:] - tau v (v @ x[j:, j:]) in its place."""
     rows, columns = shape_of(x)
     shape = (rows - j, columns - j)

@@ -1,8 +1,8 @@
-"""Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations."""
+"""Eigenvalues of symmetric matrices, and singular values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Gt, Lt, Or
-from tracejit.primitives.creation import extent_value, iota
+from tracejit.primitives.creation import extent_value
 from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.lu import is_wide, shorter
@@ -23,6 +23,7 @@ from tracejit.primitives.reduction import reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, slice_array, transpose
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
+from tracejit.primitives.tridiagonal import diagonalized, tridiagonalized
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
@@ -34,7 +35,6 @@ __all__ = ["SVD", "Eigh", "eigh", "svd"]
 
 MOST_SWEEPS = 40
 """Sweeps over all pairs; some 6 to 10 are needed, and convergence is quadratic at the end."""
-
 
 
 def _turn(difference: ArrayLike, coupling: ArrayLike, apply: ArrayLike) -> tuple[Result, Result, Result]:
@@ -54,33 +54,28 @@ def _turn(difference: ArrayLike, coupling: ArrayLike, apply: ArrayLike) -> tuple
     return c, mul(t, c), t
 
 
-
-
-def _over_pairs(n: Extent, turn: Any, carries: Sequence[ArrayLike], consts: Sequence[ArrayLike]) -> list[Result]:
+def _over_pairs(n: Extent, turn: Callable[..., Sequence[Any]], x: ArrayLike) -> Result:
     """Sweeps over all pairs p < q of n rows, until one has turned nothing.
 
-    turn(p, q, consts, carries) -> carries; the last carry is an int64 that it sets where it turns something.
+    turn(p, q, x, turned) -> (x, turned), turned being an int64 that is set where it turns something.
     """
-    count = len(carries)
     nothing = np.int64(0)
 
-    def sweep(*state: ArrayLike) -> Sequence[Result]:
-        done, values, fixed = state[0], state[2 : 2 + count], state[2 + count :]
+    def sweep(done: ArrayLike, _: ArrayLike, x: ArrayLike) -> Sequence[Result]:
+        def first(k: Extent, i: ArrayLike, _: Sequence[Any], outer: Sequence[Any]) -> Sequence[Result]:
+            def second(_: Extent, j: ArrayLike, given: Sequence[Any], inner: Sequence[Any]) -> Sequence[Result]:
+                (p,) = given
+                return turn(p, add(add(p, j), np.int64(1)), *inner)
 
-        def first(k: Extent, i: ArrayLike, outer: Sequence[Any], inner: Sequence[Any]) -> Sequence[Result]:
-            def second(_: Extent, j: ArrayLike, given: Sequence[Any], now: Sequence[Any]) -> Sequence[Result]:
-                p = given[0]
-                return turn(p, add(add(p, j), np.int64(1)), given[1:], now)
+            return m.index_loop(n - 1 - k, second, outer, [i], level=1)
 
-            return m.index_loop(n - 1 - k, second, inner, [i, *outer], level=1)
+        x, turned = m.index_loop(n - 1, first, [x, nothing])
+        return [add(done, np.int64(1)), turned, x]
 
-        *new, turned = m.index_loop(n - 1, first, [*values, nothing], fixed)
-        return [add(done, np.int64(1)), turned, *new, *fixed]
-
-    def unfinished(done: ArrayLike, turned: ArrayLike, *_: ArrayLike) -> Result:
+    def unfinished(done: ArrayLike, turned: ArrayLike, _: ArrayLike) -> Result:
         return bind(And(), bind(Gt(), turned, nothing), bind(Lt(), done, np.int64(MOST_SWEEPS)))
 
-    return m.while_loop(unfinished, sweep, [nothing, np.int64(1), *carries, *consts])[2 : 2 + count]
+    return m.while_loop(unfinished, sweep, [nothing, np.int64(1), x])[2]
 
 
 @frozen(eq=False)
@@ -111,42 +106,20 @@ class Eigh(Primitive):
         return [w, v * _signs(np.swapaxes(v, -1, -2))[..., None, :]]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        def turn(p: ArrayLike, q: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-            x, turned = carries
-            (least,) = consts
-            n, width = shape_of(x)
-            row_p, row_q = m.some_row(x, p), m.some_row(x, q)
-            app, apq, aqq = m.element(x, p, p), m.element(x, p, q), m.element(x, q, q)
-            apply = bind(Gt(), bind(Abs(), apq), least)
-            c, s, t = _turn(sub(aqq, app), apq, apply)
-            change = mul(t, apq)
-            new_p, new_q = m.rotated(row_p, row_q, c, s)
-            at = iota((width,), 0, np.int64)
-            at_p, at_q = (bind(Eq(), at, broadcast_in_dim(k, (width,), ())) for k in (p, q))
-            of_both = select(apply, m.dtype_of(x).type(0), apq)
-            in_p, across, in_q = (broadcast_in_dim(k, (width,), ()) for k in (sub(app, change), of_both, add(aqq, change)))
-            new_p = select(at_p, in_p, select(at_q, across, new_p))
-            new_q = select(at_q, in_q, select(at_p, across, new_q))
-            x = m.with_row(m.with_row(x, new_p, p), new_q, q)
-            column_p, column_q = slice_array(new_p, (0,), (n,)), slice_array(new_q, (0,), (n,))
-            x = m.with_column(m.with_column(x, column_p, p), column_q, q)
-            return [x, bind(Or(), turned, convert(apply, np.int64))]
-
         def one(a: ArrayLike) -> Sequence[Result]:
             n, _ = shape_of(a)
-            dtype = m.dtype_of(a)
+            if isinstance(n, int) and not n:
+                return [m.zeros((0,), m.dtype_of(a)), *([a] if self.vectors else [])]
             factor = m.safe_factor(a)
             x = mul(a, broadcast_in_dim(factor, (n, n), ()))
-            size = bind(Sqrt(), reduce_sum(mul(x, x), (0, 1)))
-            least = mul(size, div(dtype.type(np.finfo(dtype).eps), convert(extent_value(n + 1, np.int64), dtype)))
-            (x,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [least])
-            w = div(m.diagonal_of(slice_array(x, (0, 0), (n, n))), broadcast_in_dim(factor, (n,), ()))
+            diagonal, beside, *rows = tridiagonalized(x, self.vectors)
+            w, *rows = diagonalized(diagonal, beside, rows)
             order = m.order_of(w)
-            w = gather(w, (0,), [order])
-            if not self.vectors:
+            w = div(gather(w, (0,), [order]), broadcast_in_dim(factor, (n,), ()))
+            if not rows:
                 return [w]
-            rows = gather(slice_array(x, (0, n), (n, n)), (0,), [order])
-            return [w, transpose(m.scaled_rows(rows, m.upright_rows(rows)), (1, 0))]
+            v = gather(rows[0], (0,), [order])
+            return [w, transpose(m.scaled_rows(v, m.upright_rows(v)), (1, 0))]
 
         return Expand(lambda a: m.each_matrix(one, m.mirrored(a, self.lower_triangle), ranks=(2,)))
 
@@ -238,8 +211,7 @@ class SVD(Primitive):
         return [np.concatenate([q[..., :n] @ u, q[..., n:]], -1), s, vt]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        def turn(p: ArrayLike, q: ArrayLike, _: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-            x, turned = carries
+        def turn(p: ArrayLike, q: ArrayLike, x: ArrayLike, turned: ArrayLike) -> Sequence[Result]:
             dtype = m.dtype_of(x)
             n = shape_of(x)[0]
             whole_p, whole_q = m.some_row(x, p), m.some_row(x, q)
@@ -261,7 +233,7 @@ class SVD(Primitive):
             dtype = m.dtype_of(r)
             factor = m.safe_factor(r)
             x = mul(transpose(r, (1, 0)), broadcast_in_dim(factor, (n, n), ()))
-            (w,) = _over_pairs(n, turn, [concatenate([x, m.eye_like(x)], 1) if self.vectors else x], [])
+            w = _over_pairs(n, turn, concatenate([x, m.eye_like(x)], 1) if self.vectors else x)
             x = slice_array(w, (0, 0), (n, n))
             s = bind(Sqrt(), reduce_sum(mul(x, x), (1,)))
             order = m.order_of(s, descending=True)

@@ -15,7 +15,7 @@ from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.comparison import Gt
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.elementwise import div, mul, neg, select, sub
-from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
+from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.support.dtypes import short_name
@@ -39,7 +39,7 @@ def check_matrices(name: str, x: ShapedArray, square: bool = True) -> None:
     """Raises: ShapeError, DtypeError unless x is a stack of matrices of float32 or float64."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"[{name}] takes {'square ' if square else ''}matrices in the last two axes, not {x}")
-    if x.dtype not in (np.float32, np.float64):
+    if x.dtype.name not in ("float32", "float64"):
         raise DtypeError(f"[{name}] computes in float32 or float64, not in {short_name(x.dtype)}; convert first")
 
 
@@ -164,8 +164,6 @@ class TriangularSolve(Primitive):
         if da is None and len(shape_of(a)) == 2 and db is not None:  # one matrix: the mapped axis is of columns
             moved = move_to_front(b, db)
             _, n, k = shape_of(moved)
-            from tracejit.primitives.shape import transpose
-
             wide = reshape(transpose(moved, (1, 0, 2)), (n, size * k))
             out = reshape(bind(self, a, wide), (n, size, k))
             return out, 1
