@@ -11,7 +11,9 @@ import tracejit as tj
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends.registry import backend_reason
 from tracejit.compiler.lower import lowering_rules, unregister_lowering
+from tracejit.ir.forms import Expand
 from tracejit.ir.kernel import index_const
+from tracejit.primitives.elementwise import mul
 from tracejit.support.errors import UnsupportedError, UserError
 
 pytestmark = pytest.mark.opencl
@@ -198,3 +200,26 @@ def test_rules_hold_in_the_bodies_of_scalar_loops_and_branches(override: Callabl
                 with pytest.raises(UnsupportedError, match="must give `map` forms"):
                     tj.jit(tj.vmap(function), backend=backend)(MAPPED)
             unregister_lowering(by_a_sum)
+
+
+def test_a_primitive_that_is_composed_of_others_may_be_a_result_and_stand_in_loops_and_branches(
+    override: Callable[..., Any],
+):
+    """Its last equation makes what the equation that it stands for has made."""
+    twice = lambda neg, b, x: Expand(lambda x: mul(mul(x, np.float64(-1)), np.float64(2)))  # noqa: E731
+    in_loop = lambda x: tj.lax.fori_loop(0, 3, lambda i, c: -c, x)  # noqa: E731
+    several = lambda x: (-x, np.negative(-x), x)  # noqa: E731
+    in_branch = lambda x: tj.lax.cond(x[0, 0] >= 0, lambda c: -c, lambda c: c, x)  # noqa: E731
+    for backend in BACKENDS:
+        if backend_reason(backend):
+            continue
+        override("neg", backend=backend)(twice)
+        for function, factor in ((lambda x: -x, -2), (several, None), (in_loop, -8), (in_branch, -2)):
+            f = tj.jit(function, backend=backend)
+            got = f(X)
+            if factor is None:
+                for part, by in zip(got, (-2, 4, 1), strict=True):
+                    np.testing.assert_array_equal(part, by * X)
+            else:
+                np.testing.assert_array_equal(got, factor * X)
+        unregister_lowering(twice)

@@ -311,3 +311,17 @@ def test_results_that_nobody_reads_leave_a_branch():
     want = f(1.5, 10)
     np.testing.assert_array_equal(y, want[0])
     assert x == want[1]
+
+
+def test_a_row_as_long_as_the_index_says_is_changed_in_place_though_others_are_read():
+    def substituted(a, b):
+        x = b.copy()
+        for i in range(1, len(a)):
+            x[i, i:] -= a[i, :i] @ x[:i, i:]
+        return x
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(200, 200)) / 200, rng.normal(size=(200, 200))
+    np.testing.assert_allclose(tj.jit(substituted)(a, b), substituted(a, b), rtol=1e-9, atol=1e-9)
+    program = tj.jit(substituted).lower(a, b).text("program")
+    assert "temporary" not in "\n".join(line for line in program.splitlines() if "f64[200, 200]" in line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,10 +23,14 @@ from tracejit.primitives import (
     cumulative,
     elementwise,
     indexing,
+    lu,
+    qr,
     reduction,
     shape,
     slicing,
+    spectral,
     transcendental,
+    triangular,
     while_loop,
 )
 from tracejit.tracer.stage import stage
@@ -59,6 +64,18 @@ class Array:
         else:
             values = rng.uniform(self.low, self.high, size)
         return values.reshape(self.shape).astype(kind)
+
+
+@frozen
+class Matrix(Array):
+    """Matrices with 1, 2, 3, ... times `diagonal` added on theirs: well conditioned, eigenvalues apart."""
+
+    diagonal: float = 4.0
+
+    def make(self, rng: np.random.Generator, dtype: str) -> np.ndarray[Any, Any]:
+        rows, columns = self.shape[-2:]
+        heavy = self.diagonal * np.eye(rows, columns) * np.arange(1, rows + 1)[:, None]
+        return super().make(rng, dtype) + heavy.astype(dtype)
 
 
 @frozen
@@ -337,6 +354,27 @@ def _control_flow() -> dict[str, list[Example]]:
     return {"while": whiles, "loop": loops, "cond": conds}
 
 
+def _decompositions() -> dict[str, list[Example]]:
+    floats = ("f8", "f4")
+    square, stack, wide, tall = (Matrix(s, low=-1.0, high=1.0) for s in ((3, 3), (2, 4, 4), (3, 4), (4, 3)))
+
+    def all_of(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
+        return [Example(p, (x,), floats, "sum", near=2e-6) for p in primitives for x in operands]
+
+    return {
+        "triangular_solve": [
+            Example(triangular.TriangularSolve(lower, transposed, lower is transposed), operands, floats, "sum")
+            for lower, transposed in itertools.product((False, True), repeat=2)
+            for operands in ((square, Array((3, 2))), (stack, Array((2, 4, 2))))[: 1 + lower]
+        ],
+        "cholesky": all_of([triangular.Cholesky()], square, stack),
+        "lu": all_of([lu.LU()], stack, wide, tall),
+        "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
+        "eigh": [*all_of([spectral.Eigh()], stack), *all_of([spectral.Eigh(False, False)], square)],
+        "svd": [*all_of([spectral.SVD()], stack, wide, tall), *all_of([spectral.SVD(vectors=False)], tall)],
+    }
+
+
 EXAMPLES: dict[str, list[Example]] = {
     **_elementwise(),
     **_shape(),
@@ -344,6 +382,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_indexing(),
     **_contractions(),
     **_control_flow(),
+    **_decompositions(),
     "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [

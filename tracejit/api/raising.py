@@ -17,7 +17,7 @@ from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["Raises", "raise_where", "run_block"]
+__all__ = ["Raises", "may_be_caught", "raise_where", "run_block"]
 
 
 class Raises(Again):
@@ -77,7 +77,7 @@ def raise_where(condition: Any, raising: Raises) -> None:
     """
     error = raising.exception
     with located(raised_at(error)):
-        if _may_be_caught():
+        if may_be_caught():
             raise TracerError(
                 f"whether {type(error).__name__} is raised is known to the program alone, and a `try` around it may "
                 "catch it: an exception leaves the compiled function; decide with `if`, or np.where, what is done "
@@ -87,7 +87,7 @@ def raise_where(condition: Any, raising: Raises) -> None:
         OPERATORS.check_none(condition, Raised(error))
 
 
-def _may_be_caught() -> bool:
+def may_be_caught() -> bool:
     """Whether an `except` of the function that is traced, or of one that it calls, is around."""
     frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:

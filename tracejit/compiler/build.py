@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
+from tracejit.compiler.lower import written_out
 from tracejit.ir.extents import Count, Dim, Index, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -83,6 +84,12 @@ class _Context:
 
     def report(self, equation: str, runs_in: str) -> None:
         self.compilation.log.report.append((equation, runs_in))
+
+    def written_out(self, jaxpr: Jaxpr) -> Jaxpr:
+        """The jaxpr without equations that are composed of others."""
+        c = self.compilation
+        out = written_out(jaxpr, c.backend.name, c.alternatives, lambda name: self.report(name, "program"))
+        return jaxpr if out is jaxpr else c.cleaned(out)
 
 
 def own_outputs(jaxpr: Jaxpr, kept: Mapping[int, int] = MappingProxyType({})) -> Jaxpr:
@@ -289,7 +296,7 @@ class _Builder:
         kept: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[list[Step], list[ProgramBuffer]]:
         """(steps, buffers of the outputs) of a body."""
-        jaxpr = own_outputs(self.c.compilation.cleaned(jaxpr), kept)
+        jaxpr = own_outputs(self.c.written_out(self.c.compilation.cleaned(jaxpr)), kept)
         buffers = dict(zip(jaxpr.inputs, arguments, strict=True))
         free = {v for v, ok in zip(jaxpr.inputs, overwritable, strict=True) if ok}
         inner = _Builder(self.c, buffers, free)
@@ -479,8 +486,8 @@ def _alike(v: Atom, a: Atom) -> bool:
 
 def build_program(jaxpr: Jaxpr, compilation: Compilation) -> Program:
     """The program of a jaxpr."""
-    jaxpr = own_outputs(jaxpr)
     context = _Context(compilation)
+    jaxpr = own_outputs(context.written_out(jaxpr))
     inputs = tuple(
         ProgramBuffer(f"in{n}", kernel_dtype(v.aval.dtype), v.aval.shape, "input", layout)
         for n, (v, layout) in enumerate(zip(jaxpr.inputs, compilation.layouts, strict=True))

@@ -13,10 +13,19 @@ from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import OptionError, TracejitError, UserError
+from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
 from tracejit.tracer.stage import stage
 
-__all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
+__all__ = [
+    "LoweringRule",
+    "check_alternatives",
+    "lower",
+    "lowering_rules",
+    "register_lowering",
+    "unregister_lowering",
+    "written_out",
+]
 
 
 _RULES: dict[tuple[str, str], list[LoweringRule]] = {}  # (primitive, backend) -> what users registered
@@ -181,6 +190,57 @@ def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tup
 
         stack.append((iter(inner.equations), done))
     return out, [resolve(a) for a in jaxpr.outputs]
+
+
+def written_out(
+    jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...], report: Callable[[str], None] = lambda _: None
+) -> Jaxpr:
+    """The jaxpr with what an equation of form `Expand` is composed of in its place; `report` is told their names."""
+    equations: list[Equation] = []
+    rename: dict[Var, Atom] = {}
+
+    def resolve(a: Atom) -> Atom:
+        while isinstance(a, Var) and a in rename:
+            a = rename[a]
+        return a
+
+    stack = [iter(jaxpr.equations)]
+    found = False
+    while stack:
+        e = next(stack[-1], None)
+        if e is None:
+            stack.pop()
+            continue
+        inputs, inner = tuple([resolve(a) for a in e.inputs]), None
+        if not e.primitive.runs_jaxprs and not e.primitive.binds:
+            try:
+                form = form_of(
+                    e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend, alternatives
+                )
+                inner = expanded(form, inputs) if isinstance(form, Expand) else None
+            except TracejitError as error:
+                error.at(e.location).about(backend=backend, primitive=e.primitive.name)
+                raise
+        if inner is None:
+            equations.append(evolve(e, inputs=inputs))
+            continue
+        found = True
+        report(e.primitive.name)
+        fresh: dict[Var, Atom] = dict(zip(inner.inputs, inputs, strict=True))
+
+        def own(a: Atom, fresh: dict[Var, Atom] = fresh) -> Atom:
+            return fresh[a] if isinstance(a, Var) else a
+
+        body: list[Equation] = []
+        for x in inner.equations:
+            taken = tuple([own(a) for a in x.inputs])
+            made = tuple([Var(v.aval) for v in x.outputs])
+            fresh.update(zip(x.outputs, made, strict=True))
+            body.append(evolve(x, inputs=taken, outputs=made, location=e.location))
+        for var, atom in zip(e.outputs, inner.outputs, strict=True):
+            rename[var] = own(atom)
+        stack.append(iter(body))
+    return Jaxpr(jaxpr.inputs, equations, [resolve(a) for a in jaxpr.outputs]) if found else jaxpr
 
 
 def expanded(form: Expand, inputs: Sequence[Atom]) -> Jaxpr:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.lax import linalg as linalg
 from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
@@ -43,3 +44,5 @@ globals().update({
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
     "tracejit.lax.reductions")
 })  # fmt: skip
+for _name in linalg.__all__:
+    setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

@@ -38,6 +38,7 @@ from tracejit.api.array import own
 from tracejit.numpy import (
     at as at,
     indexing as indexing,
+    linalg as linalg,
     norms as norms,
     operators as operators,
     redirected as redirected,
@@ -87,3 +88,5 @@ globals().update({
     _name: _returning_arrays(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__.startswith("tracejit.numpy.")
 })  # fmt: skip
+for _name in linalg.__all__:
+    setattr(linalg, _name, _returning_arrays(getattr(linalg, _name)))

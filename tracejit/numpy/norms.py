@@ -1,4 +1,4 @@
-"""The part of `np.linalg` that needs no decomposition: norms, powers, chains of products."""
+"""Norms, powers and chains of products of `np.linalg`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,31 @@ import numpy as np
 
 from tracejit.ir.extents import Extent
 from tracejit.numpy import linear, reductions as r, shaping, ufuncs as u
-from tracejit.numpy.axes import axis_index, axis_list, reject, static_int, unsupported
+from tracejit.numpy.axes import axis_index, axis_list, reject, static_int
+from tracejit.numpy.decompositions import cond_of_singular_values, inv, singular_values, unchecked_inverse
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.triangles import eye
 from tracejit.primitives import shape as p
-from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.support.errors import LinearAlgebraError
+from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, HANDED_BACK
 from tracejit.tracer.tables import FUNCTIONS
 
-__all__ = ["matrix_norm", "matrix_power", "multi_dot", "norm", "vector_norm"]
+__all__ = [
+    "cond",
+    "cross",
+    "diagonal",
+    "matrix_norm",
+    "matrix_power",
+    "multi_dot",
+    "norm",
+    "outer",
+    "trace",
+    "vector_norm",
+]
 
 
 def _floats(x: ArrayLike) -> Result:
@@ -65,16 +79,21 @@ def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> 
         )
         have = aval(out).shape
         return out if keepdims else p.reshape(out, tuple([n for d, n in enumerate(have) if d not in axes]))
-    raise unsupported(
-        f"np.linalg.norm of order {order!r} of a matrix needs singular values; supported are None, 'fro', 1, -1, inf, "
-        "-inf"
-    )
+    if (isinstance(order, str) and order != "nuc") or order not in (2, -2, "nuc"):
+        raise reject("Invalid norm order for matrices.")
+    s = singular_values(shaping.moveaxis(x, axes, (-2, -1)))
+    if order == "nuc":
+        out = r.sum(s, axis=-1)
+    else:
+        out = r.max(s, axis=-1, initial=0) if order == 2 else r.min(s, axis=-1)
+    rank = aval(x).ndim
+    return p.reshape(out, tuple([1 if d in axes else aval(x).shape[d] for d in range(rank)])) if keepdims else out
 
 
 def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Result:
     """The norm of vectors (one axis) or matrices (two axes); of all elements where neither order nor axes are given.
 
-    Raises: UnsupportedError for matrix orders that need singular values (2, -2, "nuc").
+    Orders 2, -2 and "nuc" of matrices are of singular values.
     """
     y = _floats(x)
     rank = aval(y).ndim
@@ -110,7 +129,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
-    """The n-th power of square matrices, n not negative and known while tracing, by repeated squaring.
+    """The n-th power of square matrices, n known while tracing, by repeated squaring; of the inverse for a negative n.
     The first power is the array itself.
     """
     x = array_of(a)
@@ -119,7 +138,7 @@ def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
         raise reject(f"np.linalg.matrix_power takes square matrices, not shape {have.shape}")
     count = static_int(n, "np.linalg.matrix_power's exponent")
     if count < 0:
-        raise unsupported("np.linalg.matrix_power with a negative exponent needs the inverse")
+        x, count = inv(x), -count
     if count == 0:
         return shaping.broadcast_to(eye(have.shape[-1], dtype=have.dtype), have.shape)
     result: Any = None
@@ -131,14 +150,37 @@ def matrix_power(a: ArrayLike, n: ArrayLike) -> Result:
     return result
 
 
-def _outer(x1: ArrayLike, x2: ArrayLike, /) -> Result:
+def cond(x: ArrayLike, p: Any = None) -> Result:
+    """The condition number of matrices, by a norm: of singular values for p None, 2 and -2.   x: [.., m, n] -> [..]
+
+    Raises: LinAlgError for empty matrices, and for other norms if they are not square.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: np.linalg.cond(a))(np.array([[4.0, 0.0], [0.0, 2.0]]))
+    np.float64(2.0)
+    """
+    y = array_of(x)
+    have = aval(y)
+    if any(isinstance(n, int) and n == 0 for n in have.shape):
+        raise LinearAlgebraError("cond is not defined on empty arrays", location=user_location())
+    if p is None or p in (2, -2):
+        out = cond_of_singular_values(y, p == -2)
+    else:
+        wide = to_dtype(y, np.float64)
+        inverse = unchecked_inverse(y)
+        out = to_dtype(u.multiply(norm(wide, p, (-2, -1)), norm(inverse, p, (-2, -1))), _floats(y).dtype)
+    lost = u.logical_and(u.isnan(out), u.logical_not(r.any(u.isnan(y), axis=(-2, -1))))
+    return u.where(lost, aval(out).dtype.type(np.inf), out)
+
+
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """np.linalg.outer, which unlike np.outer takes vectors only."""
     if aval(array_of(x1)).ndim != 1 or aval(array_of(x2)).ndim != 1:
         raise reject("np.linalg.outer takes two vectors; np.outer flattens")
     return linear.outer(x1, x2)
 
 
-def _cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
     """np.linalg.cross, which unlike np.cross takes vectors of 3 only."""
     for x in (array_of(x1), array_of(x2)):
         if aval(x).shape[axis_index(axis, aval(x).ndim)] != 3:
@@ -198,18 +240,23 @@ def _chain(xs: Sequence[ArrayLike], sizes: Sequence[Extent]) -> Result:
     return product(0, n - 1)
 
 
-def _diagonal(x: ArrayLike, /, *, offset: ArrayLike = 0) -> Result:
+def diagonal(x: ArrayLike, /, *, offset: ArrayLike = 0) -> Result:
     """np.linalg.diagonal: of the matrices along the last two axes."""
     return linear.diagonal(x, offset, -2, -1)
 
 
-AS_IS.add(_diagonal)
+def trace(x: ArrayLike, /, *, offset: ArrayLike = 0, dtype: DTypeLike = None) -> Result:
+    """np.linalg.trace: of the matrices along the last two axes."""
+    return linear.trace(x, offset, -2, -1, dtype)
+
+
+AS_IS.add(diagonal)
 HANDED_BACK.add(matrix_power)
 FUNCTIONS.update({
     np.linalg.norm: norm, np.linalg.matrix_power: matrix_power, np.linalg.multi_dot: multi_dot,
     np.linalg.vector_norm: vector_norm, np.linalg.matrix_norm: matrix_norm,
-    np.linalg.outer: _outer, np.linalg.cross: _cross, np.linalg.tensordot: linear.tensordot,
+    np.linalg.cond: cond, np.linalg.outer: outer, np.linalg.cross: cross, np.linalg.tensordot: linear.tensordot,
     np.linalg.matmul: linear.matmul, np.linalg.vecdot: linear.vecdot,
-    np.linalg.matrix_transpose: shaping.matrix_transpose, np.linalg.diagonal: _diagonal,
-    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: linear.trace(x, offset, -2, -1, dtype),
+    np.linalg.matrix_transpose: shaping.matrix_transpose, np.linalg.diagonal: diagonal,
+    np.linalg.trace: trace,
 })  # fmt: skip

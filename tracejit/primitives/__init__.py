@@ -14,10 +14,14 @@ from tracejit.primitives import (
     cumulative as cumulative,
     elementwise as elementwise,
     indexing as indexing,
+    lu as lu,
+    qr as qr,
     reduction as reduction,
     shape as shape,
     slicing as slicing,
+    spectral as spectral,
     transcendental as transcendental,
+    triangular as triangular,
     while_loop as while_loop,
 )
 from tracejit.tracer.operators import PRIMITIVES, Primitives, provide

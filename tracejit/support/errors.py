@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from tracejit.support.source import Location
 
 __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
     "InternalError", "LaunchError",
-    "LeakedTracerError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart", "ScheduleError", "ShapeError",
+    "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart",
+    "ScheduleError", "ShapeError",
     "TracejitError",
     "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
     "UnknownBackend", "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
@@ -114,6 +117,10 @@ class AllNaN(UserError, ValueError):
 
 class NoWeight(UserError, ZeroDivisionError):
     """The weights of an average sum to zero."""
+
+
+class LinearAlgebraError(UserError, np.linalg.LinAlgError):
+    """A matrix that has not what is asked of it: a singular one has no inverse."""
 
 
 class FailedCheck(UserError):

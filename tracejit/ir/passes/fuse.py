@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from tracejit.ir.extents import Shape, prod
+from tracejit.ir.extents import Shape, greatest_extent, prod
 from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.fusion_rules import Question, refusal
@@ -521,6 +521,7 @@ def _is_small_part(form: Update | Scatter) -> bool:
     """Whether so few elements are replaced that a copy of all others would cost more than to store these apart."""
     part, whole = prod(form.region), prod(form.domain)
     if isinstance(whole, int):
+        part = greatest_extent(part)  # of a region that is as long as the index of a loop says
         return isinstance(part, int) and part * SMALL_PART <= whole
     return isinstance(part, int) or any(
         isinstance(n, int) and not isinstance(m, int) for n, m in zip(form.region, form.domain, strict=False)

@@ -1,0 +1,138 @@
+"""Decompositions of matrices under JAX's names: in the dtype of the operand, float32 or float64, and without checks.
+
+What has no answer (a matrix that is not positive definite, a singular one) gives NaN or infinities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.lax.operands import array, aval, operands
+from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
+from tracejit.primitives.elementwise import add, mul
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.interpreter import bind
+
+__all__ = ["cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"]
+
+
+def _symmetric(x: ArrayLike) -> Result:
+    """The symmetric part of matrices."""
+    triangular.check_matrices("symmetrize_input", aval(x))
+    return mul(add(x, m.swapped(x)), m.dtype_of(x).type(0.5))
+
+
+def _refuse(name: str, **options: Any) -> None:
+    for option, value in options.items():
+        if value:
+            raise UnsupportedError(
+                f"tj.lax.linalg.{name}: {option} is not supported; leave it out", location=user_location()
+            )
+
+
+def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Result:
+    """The lower factor of symmetric positive definite matrices.   a: [.., n, n]
+
+    Diagonal elements are NaN from the first column on where a is found not to be positive definite.  Without
+    symmetrize_input the lower triangle alone is read.  Source: jax.lax.linalg.cholesky.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: tj.lax.linalg.cholesky(a))(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    x = array(a)
+    return triangular.cholesky(_symmetric(x) if symmetrize_input else x)
+
+
+def triangular_solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Result:
+    """x with op(a) @ x == b, or x @ op(a) == b without left_side.   a: [.., n, n], b: matrices, or vectors
+
+    op: the transpose with transpose_a.  lower: which triangle of a counts.  unit_diagonal: its diagonal is taken for
+    ones.  Source: jax.lax.linalg.triangular_solve.
+
+    >>> import numpy as np, tracejit as tj
+    >>> a, b = np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0])
+    >>> tj.jit(lambda a, b: tj.lax.linalg.triangular_solve(a, b, left_side=True, lower=True))(a, b)
+    array([1., 2.])
+    """
+    x, right = operands("triangular_solve", a, b)
+    shape = aval(right).shape
+    vectors = aval(right).ndim == aval(x).ndim - 1
+    if vectors:
+        right = p.reshape(right, (*shape, 1) if left_side else (*shape[:-1], 1, shape[-1]))
+    if not left_side:
+        right = m.swapped(right)
+    out = triangular.triangular_solve(x, right, lower=lower, transposed=transpose_a == left_side, unit=unit_diagonal)
+    if not left_side:
+        out = m.swapped(out)
+    return p.reshape(out, shape) if vectors else out
+
+
+def lu(x: ArrayLike) -> tuple[Result, Result, Result]:
+    """(factors in one matrix, pivots, permutation) with partial pivoting.   x: [.., m, n]
+
+    Row i of L @ U is row permutation[i] of x; step i has exchanged rows i and pivots[i].  Source: jax.lax.linalg.lu.
+
+    >>> import numpy as np, tracejit as tj
+    >>> factors, pivots, permutation = tj.jit(lambda x: tj.lax.linalg.lu(x))(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> factors
+    array([[4.  , 4.  ],
+           [0.25, 1.  ]])
+    >>> permutation
+    array([1, 0], dtype=int32)
+    """
+    return of_lu.lu(array(x))
+
+
+def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, Result]:
+    """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]   Source: jax.lax.linalg.qr.
+
+    Raises: UnsupportedError for pivoting, and for derivatives of full matrices where m > n.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: tj.lax.linalg.qr(a, full_matrices=False)[1])(np.array([[3.0], [4.0]]))
+    array([[-5.]])
+    """
+    _refuse("qr", pivoting=pivoting)
+    return of_qr.qr(array(a), full_matrices)
+
+
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """(U, S, Vh) with x == U @ diag(S) @ Vh and S descending; only S without compute_uv.   x: [.., m, n]
+
+    Raises: UnsupportedError for derivatives of full matrices where m and n differ.  Source: jax.lax.linalg.svd.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.svd(x, compute_uv=False))(np.array([[0.0, 2.0], [3.0, 0.0]]))
+    array([3., 2.])
+    """
+    if compute_uv:
+        return spectral.svd(array(x), full_matrices)
+    (s,) = bind(spectral.SVD(False, False), array(x))
+    return s
+
+
+def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> tuple[Result, Result]:
+    """(eigenvectors, eigenvalues ascending) of symmetric matrices.   x: [.., n, n]   Source: jax.lax.linalg.eigh.
+
+    Without symmetrize_input one triangle alone is read, the lower one unless lower is false.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.eigh(x)[1])(np.array([[5.0, 0.0], [0.0, 1.0]]))
+    array([1., 5.])
+    """
+    y = array(x)
+    w, v = spectral.eigh(_symmetric(y) if symmetrize_input else y, lower)
+    return v, w

@@ -1,0 +1,174 @@
+"""The QR decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Extent, same_extent
+from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
+from tracejit.primitives import matrix_loops as m
+from tracejit.primitives.comparison import Eq, Lt
+from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
+from tracejit.primitives.lu import is_wide, shorter
+from tracejit.primitives.reduction import reduce_sum
+from tracejit.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_array
+from tracejit.primitives.slicing import update_slice
+from tracejit.primitives.transcendental import Sqrt
+from tracejit.primitives.triangular import check_matrices, triangular_solve
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.transpose import shape_of
+
+__all__ = ["QR", "qr", "reflected", "reflector"]
+
+
+@frozen(eq=False)
+class QR(Primitive):
+    """a = Q R with orthonormal columns in Q.   a: [.., m, n] -> Q [.., m, k], R [.., k, n]
+
+    k is the lesser of m and n, and m with `complete`.  Source: Householder reflections with the signs of geqrf.
+    """
+
+    name = "qr"
+    multiple_results = True
+    complete: bool = False
+
+    def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        (a,) = avals
+        check_matrices(self.name, a, square=False)
+        *lead, rows, columns = a.shape
+        k = rows if self.complete else shorter(rows, columns)
+        return a.with_shape((*lead, rows, k)).strong(), a.with_shape((*lead, k, columns)).strong()
+
+    def impl(self, *args: ArrayLike) -> list[Result]:
+        q, r = np.linalg.qr(np.asarray(args[0]), "complete" if self.complete else "reduced")
+        return [q, r]
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        def one(a: ArrayLike) -> Sequence[Result]:
+            rows, columns = shape_of(a)
+            dtype = m.dtype_of(a)
+            steps = shorter(rows, columns)
+            k = rows if self.complete else steps
+
+            def reduced(j: Extent, _: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+                r, vectors, scales = carries
+                rest = rows - j
+                x = m.column_of(r, j, j)
+                v, tau, top = reflector(x)
+                r = reflected(r, v, tau, j)
+                r = m.put_column(r, update_slice(m.zeros((rest,), dtype), reshape(top, (1,)), (0,)), j, j)
+                vectors = m.put_row(vectors, v, j, j)
+                return [r, vectors, update_slice(scales, reshape(tau, (1,)), (j,))]
+
+            factor = m.safe_factor(a)
+            scaled = mul(a, broadcast_in_dim(factor, (rows, columns), ()))
+            start = [scaled, m.zeros((steps, rows), dtype), m.zeros((steps,), dtype)]
+            r, vectors, scales = m.index_loop(steps, reduced, start)
+
+            def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+                (vectors, scales), (q,) = consts, carries
+                j = steps - 1 - at
+                tau = reshape(slice_array(scales, (j,), (1,)), ())
+                return [reflected(q, m.row_of(vectors, j, j), tau, j)]
+
+            (q,) = m.index_loop(steps, formed, [m.eye_like(m.zeros((rows, k), dtype))], [vectors, scales])
+            r = slice_array(r, (0, 0), (k, columns))
+            return [q, div(r, broadcast_in_dim(factor, (k, columns), ()))]
+
+        return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
+        """With C = Q^T da R^-1 and W the antisymmetric matrix of C's strict lower triangle:
+        dQ = da R^-1 + Q (W - C), dR = (C - W) R.  Of wide matrices that is so for the leading square.
+
+        Source: the product rule, with Q^T dQ antisymmetric and dR a triangle.
+        """
+        (a,), (t,) = primals, tangents
+        q, r = bind(self, a)
+        if t is None:
+            return [q, r], [None, None]
+        *lead, rows, columns = shape_of(a)
+        wide = is_wide(rows, columns)
+        if self.complete and not wide and not same_extent(rows, columns):
+            raise UnsupportedError(
+                "the complete QR decomposition of matrices with more rows than columns has no derivative: which "
+                "vectors complete Q is arbitrary; use mode='reduced'"
+            )
+        k = rows if wide else columns
+        start = (0,) * (len(lead) + 2)
+        square, change = r, t
+        if wide:
+            square = slice_array(r, start, (*lead, k, k))
+            change = slice_array(t, start, (*lead, rows, k))
+        scaled = m.swapped(triangular_solve(square, m.swapped(change), lower=False, transposed=True))
+        c = m.product(m.swapped(q), scaled)
+        below = m.lower_part(c, True)
+        turned = sub(sub(below, m.swapped(below)), c)
+        dq = add(scaled, m.product(q, turned))
+        dr = neg(m.product(turned, square))
+        dr = m.upper_part(dr)
+        if wide:
+            rest = (*start[:-1], k)
+            others = slice_array(a, rest, (*lead, rows, columns - k))
+            moved = slice_array(t, rest, (*lead, rows, columns - k))
+            more = add(m.product(m.swapped(dq), others), m.product(m.swapped(q), moved))
+            dr = concatenate([dr, more], len(lead) + 1)
+        return [q, r], [dq, dr]
+
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int]]:
+        return list(bind(self, move_to_front(args[0], dims[0]))), (0, 0)
+
+
+def _is_negative(x: ArrayLike) -> Result:
+    """Whether the sign bit of a number is set: zero has one, too."""
+    one = m.dtype_of(x).type(1)
+    zero = m.dtype_of(x).type(0)
+    return bind(Lt(), select(bind(Eq(), x, zero), div(one, x), x), zero)
+
+
+def reflector(x: ArrayLike) -> tuple[Result, Result, Result]:
+    """(v, tau, b) of the reflection 1 - tau v v^T that makes a vector (b, 0, 0, ..), v beginning with 1.
+
+    Where all but the first element are zeros, nothing is reflected.  Source: LAPACK's larfg.
+    """
+    (n,) = shape_of(x)
+    dtype = m.dtype_of(x)
+    zero, one = dtype.type(0), dtype.type(1)
+    top = reshape(slice_array(x, (0,), (1,)), ())
+    others = update_slice(x, m.zeros((1,), dtype), (0,))
+    squares = reduce_sum(mul(others, others), (0,))
+    size = bind(Sqrt(), add(mul(top, top), squares))
+    beta = select(_is_negative(top), size, neg(size))
+    flat = bind(Eq(), squares, zero)
+    tau = select(flat, zero, div(sub(beta, top), beta))
+    scale = select(flat, one, sub(top, beta))
+    v = update_slice(div(others, broadcast_in_dim(scale, (n,), ())), broadcast_in_dim(one, (1,), ()), (0,))
+    return v, tau, select(flat, top, beta)
+
+
+def reflected(x: ArrayLike, v: ArrayLike, tau: ArrayLike, j: Extent) -> Result:
+    """x[j:, j:] - tau v (v @ x[j:, j:]) in its place."""
+    rows, columns = shape_of(x)
+    shape = (rows - j, columns - j)
+    part = slice_array(x, (j, j), shape)
+    sums = mul(dot_general(v, part, ((0,), (0,))), broadcast_in_dim(tau, (shape[1],), ()))
+    change = mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(sums, shape, (1,)))
+    return m.put(x, sub(part, change), j, j)
+
+
+def qr(a: ArrayLike, complete: bool = False) -> tuple[Result, Result]:
+    """Q and R."""
+    q, r = bind(QR(complete), a)
+    return q, r
