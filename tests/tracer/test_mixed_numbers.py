@@ -328,3 +328,14 @@ def test_bits_that_are_shifted_in():
     assert "left to Python" not in jitted.explain()
     with pytest.raises(OverflowError):
         tj.jit(lambda n: n << 40)(2**30)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i8", "u1", "i1"])
+@pytest.mark.parametrize("into", ["f2", "f4", "f8", "u8", "i1", "?"])
+def test_stores_into_arrays_of_all_dtypes(dtype: str, into: str):
+    def f(b: Any, out: Any) -> Any:
+        out[0] = max(5, b[0])
+        return out
+
+    got = tj.jit(f)(np.array([7, 9], dtype), np.zeros(2, into))
+    np.testing.assert_array_equal(got, f(np.array([7, 9], dtype), np.zeros(2, into)))

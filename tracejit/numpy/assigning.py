@@ -88,7 +88,8 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
             "array",
             location=user_location(),
         )
-    if has_mixed(value) and not np.can_cast(aval(value).dtype, x.dtype):  # Python's integers are not cast
+    # Python's integers are not cast to those that cannot hold them
+    if has_mixed(value) and x.dtype.kind in "iu" and not np.can_cast(aval(value).dtype, x.dtype):
         check_number(as_pythons(value, value.mixed), x.dtype)
     value = to_dtype(value, x.dtype)
     if _writes_itself(x, index, value):
