@@ -147,6 +147,10 @@ class StopGradient(Primitive):
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         return bind(self, *primals), None
 
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
+        """In a linear program, where x is a tangent itself, it is the identity."""
+        return [ct]
+
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int | None]:
         return bind(self, *args), dims[0]
 
@@ -184,6 +188,10 @@ class _Identity(Primitive):
 
     def simplify(self, *args: Any) -> int | None:
         return 0
+
+    def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
+        """In a linear program, that of a rule which calls such a function on tangents, it is the function alone."""
+        return [*ct, *[None] * (len(args) - self.results)]
 
     def check_outside(self, tangents: Sequence[ArrayLike], function_name: str, decorator: str) -> None:
         """Raises UnsupportedError where a result has a derivative that is none of the arguments'."""
@@ -264,6 +272,8 @@ class CustomVJP(_Identity):
         return ys, slopes_of(self.rule, ys, dots, residuals)
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
+        if not self.given:
+            return super().transpose(ct, *args)
         count = sum(self.given)
         tangents, residuals = args[:count], args[count:]
         cts = [
