@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from tracejit.api.custom import checkpoint, custom_jvp, custom_vjp, remat
     from tracejit.api.devices import device_get, device_put, devices
     from tracejit.api.differentiable import float0
+    from tracejit.api.inspecting import (
+        ShapeDtypeStruct,
+        block_until_ready,
+        eval_shape,
+        linear_transpose,
+        make_jaxpr,
+        named_scope,
+    )
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.range import range
@@ -31,13 +39,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "checkpoint", "config", "custom_jvp", "custom_vjp", "device_get", "device_put", "devices",
-    "flatten_util", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
-    "linearize", "list_backends", "numpy", "range", "register_intrinsic", "register_lowering",
-    "register_scalar_op", "remat", "tree", "tree_util", "tune", "value_and_grad", "vjp", "vmap",
+    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_jvp", "custom_vjp",
+    "device_get", "device_put", "devices", "eval_shape", "flatten_util", "float0", "grad", "hessian", "jacfwd",
+    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_scope",
+    "numpy", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat", "tree", "tree_util",
+    "tune", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
+    **dict.fromkeys(
+        ["ShapeDtypeStruct", "block_until_ready", "eval_shape", "linear_transpose", "make_jaxpr", "named_scope"],
+        "api.inspecting",
+    ),
     "Array": "api.array", "checkpoint": "api.custom", "custom_jvp": "api.custom", "custom_vjp": "api.custom",
     "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
     "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
@@ -58,7 +71,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"tracejit.{name}")
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
+        from tracejit.support.not_here import reason_for  # for speed of import
+
+        raise AttributeError(reason_for(name, "tracejit"))
     with kept():
         if name not in ("jit", "list_backends"):
             import_module("tracejit.numpy")

@@ -11,16 +11,18 @@ from tracejit.api.transform import is_array
 from tracejit.ir.extents import prod
 from tracejit.support.errors import ShapeError, TracerError
 from tracejit.support.source import user_location
-from tracejit.support.tree import flatten, unflatten
+from tracejit.support.tree import unflatten
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tree_util import tree_flatten
 
 __all__ = ["ravel_pytree"]
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """(all elements in one vector, the function that makes of such a vector a pytree like this one).
+    """(all elements in one vector, what makes of such a vector a pytree like this one).
 
-    The vector has the dtype that the leaves have together, the leaves get theirs back.
+    Items of a dict come in the order of its keys.  The vector has the dtype that the leaves have together, the leaves
+    get theirs back.
 
     Raises: TracerError for a leaf that is no array; of the function ShapeError for a vector of another length.
     Source: JAX's ravel_pytree.
@@ -28,9 +30,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     >>> import numpy as np, tracejit as tj
     >>> vector, back = tj.flatten_util.ravel_pytree({"w": np.ones((2, 2)), "b": 5.0})
     >>> vector, back(2 * vector)["w"][0]
-    (array([1., 1., 1., 1., 5.]), array([2., 2.]))
+    (array([5., 1., 1., 1., 1.]), array([2., 2.]))
     """
-    leaves, treedef = flatten(pytree)
+    leaves, treedef = tree_flatten(pytree)
     for x in leaves:
         if not is_array(x):
             raise TracerError(f"ravel_pytree: a leaf is a {type(x).__name__}, not an array", location=user_location())

@@ -1,7 +1,8 @@
 """Pytrees: nested tuples, lists, dicts, None, named tuples and registered classes,
 with arrays and numbers at their ends.
 
-Under JAX's names, and under short ones.  `tracejit.tree` has those of `jax.tree`.
+Under JAX's names, and under short ones.  `tracejit.tree` has those of `jax.tree`.  The functions under JAX's names take
+the items of a dict in the order of its keys, as JAX does; `flatten` and `map_tree` in the order of their insertion.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from tracejit.support.errors import TracerError, UserError
+from tracejit.support.errors import ShapeError, TracerError, UserError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import (
+    LEAF,
     TreeDef,
     flatten,
     map_tree,
@@ -35,21 +37,43 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 # -- leaves and structures ---------------------------------------------------------------------------------------------
+def _split(x: Any, is_leaf: IsLeaf = None) -> tuple[Any, Any, Sequence[Any]] | None:
+    """(kind, data, children) of a container, those of a dict in the order of its keys; None for a leaf."""
+    split = None if is_leaf is not None and is_leaf(x) else split_node(x)
+    if split is None or split[0] != "dict":
+        return split
+    kind, keys, children = split
+    try:
+        order = sorted(x)
+    except TypeError:  # keys of different kinds
+        return kind, keys, children
+    return kind, type(keys)(order), [x[k] for k in order]
+
+
+def _flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
+    split = _split(tree, is_leaf)
+    if split is None:
+        return [tree], LEAF
+    kind, data, children = split
+    parts = [_flatten(child, is_leaf) for child in children]
+    return [x for leaves, _ in parts for x in leaves], TreeDef(kind, data, tuple([treedef for _, treedef in parts]))
+
+
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
-    """(leaves, structure).  A dict's leaves come in the order of its keys; JAX sorts them.  None has no leaf.
+    """(leaves, structure).  A dict's leaves come in the order of its keys, sorted.  None has no leaf.
 
     is_leaf: says of a node whether it is one.   Source: JAX's tree_flatten.
 
     >>> import tracejit as tj
     >>> leaves, treedef = tj.tree_util.tree_flatten({"w": 1, "b": (2, None)})
     >>> leaves, str(treedef)
-    ([1, 2], "{'w': *, 'b': (*, None)}")
+    ([2, 1], "{'b': (*, None), 'w': *}")
     """
-    return flatten(tree, is_leaf)
+    return _flatten(tree, is_leaf)
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
-    """The pytree of this structure with these leaves.   Raises: TracerError for another number of them.
+    """The pytree of this structure with these leaves.   Raises: ShapeError for another number of them.
 
     >>> import tracejit as tj
     >>> _, treedef = tj.tree_util.tree_flatten((1, [2]))
@@ -58,7 +82,7 @@ def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """
     given = list(leaves)
     if len(given) != treedef.leaves:
-        raise TracerError(
+        raise ShapeError(
             f"tree_unflatten: {len(given)} leaves for a structure with {treedef.leaves}, {treedef}",
             location=user_location(),
         )
@@ -70,9 +94,9 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
     >>> import tracejit as tj
     >>> tj.tree_util.tree_leaves({"w": 1, "b": [2, 3]})
-    [1, 2, 3]
+    [2, 3, 1]
     """
-    return flatten(tree, is_leaf)[0]
+    return _flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
@@ -82,14 +106,14 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
     >>> tj.tree_util.tree_structure((1, 2)) == tj.tree_util.tree_structure(("a", "b"))
     True
     """
-    return flatten(tree, is_leaf)[1]
+    return _flatten(tree, is_leaf)[1]
 
 
 def _flatten_up_to(tree: Any, treedef: TreeDef) -> list[Any] | None:
     """The parts of a tree that stand where a structure has its leaves, None where the tree ends before."""
     if treedef.kind == "leaf":
         return [tree]
-    split = split_node(tree)
+    split = _split(tree)
     if split is None or split[0] != treedef.kind:
         return None
     _, data, children = split
@@ -109,13 +133,13 @@ def _flatten_up_to(tree: Any, treedef: TreeDef) -> list[Any] | None:
 
 
 def _columns(what: str, tree: Any, rest: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
-    leaves, treedef = flatten(tree, is_leaf)
+    leaves, treedef = _flatten(tree, is_leaf)
     columns = [leaves]
     for other in rest:
         more = _flatten_up_to(other, treedef)
         if more is None:
             raise TracerError(
-                f"{what}: the trees differ in structure: {treedef} and {flatten(other)[1]}", location=user_location()
+                f"{what}: the trees differ in structure: {treedef} and {_flatten(other)[1]}", location=user_location()
             )
         columns.append(more)
     return columns, treedef
@@ -149,7 +173,7 @@ def tree_reduce(
     >>> tj.tree_util.tree_reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
     6
     """
-    leaves = flatten(tree, is_leaf)[0]
+    leaves = _flatten(tree, is_leaf)[0]
     return (
         functools.reduce(function, leaves)
         if initializer is _NOTHING
@@ -164,7 +188,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     >>> tj.tree_util.tree_all([True, (1, "x")]), tj.tree_util.tree_all({"a": 0})
     (True, False)
     """
-    return all(flatten(tree, is_leaf)[0])
+    return all(_flatten(tree, is_leaf)[0])
 
 
 def tree_transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:
@@ -179,11 +203,11 @@ def tree_transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree
     """
     parts = _flatten_up_to(pytree_to_transpose, outer_treedef)
     if parts and inner_treedef is None:
-        inner_treedef = flatten(parts[0])[1]
+        inner_treedef = _flatten(parts[0])[1]
     rows = [] if parts is None or inner_treedef is None else [_flatten_up_to(part, inner_treedef) for part in parts]
     if parts is None or inner_treedef is None or any(row is None for row in rows):
         raise TracerError(
-            f"tree_transpose: {flatten(pytree_to_transpose)[1]} is not {outer_treedef} of {inner_treedef}",
+            f"tree_transpose: {_flatten(pytree_to_transpose)[1]} is not {outer_treedef} of {inner_treedef}",
             location=user_location(),
         )
     columns = [[row[k] for row in rows if row is not None] for k in range(inner_treedef.leaves)]
@@ -290,7 +314,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
     pending: list[tuple[tuple[Any, ...], Any]] = [((), tree)]
     while pending:
         path, x = pending.pop()
-        split = None if is_leaf is not None and is_leaf(x) else split_node(x)
+        split = _split(x, is_leaf)
         if split is None:
             out.append((path, x))
             continue
@@ -307,7 +331,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tupl
     >>> tj.tree_util.tree_flatten_with_path([5])[0]
     [((SequenceKey(idx=0),), 5)]
     """
-    return tree_leaves_with_path(tree, is_leaf), flatten(tree, is_leaf)[1]
+    return tree_leaves_with_path(tree, is_leaf), _flatten(tree, is_leaf)[1]
 
 
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:

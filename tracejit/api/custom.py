@@ -12,22 +12,24 @@ import numpy as np
 from tracejit.api.differentiable import concrete_shape, float0
 from tracejit.api.option_checks import expect, flag, positions
 from tracejit.api.transform import array_leaf, checked_function, compiled_like, is_array, name_of, result_leaves
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import is_differentiable
 from tracejit.primitives.creation import filled_tangents, zeros_of
 from tracejit.primitives.custom import Checkpoint, CustomJVP, CustomVJP, ForwardRule, ReverseRule, stop_gradient
 from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import short_name
-from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError, UserError
-from tracejit.support.source import user_location
+from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError, UserError
+from tracejit.support.source import raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind, current_interpreter, eager
 from tracejit.tracer.linearize import evaluate_jaxpr
+from tracejit.tracer.recorder import recording
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "remat"]
+__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "remat", "staged_apart"]
 
 
 class _Custom:
@@ -62,8 +64,9 @@ class _Custom:
             )
         if current_interpreter() is eager and not any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
             return self.fun(*args, **kwargs)
-        call = _Call(self, _positional(self.fun, args, kwargs))
-        stopped = [stop_gradient(x) for x in call.leaves]
+        given: list[Any] = []
+        call = _Call(self, _positional(self.fun, args, kwargs), given)
+        stopped = [stop_gradient(x) for x in given]
         result = prepared(self.fun)(*call.with_leaves(stopped))
         if any(isinstance(x, Tracer) and x.version for x in stopped):
             raise TracerError(
@@ -72,11 +75,15 @@ class _Custom:
                 location=user_location(),
             )
         leaves, call.out = result_leaves(self.decorator, self.fun, result)
-        return unflatten(call.out, bind(self._primitive(call, len(leaves)), *leaves, *call.leaves))
+        if not leaves:
+            return result
+        return unflatten(call.out, bind(self._primitive(call, len(leaves)), *leaves, *given))
 
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments by position, those with defaults too."""
+    if not kwargs and not hasattr(function, "__code__"):
+        return args
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except ValueError:  # a builtin without a signature
@@ -92,9 +99,11 @@ def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 
 class _Call:
-    """The arguments of one call: those that are differentiated as leaves, the others as they are."""
+    """What rules know of the arguments of one call: of those that are differentiated, whose leaves are added to
+    `given`, the structure; the others are as they are.
+    """
 
-    def __init__(self, custom: _Custom, args: tuple[Any, ...]) -> None:
+    def __init__(self, custom: _Custom, args: tuple[Any, ...], given: list[Any]) -> None:
         decorator = f"tj.{custom.decorator}"
         numbers = custom.nondiff_argnums
         if any(not -len(args) <= n < len(args) for n in numbers):
@@ -103,10 +112,11 @@ class _Call:
                 location=user_location(),
             )
         others = {n % len(args) for n in numbers}
-        self.custom, self.args = custom, args
+        self.custom = custom
         self.places = [n for n in range(len(args)) if n not in others]
+        self.args = [args[n] if n in others else None for n in range(len(args))]  # the rules outlive the others
         self.others = tuple([args[n] for n in sorted(others)])
-        self.leaves: list[Any] = []
+        self.avals: list[ShapedArray] = []
         self.trees: list[TreeDef] = []
         self.out: Any = None
         for n in self.places:
@@ -119,8 +129,9 @@ class _Call:
                         location=user_location(),
                     )
                 array_leaf(x, decorator, str(n + 1))
-            self.leaves += leaves
+            given += leaves
             self.trees.append(tree)
+        self.avals = [aval_of_argument(x) for x in given]
 
     @property
     def name(self) -> str:
@@ -141,23 +152,38 @@ class _Call:
 
 def _run(function: Callable[..., Sequence[Any]], args: Sequence[Any], what: str) -> list[Any]:
     """A rule of the user's, traced apart: what it writes into arrays of its own is no matter of the derivative's."""
-    staged = stage(function, [aval_of_argument(x) for x in args])
-    _check_pure(staged, what)
+    staged = staged_apart(function, [aval_of_argument(x) for x in args], what)
     return evaluate_jaxpr(staged.jaxpr, [*args, *staged.constants])
 
 
-def _check_pure(staged: Staged, what: str) -> None:
+def staged_apart(function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], what: str) -> Staged:
+    """A function of the user's, traced apart from what is around it.
+
+    Raises: UnsupportedError where it changes something there, or has a loop that is to be traced once more.
+    """
+    try:
+        staged = stage(function, avals)
+    except Restart as restart:
+        around = recording()
+        if around is not None and around.of_program:  # which starts again
+            raise
+        raise UnsupportedError(
+            f"{what} has a loop or branch that cannot be traced where nothing is compiled ({restart}); take the "
+            "derivative in a function that tj.jit compiles",
+            location=raised_at(restart),
+        ) from None
     if staged.outer_cells:
         raise UnsupportedError(
-            f"{what} changes an array from outside, or takes an element at an index that may be out of bounds; return "
-            "the new value, or clip the index (x.at[i].get())",
+            f"{what} changes an array from outside, or does what may fail when the program runs: it takes an element "
+            "at an index of the program, or computes with a Python integer; return the new value, clip the index "
+            "(x.at[i].get()), or make the integer NumPy's",
             location=user_location(),
         )
+    return staged
 
 
-def _fitted(x: Any, like: Any, what: str) -> Any:
+def _fitted(x: Any, aval: ShapedArray, what: str) -> Any:
     """A tangent or cotangent, of the shape and dtype of what it belongs to; None for zero."""
-    aval = aval_of_argument(like).strong()
     if x is None or getattr(x, "dtype", None) == float0:
         return None
     if not is_array(x):
@@ -300,8 +326,8 @@ class _Forward(ForwardRule):
                     location=user_location(),
                 )
             made = [
-                _fitted(t, y, f"the tangent of {call.name}") if is_differentiable(aval_of_argument(y)) else None
-                for t, y in zip(slope, result, strict=True)
+                _fitted(t, a, f"the tangent of {call.name}") if is_differentiable(a) else None
+                for t, a in zip(slope, map(aval_of_argument, result), strict=True)
             ]
             nonzero[:] = [t is not None for t in made]
             return [t for t in made if t is not None]
@@ -383,7 +409,8 @@ class _Reverse(ReverseRule):
 
         def flat(*args: Any) -> list[Any]:
             pair = prepared(self.fwd)(*call.with_leaves(args))
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or flatten_like(pair[0], call.out) is None:
+            results = flatten_like(pair[0], call.out) if isinstance(pair, (tuple, list)) and len(pair) == 2 else None
+            if results is None:
                 raise TracerError(
                     f"the forward rule of {call.name} (defvjp) returns a pair (result, residuals), the result of "
                     f"structure {call.out}",
@@ -392,7 +419,7 @@ class _Reverse(ReverseRule):
             leaves, tree = flatten(pair[1])
             places = [k for k, x in enumerate(leaves) if is_array(x)]
             self.residuals = tree, places, [None if is_array(x) else x for x in leaves]
-            return [leaves[k] for k in places]
+            return [*results, *[leaves[k] for k in places]]
 
         return _run(flat, primals, "a rule of defvjp")
 
@@ -426,10 +453,8 @@ class _Reverse(ReverseRule):
                     )
                 made += found
             made = [
-                _fitted(c, x, f"the cotangent of an argument of {call.name}")
-                if is_differentiable(aval_of_argument(x))
-                else None
-                for c, x in zip(made, call.leaves, strict=True)
+                _fitted(c, a, f"the cotangent of an argument of {call.name}") if is_differentiable(a) else None
+                for c, a in zip(made, call.avals, strict=True)
             ]
             nonzero[:] = [c is not None for c in made]
             return [c for c in made if c is not None]
@@ -443,7 +468,7 @@ def _cotangents(part: Any, argument: TreeDef) -> list[Any] | None:
     if part is None:
         return [None] * argument.leaves
     if argument.kind == "leaf":
-        return [part]
+        return flatten_like(part, argument)
     if argument.kind == "dict" and isinstance(part, dict) and set(part) == set(argument.data):
         children = [part[k] for k in argument.data]
     elif argument.kind in ("tuple", "list") and isinstance(part, (tuple, list)):
@@ -510,10 +535,11 @@ def checkpoint(
             return made
 
         given = [leaves[k] for k in places]
-        staged = stage(flat, [aval_of_argument(x) for x in given])
-        _check_pure(staged, "a function under tj.checkpoint")
+        staged = staged_apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
         xs = [*given, *staged.constants]
         results = evaluate_jaxpr(staged.jaxpr, [stop_gradient(x) for x in xs])
+        if not results:
+            return unflatten(out[0], [])
         return unflatten(out[0], bind(Checkpoint(staged.jaxpr, len(results)), *results, *xs))
 
     return compiled_like(fun, checkpointed)

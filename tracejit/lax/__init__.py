@@ -43,3 +43,9 @@ globals().update({
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
     "tracejit.lax.reductions")
 })  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    from tracejit.support.not_here import reason_for  # for speed of import
+
+    raise AttributeError(reason_for(name, __name__))

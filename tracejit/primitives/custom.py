@@ -54,7 +54,7 @@ class ReverseRule:
         self.function_name = function_name
 
     def forward(self, primals: Sequence[Any]) -> list[Any]:
-        """What the backward rule wants to know, as arrays."""
+        """The results, and after them what the backward rule wants to know, as arrays."""
         raise NotImplementedError
 
     def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -91,7 +91,7 @@ class _MappedForward(ForwardRule):
 
         some = [t for t in tangents if t is not None]
         dims = [*self.dims, *[d for d, f in zip(self.dims, on, strict=True) if f]]
-        given = iter(batch_function(run, [*primals, *some], dims, self.size))
+        given = iter(batch_function(run, [*primals, *some], dims, _extent(dims, self.size)))
         return [next(given) if f else None for f in found]
 
 
@@ -105,7 +105,9 @@ class _MappedReverse(ReverseRule):
         self.rule, self.dims, self.size = rule, dims, size
 
     def forward(self, primals: Sequence[Any]) -> list[Any]:
-        return batch_function(lambda *xs: self.rule.forward(xs), list(primals), self.dims, self.size)
+        return batch_function(
+            lambda *xs: self.rule.forward(xs), list(primals), self.dims, _extent(self.dims, self.size)
+        )
 
     def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         on = [c is not None for c in cotangents]
@@ -119,12 +121,18 @@ class _MappedReverse(ReverseRule):
             return [c for c in out if c is not None]
 
         some = [c for c in cotangents if c is not None]
-        given = iter(batch_function(run, [*residuals, *some], [0] * (n + len(some)), self.size))
+        dims = [0] * (n + len(some))
+        given = iter(batch_function(run, [*residuals, *some], dims, _extent(dims, self.size)))
         parts = [next(given) if f else None for f in found]
         return [
             part if part is None or d is not None else reduce_sum(part, (0,))
             for part, d in zip(parts, self.dims, strict=True)
         ]
+
+
+def _extent(dims: Sequence[int | None], size: Extent) -> Extent | None:
+    """The extent of the mapped axis where no argument has it."""
+    return size if all(d is None for d in dims) else None
 
 
 @frozen(eq=False)
@@ -265,11 +273,10 @@ class CustomVJP(_Identity):
         n = self.results
         self.check_outside(tangents, self.rule.function_name, "custom_vjp")
         xs, dots = primals[n:], tangents[n:]
-        residuals = self.rule.forward(xs)
-        ys = bind(self, *primals)
         if not is_linearizing(tangents):
-            return ys, self.rule.push(residuals, dots)
-        return ys, slopes_of(self.rule, ys, dots, residuals)
+            return bind(self, *primals), self.rule.push(xs, dots)
+        found = self.rule.forward(xs)
+        return found[:n], slopes_of(self.rule, found[:n], dots, found[n:])
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         if not self.given:

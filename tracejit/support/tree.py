@@ -131,14 +131,14 @@ def split_node(x: Any) -> tuple[Any, Any, Sequence[Any]] | None:
     return None
 
 
-def flatten(x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """Leaves in order, and the structure that `unflatten` rebuilds.   is_leaf: what is not looked into.
+def flatten(x: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves in order, and the structure that `unflatten` rebuilds.
 
     >>> leaves, treedef = flatten({"w": 1, "b": (2, [3, None])})
     >>> leaves, str(treedef)
     ([1, 2, 3], "{'w': *, 'b': (*, [*, None])}")
     """
-    split = None if is_leaf is not None and is_leaf(x) else split_node(x)
+    split = split_node(x)
     if split is None:
         return [x], LEAF
     kind, data, children = split
@@ -147,7 +147,7 @@ def flatten(x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[
     leaves: list[Any] = []
     defs: list[TreeDef] = []
     for child in children:
-        part, treedef = flatten(child, is_leaf)
+        part, treedef = flatten(child)
         leaves += part
         defs.append(treedef)
     return leaves, TreeDef(kind, data, tuple(defs))
