@@ -130,7 +130,7 @@ def make_jaxpr(
     >>> print(tj.make_jaxpr(lambda x: np.sin(x) * 2.0)(np.ones(3)))
     jaxpr(a: f64[3]) {
       b: f64[3] = sin a
-      c: f64[3] = mul b 2.0:f64
+      c: f64[3] = mul b 2.0:f64[]
       return c
     }
     """
