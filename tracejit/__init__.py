@@ -13,11 +13,20 @@ from tracejit.tracer.interpreter import before_tracing
 from tracejit.tracer.statements.calls import provided_by
 
 if TYPE_CHECKING:
-    from tracejit import lax, numpy, tree_util
+    from tracejit import flatten_util, lax, numpy, tree, tree_util
     from tracejit.api.array import Array
     from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.custom import checkpoint, custom_jvp, custom_vjp, remat
     from tracejit.api.devices import device_get, device_put, devices
     from tracejit.api.differentiable import float0
+    from tracejit.api.inspecting import (
+        ShapeDtypeStruct,
+        block_until_ready,
+        eval_shape,
+        linear_transpose,
+        make_jaxpr,
+        named_scope,
+    )
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.range import range
@@ -30,18 +39,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "config", "device_get", "device_put", "devices", "float0", "grad", "hessian", "jacfwd", "jacrev", "jit",
-    "jvp", "lax",
-    "linearize", "list_backends", "numpy", "range", "register_intrinsic", "register_lowering",
-    "register_scalar_op", "tree_util", "tune", "value_and_grad", "vjp", "vmap",
+    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_jvp", "custom_vjp",
+    "device_get", "device_put", "devices", "eval_shape", "flatten_util", "float0", "grad", "hessian", "jacfwd",
+    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_scope",
+    "numpy", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat", "tree", "tree_util",
+    "tune", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
-    "Array": "api.array", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
+    **dict.fromkeys(
+        ["ShapeDtypeStruct", "block_until_ready", "eval_shape", "linear_transpose", "make_jaxpr", "named_scope"],
+        "api.inspecting",
+    ),
+    "Array": "api.array", "checkpoint": "api.custom", "custom_jvp": "api.custom", "custom_vjp": "api.custom",
+    "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
     "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
     "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
-    "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower",
+    "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower", "remat": "api.custom",
     "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff",
     "vjp": "api.autodiff", "vmap": "api.vmap",
 }  # fmt: skip
@@ -52,11 +67,13 @@ provided_by(lambda: import_module("tracejit.api.statements").STATEMENTS)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lax", "numpy", "tree_util"):
+    if name in ("flatten_util", "lax", "numpy", "tree", "tree_util"):
         return import_module(f"tracejit.{name}")
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
+        from tracejit.support.not_here import reason_for  # for speed of import
+
+        raise AttributeError(reason_for(name, "tracejit"))
     with kept():
         if name not in ("jit", "list_backends"):
             import_module("tracejit.numpy")

@@ -21,6 +21,7 @@ from tracejit.primitives import (
     counted_loop,
     creation,
     cumulative,
+    custom,
     elementwise,
     indexing,
     lu,
@@ -375,7 +376,29 @@ def _decompositions() -> dict[str, list[Example]]:
     }
 
 
+def _custom() -> dict[str, list[Example]]:
+    def checkpoint(dtype: np.dtype[Any]) -> Primitive:
+        a = ShapedArray((4,), dtype)
+        return custom.Checkpoint(jaxpr_of(lambda x, y: [x * y], a, a), 1)
+
+    x = Array((4,))
+    forward, reverse = custom.ForwardRule("f"), custom.ReverseRule("f")
+    return {
+        "checkpoint": [Example(checkpoint, (x, x, x), FLOATS)],
+        "custom_jvp": [
+            Example(custom.CustomJVP(forward, 1), (x, Array(())), ALL),
+            Example(custom.CustomJVP(forward, 2), (x, Array((2, 3)), x), FLOATS),
+        ],
+        "custom_vjp": [
+            Example(custom.CustomVJP(reverse, 1), (Array(()), x), ALL),
+            Example(custom.CustomVJP(reverse, 2), (x, x, x), FLOATS),
+        ],
+        "stop_gradient": [Example(custom.StopGradient(), (x,), ALL)],
+    }
+
+
 EXAMPLES: dict[str, list[Example]] = {
+    **_custom(),
     **_elementwise(),
     **_shape(),
     **_reductions(),
@@ -402,3 +425,6 @@ ONE_FOR_ALL = frozenset({"as_extent"})
 
 FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
+
+WITH_ITS_OWN_DERIVATIVE = frozenset({"checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"})
+"""Primitives whose derivative is another than that of what they compute."""

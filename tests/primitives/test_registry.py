@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from tests.primitives.examples import EXAMPLES, FORWARD_ONLY, NOT_DIFFERENTIABLE, ONE_FOR_ALL, Example
+from tests.primitives.examples import (
+    EXAMPLES,
+    FORWARD_ONLY,
+    NOT_DIFFERENTIABLE,
+    ONE_FOR_ALL,
+    WITH_ITS_OWN_DERIVATIVE,
+    Example,
+)
 from tracejit.backends.registry import get_backend
 from tracejit.compiler.lower import lower
 from tracejit.compiler.pipeline import lower_jaxpr
@@ -35,7 +42,7 @@ CASES = [
     for d in e.dtypes
 ]
 FLOAT = [p for p in CASES if p.values[1] == "f8"]
-SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERENTIABLE]
+SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERENTIABLE | WITH_ITS_OWN_DERIVATIVE]
 FIRST = [pytest.param(e, e.dtypes[-1], id=f"{name}-{n}") for name, es in EXAMPLES.items() for n, e in enumerate(es)]
 
 
@@ -351,7 +358,8 @@ def test_a_missing_reverse_mode_is_an_error_that_says_so(example: Example, dtype
 NARROW = [
     c
     for c in CASES
-    if c.values[1] in ("f2", "f4") and c.values[0].instance("f4").name not in NOT_DIFFERENTIABLE | FORWARD_ONLY
+    if c.values[1] in ("f2", "f4")
+    and c.values[0].instance("f4").name not in NOT_DIFFERENTIABLE | FORWARD_ONLY | WITH_ITS_OWN_DERIVATIVE
 ]
 
 
@@ -476,9 +484,10 @@ def test_compiled_batches_agree_with_a_loop(example: Example, dtype: str):
 
 # -- what is missing ---------------------------------------------------------------------------------------------------
 LINEAR = {
-    "add", "broadcast_in_dim", "concatenate", "cond", "convert", "cumsum", "div", "dot_general", "dynamic_slice",
-    "dynamic_update_slice", "gather", "loop", "mul", "neg", "pad", "reduce_sum", "reshape", "scatter", "select",
-    "slice", "sub", "transpose", "triangular_solve", "update_slice",
+    "add", "broadcast_in_dim", "checkpoint", "concatenate", "cond", "convert", "cumsum", "custom_jvp", "custom_vjp",
+    "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather", "loop",
+    "mul", "neg", "pad", "reduce_sum", "reshape", "scatter", "select",
+    "slice", "stop_gradient", "sub", "transpose", "triangular_solve", "update_slice",
 }  # fmt: skip
 """Primitives that are linear in some operand: those a linear program may consist of."""
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from tracejit.api.branches import traced_branch
 from tracejit.api.forks import FORKS
-from tracejit.api.options import Options, checked_options
-from tracejit.api.signature import leaf_path, signature_of, static_numbers
+from tracejit.api.options import Options, checked_options, with_arguments
+from tracejit.api.signature import in_order, leaf_path, signature_of, static_leaves, static_numbers
 from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
 from tracejit.backends.callable import CompiledFunction
@@ -89,12 +89,13 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         }
         """
         state = self._state
+        static = static_leaves(args, in_order(state.function, kwargs), state.options)
         while True:
             signature, _, _ = signature_of(
                 state.function,
                 args,
                 kwargs,
-                frozenset(state.static),
+                static | state.static,
                 frozenset(state.strided),
                 placed=state.options.backend is None,
             )
@@ -287,6 +288,9 @@ def jit(
     redirect: bool = True,
     alternatives: Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -297,6 +301,9 @@ def jit(
     redirect: bool = True,
     alternatives: Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Any = None,
@@ -308,6 +315,9 @@ def jit(
     redirect: bool = True,
     alternatives: Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
 ) -> Any:
     """Compile a function of arrays.
 
@@ -335,6 +345,10 @@ def jit(
     donate_argnums: positional arguments that the caller gives up: a result may be returned in the memory of such an
         array, whose old elements are gone then (the result is that array itself).  A read-only or overlapping array is
         copied first.
+    static_argnums, static_argnames: arguments that are constants of the program, by position or name: hashable, the
+        function is compiled for each value.  Strings, None, functions and other objects are constants anyway, numbers
+        where the trace needs their values.
+    donate_argnames: what `donate_argnums` says, by name.
 
     Raises: UserError if `function` is not callable or is a generator or coroutine function; OptionError, or
         UnknownBackend, for an option that may not be; what tracing and compiling raise, and BackendUnavailable where
@@ -358,6 +372,7 @@ def jit(
             raise UserError(
                 "tj.jit cannot compile generator or coroutine functions; return arrays instead of yielding them"
             )
-        return JitFunction(f, options)
+        chosen = with_arguments("tj.jit", options, f, static_argnums, static_argnames, donate_argnames)
+        return JitFunction(f, chosen)
 
     return wrap if function is None else wrap(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,14 @@ from tracejit.support.errors import OptionError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import user_location
 
-__all__ = ["Options", "checked_options"]
+__all__ = ["Options", "checked_options", "with_arguments"]
 
 
 @frozen
 class Options:
-    """See `jit`.  backend: None is the default of the moment.  donate: positional arguments that are given up."""
+    """See `jit`.  backend: None is the default of the moment.  donate: positional arguments that are given up.
+    static, static_names: arguments that are constants, by position and by name.
+    """
 
     backend: str | None = None
     dynamic_shapes: bool | None = None
@@ -23,6 +26,8 @@ class Options:
     redirect: bool = True
     alternatives: tuple[str, ...] = ()
     donate: tuple[int, ...] = ()
+    static: tuple[int, ...] = ()
+    static_names: tuple[str, ...] = ()
 
     def without_donation(self) -> Options:
         """Those of another function of the same body, whose arguments are not given up."""
@@ -50,6 +55,57 @@ def checked_options(
             location=user_location(),
         )
     return Options(backend, dynamic_shapes, writeback, redirect, _alternatives(what, alternatives), donate)
+
+
+def with_arguments(
+    what: str, options: Options, function: Any, static_argnums: Any, static_argnames: Any, donate_argnames: Any
+) -> Options:
+    """The options with arguments that a user names or numbers, each under both as far as the function's signature has
+    them.   Raises: OptionError.
+    """
+    numbers = () if static_argnums is None else positions(what, "static_argnums", static_argnums)
+    names = _names(what, "static_argnames", static_argnames)
+    donated = _names(what, "donate_argnames", donate_argnames)
+    if not numbers and not names and not donated:
+        return options
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        parameters = []
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    positional = [p.name for p in parameters if p.kind in kinds]
+    takes_more = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_names = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for n in numbers:
+        expect(takes_more or -len(positional) <= n < len(positional), what, "static_argnums", static_argnums,
+               f"positions of the function's {len(positional)} arguments")  # fmt: skip
+    found = {n % len(positional) if n < 0 and positional else n for n in numbers}
+    expect(all(n >= 0 for n in found), what, "static_argnums", static_argnums, "positions from 0 on")
+    for option, given in (("static_argnames", names), ("donate_argnames", donated)):
+        known = {p.name for p in parameters if p.kind is not p.VAR_POSITIONAL}
+        for name in given:
+            expect(takes_names or name in known, what, option, name, f"a name among {', '.join(sorted(known))}")
+    by_name = {positional.index(n) for n in names if n in positional}
+    by_number = {positional[n] for n in found if n < len(positional)}
+    for n in donated:
+        expect(n in positional, what, "donate_argnames", n, f"a positional argument: {', '.join(positional)}")
+    donate = {*options.donate, *[positional.index(n) for n in donated]}
+    static = found | by_name
+    both = sorted(static & donate)
+    expect(not both, what, "donate_argnums", both, "no argument that is static")
+    return evolve(
+        options,
+        static=tuple(sorted(static)),
+        static_names=tuple(sorted({*names, *by_number})),
+        donate=tuple(sorted(donate)),
+    )
+
+
+def _names(what: str, option: str, given: Any) -> tuple[str, ...]:
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    fits = isinstance(names, Sequence) and all(isinstance(n, str) for n in names)
+    expect(fits, what, option, given, "a name or a sequence of names of arguments")
+    return tuple(names)
 
 
 def _alternatives(what: str, given: Any) -> tuple[str, ...]:

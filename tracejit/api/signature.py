@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array, data_of
+from tracejit.api.options import Options
 from tracejit.backends.base import Resident
 from tracejit.ir.extents import Dim, solved
 from tracejit.ir.ranges import ARGUMENTS
@@ -19,14 +20,15 @@ from tracejit.support.dtypes import canonical
 from tracejit.support.equality import strictly_equal
 from tracejit.support.errors import DtypeError, LeakedTracerError, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, frozen
+from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten
 from tracejit.tracer.contents import family, namespace_of
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "MOST_LEAVES", "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "leaf_path",
-    "leaf_paths", "sees_order_of_keywords", "signature_of", "static_numbers",
+    "MOST_LEAVES", "ArrayLeaf", "CallSignature", "Leaf", "NumberLeaf", "StaticLeaf", "classify", "fits", "in_order",
+    "leaf_path", "leaf_paths", "sees_order_of_keywords", "signature_of", "static_leaves", "static_numbers",
 ]  # fmt: skip
 
 MOST_LEAVES = 2048
@@ -194,8 +196,7 @@ def signature_of(
     static: leaf positions that the trace asked to be constants.  strided: those of arrays whose strides it asked for.
     placed: whether the function runs where its arrays lie.
     """
-    if len(kwargs) > 1 and not sees_order_of_keywords(function):
-        kwargs = dict(sorted(kwargs.items()))
+    kwargs = in_order(function, kwargs)
     try:
         leaves, tree = flatten((args, kwargs))
     except RecursionError:
@@ -222,6 +223,35 @@ def signature_of(
         values.append(value)
     lies = next((x.place for x in values if isinstance(x, Resident)), "") if placed else ""
     return CallSignature(tree, tuple(out), backend=lies.partition(":")[0]), values, leaves
+
+
+def static_leaves(args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> frozenset[int]:
+    """The leaf positions of arguments that are constants.   Raises: UserError where one is not hashable."""
+    if not options.static and not options.static_names:
+        return frozenset()
+    found: set[int] = set()
+    at = 0
+    # as `signature_of` has them: in another order keywords have other positions
+    named = [(repr(name), name in options.static_names, x) for name, x in kwargs.items()]
+    for path, is_static, x in [*[(str(n + 1), n in options.static, x) for n, x in enumerate(args)], *named]:
+        count = flatten(x)[1].leaves
+        if is_static:
+            try:
+                hash(x)
+            except TypeError:
+                raise UserError(
+                    f"argument {path} is static (static_argnums, static_argnames) and a {type(x).__name__}, which is "
+                    "not hashable; pass a tuple, or trace it",
+                    location=user_location(),
+                ) from None
+            found.update(range(at, at + count))
+        at += count
+    return frozenset(found)
+
+
+def in_order(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords in the order of their names, where their order means nothing to the function."""
+    return dict(sorted(kwargs.items())) if len(kwargs) > 1 and not sees_order_of_keywords(function) else kwargs
 
 
 def static_numbers(signature: CallSignature, static: Collection[int]) -> list[int]:

@@ -41,7 +41,7 @@ from tracejit.tracer.tracer import Tracer
 if TYPE_CHECKING:
     from tracejit.compiler.lowered import Lowered
 
-__all__ = ["Traced", "trace_call"]
+__all__ = ["Traced", "staged_at_last", "trace_call"]
 
 
 @frozen(eq=False)
@@ -242,7 +242,7 @@ def trace_call(
             ranges=integers,
             finish=finish,
         )
-        staged = _staged(once, trace)
+        staged = staged_at_last(once, trace)
     by_python = tuple((site.what, Location(site.code, site.place), why) for site, why in trace.loops.python.items())
     staged = evolve(staged, numbers=frozenset(numbers), by_python=by_python)
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
@@ -281,7 +281,7 @@ def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedErr
     )
 
 
-def _staged(once: Callable[..., Staged], trace: Trace) -> Staged:
+def staged_at_last(once: Callable[..., Staged], trace: Trace) -> Staged:
     """What was staged, of a trace that starts again as often as it has to."""
     careful = by_value = False
     while True:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracejit.api import notices
 from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, with_other_extents
 from tracejit.api.options import Options
-from tracejit.api.signature import CallSignature, leaf_path, signature_of
+from tracejit.api.signature import CallSignature, in_order, leaf_path, signature_of, static_leaves
 from tracejit.api.tracing import may_come_of_extents, trace_call
 from tracejit.api.writeback import Writeback, writeback_of
 from tracejit.ir.extents import DimDependent
@@ -111,13 +111,14 @@ class Versions:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], aliases: tuple[tuple[int, int], ...] = ()
     ) -> tuple[Version, list[Any], list[Any]]:
         """(the version for a call, compiled if there is none; values of the call's leaves; the leaves)"""
+        static = static_leaves(args, in_order(self.function, kwargs), self.options)
         while True:
             asked = len(self.static), len(self.strided)
             signature, values, leaves = signature_of(
                 self.function,
                 args,
                 kwargs,
-                frozenset(self.static),
+                static | self.static,
                 frozenset(self.strided),
                 placed=self.options.backend is None,
             )

@@ -11,7 +11,8 @@ import numpy as np
 from tracejit.api.option_checks import expect
 from tracejit.api.transform import Call, Owner, array_leaf, checked_function, compiled_like, name_of, result_leaves
 from tracejit.ir.extents import Dim
-from tracejit.support.errors import ShapeError, UserError
+from tracejit.support.errors import ShapeError, UnsupportedError, UserError
+from tracejit.support.not_here import NOT_HERE
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
@@ -22,7 +23,11 @@ __all__ = ["vmap"]
 
 
 def vmap(
-    function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    function: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
 ) -> Callable[..., Any]:
     """Map `function` over an axis of its arguments.
 
@@ -31,12 +36,14 @@ def vmap(
     argument's.  Keyword arguments are mapped over axis 0.
     out_axes: where the mapped axis goes in the results, a prefix of the result's pytree; None for results that do not
     vary.
+    axis_name: None; axes have no names here.
     axis_size: the extent of the mapped axis, needed only where no argument has one.
 
     A jitted function mapped is compiled too.
 
-    Raises: OptionError for axes that are none; ShapeError where an argument lacks the axis or extents differ; UserError
-    where in_axes do not fit the arguments; TracerError where the function changes an argument in place.
+    Raises: UnsupportedError for an axis_name; OptionError for axes that are none; ShapeError where an argument lacks
+    the axis or extents differ; UserError where in_axes do not fit the arguments; TracerError where the function changes
+    an argument in place.
     Source: JAX's vmap.
 
     >>> import numpy as np, tracejit as tj
@@ -44,6 +51,8 @@ def vmap(
     array([4., 4.])
     """
     checked_function("vmap", function)
+    if axis_name is not None:
+        raise UnsupportedError(f"vmap: axis_name is {axis_name!r}, but {NOT_HERE['psum']}", location=user_location())
     fits = _are_axes(in_axes) and not isinstance(in_axes, dict)
     expect(fits, "vmap", "in_axes", in_axes, "an integer, None, or a tuple with an entry for each argument")
     expect(

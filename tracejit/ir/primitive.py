@@ -49,7 +49,8 @@ class Primitive:
       jvp(primals, tangents)       -> (primal out, tangent out); a tangent of None is a symbolic zero
       transpose(ct, *args)         -> cotangents of the linear arguments; args hold `UndefinedPrimal` where linear
       batch(args, dims, size)      -> (result, batch axis); a dim of None means not batched
-      simplify(eqn args)           -> an argument that equals the result, or None
+      simplify(eqn args)           -> an argument that equals the result, or None; of several results the first, which
+                                      the arguments after it equal in turn
       trimmed(inputs, wanted)      -> the same without the results that nobody wants, or None
       value_range(ranges, *avals)  -> the range of an integer result (`ir.ranges`) from those of the arguments
     """

@@ -46,3 +46,9 @@ globals().update({
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))
+
+
+def __getattr__(name: str) -> Any:
+    from tracejit.support.not_here import reason_for  # for speed of import
+
+    raise AttributeError(reason_for(name, __name__))

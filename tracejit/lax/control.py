@@ -1,5 +1,9 @@
 """Control flow under JAX's names."""
 
-from tracejit.api.control import cond, fori_loop, map, scan, switch, while_loop
+from tracejit.api.control import cond, fori_loop, scan, switch, while_loop
+from tracejit.lax.derivatives import stop_gradient
+from tracejit.lax.scans import associative_scan, map
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+__all__ = [
+    "associative_scan", "cond", "fori_loop", "map", "scan", "stop_gradient", "switch", "while_loop",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from tracejit.primitives import (
     counted_loop as counted_loop,
     creation as creation,
     cumulative as cumulative,
+    custom as custom,
     elementwise as elementwise,
     indexing as indexing,
     lu as lu,

@@ -20,7 +20,7 @@ from tracejit.primitives.creation import zeros_of
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
-from tracejit.support.errors import ShapeError
+from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
@@ -51,10 +51,16 @@ __all__ = [
 
 
 def staged_body(function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str) -> Jaxpr:
-    """The jaxpr of a rule's function; rules capture nothing."""
+    """The jaxpr of a rule's function; rules capture nothing.
+
+    Raises: UnsupportedError where a user's rule does.
+    """
     result = stage(function, avals)
     if result.constants:
-        raise AssertionError(f"[{name}] a rule captured a value")
+        raise UnsupportedError(
+            f"[{name}] the rule of a derivative (tj.custom_jvp, tj.custom_vjp) that is used in a loop or branch reads "
+            "an array from outside; pass it to the function as an argument"
+        )
     return result.jaxpr
 
 

@@ -5,8 +5,9 @@ environment that are read where they are needed.
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from tracejit.support.nodes import define
+from tracejit.support.nodes import define, fields_of
 
 __all__ = ["VARIABLES", "Config", "config", "variable"]
 
@@ -81,6 +82,19 @@ class Config:
     unroll: int = 100
     dump: str = ""
     replace: str = ""
+
+    def update(self, name: str, value: Any) -> None:
+        """Set one of these, or one of JAX's where that is so here.   Raises: OptionError.
+
+        >>> import tracejit as tj
+        >>> tj.config.update("jax_enable_x64", True)  # as it is
+        >>> tj.config.update("unroll", tj.config.unroll)
+        """
+        from tracejit.support.not_here import setting  # for speed of import
+
+        found = setting(name, value, [f.name for f in fields_of(Config)])
+        if found is not None:
+            setattr(self, *found)
 
 
 config = Config(

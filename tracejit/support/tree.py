@@ -12,7 +12,10 @@ from typing import Any
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import frozen
 
-__all__ = ["LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "map_tree", "register_node", "unflatten"]
+__all__ = [
+    "LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "map_tree", "register_node",
+    "split_node", "unflatten",
+]  # fmt: skip
 
 
 @frozen
@@ -32,6 +35,15 @@ class TreeDef:
     @property
     def leaves(self) -> int:
         return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
+
+    @property
+    def num_leaves(self) -> int:
+        """JAX's name of `leaves`."""
+        return self.leaves
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The pytree with these leaves."""
+        return unflatten(self, leaves)
 
     def __str__(self) -> str:
         """The structure with * for leaves: `{'w': *, 'b': (*, None)}`."""
@@ -96,8 +108,12 @@ def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
     return tuple(x) if all([type(k) is str for k in x]) else _Keys(x)
 
 
-def _split(x: Any) -> tuple[Any, Any, Sequence[Any]] | None:
-    """(kind, data, children) of a container, None for a leaf."""
+def split_node(x: Any) -> tuple[Any, Any, Sequence[Any]] | None:
+    """(kind, data, children) of a container, None for a leaf.
+
+    >>> split_node({"w": 1}), split_node(1)
+    (('dict', ('w',), (1,)), None)
+    """
     cls = type(x)
     if cls is tuple:
         return "tuple", None, x
@@ -122,7 +138,7 @@ def flatten(x: Any) -> tuple[list[Any], TreeDef]:
     >>> leaves, str(treedef)
     ([1, 2, 3], "{'w': *, 'b': (*, [*, None])}")
     """
-    split = _split(x)
+    split = split_node(x)
     if split is None:
         return [x], LEAF
     kind, data, children = split
@@ -146,8 +162,8 @@ def flatten_like(x: Any, treedef: TreeDef) -> list[Any] | None:
     ([10, 20], None)
     """
     if treedef.kind == "leaf":
-        return [x] if _split(x) is None else None
-    split = _split(x)
+        return [x] if split_node(x) is None else None
+    split = split_node(x)
     if split is None:
         return None
     kind, data, children = split
@@ -168,7 +184,7 @@ def flatten_like(x: Any, treedef: TreeDef) -> list[Any] | None:
 
 def flatten_with_paths(x: Any, path: str = "") -> list[tuple[str, Any]]:
     """Leaves with printable paths such as `[0]['w']`."""
-    split = _split(x)
+    split = split_node(x)
     if split is None:
         return [(path, x)]
     kind, data, children = split

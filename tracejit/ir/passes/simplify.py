@@ -21,9 +21,9 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     equations: list[Equation] = []
     for e in jaxpr.equations:
         inputs = tuple([rename.get(a, a) if isinstance(a, Var) else a for a in e.inputs])
-        same = e.primitive.simplify(*inputs) if len(e.outputs) == 1 else None
-        if same is not None and inputs[same].aval == e.outputs[0].aval:
-            rename[e.outputs[0]] = inputs[same]
+        same = e.primitive.simplify(*inputs)
+        if same is not None and all(inputs[same + k].aval == v.aval for k, v in enumerate(e.outputs)):
+            rename.update(zip(e.outputs, inputs[same:], strict=False))
             continue
         equations.append(e if inputs == e.inputs else evolve(e, inputs=inputs))
     if not rename:

@@ -1,0 +1,121 @@
+"""Pytrees under JAX's names."""
+
+import dataclasses
+from collections import OrderedDict, defaultdict, namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import tree_util
+from tracejit.support.errors import ShapeError, TracerError, UserError
+
+Point = namedtuple("Point", "x y")
+TREE = {"w": [1, (2, None)], "b": Point(3, {"z": 4})}
+
+
+def test_leaves_come_in_the_order_of_keys():
+    assert tree_util.tree_leaves(TREE) == [3, 4, 1, 2]
+    assert tree_util.tree_leaves({2: "b", 1: "a"}) == ["a", "b"]
+    assert tree_util.tree_leaves({"x": 1, 2: 3}) == [1, 3]  # that cannot be sorted
+    assert tree_util.tree_leaves(OrderedDict([("b", 1), ("a", 2)])) == [1, 2]
+    assert tree_util.tree_leaves(defaultdict(int, a=1)) == [1]
+    assert tree_util.tree_leaves(None) == []
+
+
+def test_structures_are_put_together_again():
+    leaves, treedef = tree_util.tree_flatten(TREE)
+    assert tree_util.tree_unflatten(treedef, leaves) == TREE
+    assert treedef.num_leaves == 4
+    assert treedef.unflatten(leaves) == TREE
+    assert treedef == tree_util.tree_structure({"b": Point(0, {"z": 0}), "w": [0, (0, None)]})
+    assert hash(treedef) == hash(tree_util.tree_structure(TREE))
+    assert treedef != tree_util.tree_structure({"b": Point(0, {"z": 0}), "w": [0, [0, None]]})
+    with pytest.raises(ShapeError, match="3 leaves for a structure with 4"):
+        tree_util.tree_unflatten(treedef, [1, 2, 3])
+
+
+def test_maps_take_several_trees_and_what_is_a_leaf():
+    add = tj.tree.map(lambda a, b: (a, b), {"a": 1, "b": [2]}, {"b": [{"c": 3}], "a": 4})
+    assert add == {"a": (1, 4), "b": [(2, {"c": 3})]}
+    assert tj.tree.map(len, [(1, 2), (3,)], is_leaf=lambda x: isinstance(x, tuple)) == [2, 1]
+    assert tj.tree.map(lambda x: x is None, [None, 1], is_leaf=lambda x: x is None) == [True, False]
+    with pytest.raises(TracerError, match="differ in structure"):
+        tj.tree.map(lambda a, b: a, {"a": 1}, {"b": 1})
+    with pytest.raises(TracerError, match="differ in structure"):
+        tj.tree.map(lambda a, b: a, (1, 2), (1, 2, 3))
+
+
+def test_trees_are_reduced_and_asked():
+    assert tj.tree.reduce(lambda a, b: a + b, TREE) == 10
+    assert tj.tree.reduce(lambda a, b: a + b, (), 5) == 5
+    assert tj.tree.all({"a": True, "b": [1]})
+    assert not tj.tree.all([0, 1])
+
+
+def test_a_tree_of_trees_is_turned_inside_out():
+    outer, inner = tj.tree.structure([0, 0, 0]), tj.tree.structure({"a": 0, "b": 0})
+    given = [{"a": n, "b": -n} for n in range(3)]
+    want = {"a": [0, 1, 2], "b": [0, -1, -2]}
+    assert tj.tree.transpose(outer, inner, given) == want == tj.tree.transpose(outer, None, given)
+    with pytest.raises(TracerError, match="is not"):
+        tj.tree.transpose(outer, tj.tree.structure((0, 0)), given)
+
+
+def test_prefixes_are_broadcast():
+    assert tj.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": (0,)}) == {"a": [1, 1], "b": (2,)}
+    with pytest.raises(TracerError, match="differ in structure"):
+        tj.tree.broadcast([1, 2], [0])
+
+
+def test_paths_say_where_leaves_stand():
+    found = {tree_util.keystr(path): x for path, x in tj.tree.leaves_with_path(TREE)}
+    assert found == {"['b'].x": 3, "['b'].y['z']": 4, "['w'][0]": 1, "['w'][1][0]": 2}
+    assert [x for _, x in tj.tree.flatten_with_path(TREE)[0]] == tj.tree.leaves(TREE)
+    named = tj.tree.map_with_path(lambda path, x, y: tree_util.keystr(path, simple=True, separator="/") + y, [1], ["!"])
+    assert named == ["0!"]
+
+
+def test_classes_become_containers():
+    class Pair:
+        def __init__(self, a: Any, b: Any):
+            self.a, self.b = a, b
+
+    tree_util.register_pytree_node(Pair, lambda p: (iter((p.a, p.b)), "pair"), lambda static, children: Pair(*children))
+    doubled = tj.jit(lambda p: tj.tree.map(lambda x: 2 * x, p))(Pair(np.ones(2), 3.0))
+    assert isinstance(doubled, Pair)
+    assert doubled.b == 6.0
+    assert tree_util.keystr(tj.tree.leaves_with_path(Pair(1, 2))[1][0]) == "[<flat index 1>]"
+
+
+def test_data_classes_become_containers():
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        w: Any
+        b: Any
+        name: str = dataclasses.field(metadata={"static": True}, default="layer")
+
+    loss = tj.jit(tj.grad(lambda layer, x: np.sum(layer.w * x + layer.b)))
+    slope = loss(Layer(np.ones(2), 0.0, "in"), np.array([1.0, 2.0]))
+    assert (slope.name, list(slope.w), slope.b) == ("in", [1.0, 2.0], 2.0)
+    assert [tree_util.keystr(p) for p, _ in tj.tree.leaves_with_path(slope)] == [".w", ".b"]
+
+    @dataclasses.dataclass
+    class Other:
+        x: Any
+        y: Any
+
+    with pytest.raises(UserError, match="name each field of Other once: x, y"):
+        tree_util.register_dataclass(Other, data_fields=["x"], meta_fields=[])
+    with pytest.raises(UserError, match="int is not a data class"):
+        tree_util.register_dataclass(int)
+    tree_util.register_dataclass(Other, ["x"], ["y"])
+    assert tj.tree.leaves(Other(1, "y")) == [1]
+
+
+def test_a_partial_is_an_argument_of_compiled_functions():
+    p = tree_util.Partial(np.multiply, np.array([2.0, 3.0]))
+    np.testing.assert_array_equal(tj.jit(lambda p, x: p(x))(p, 10.0), [20.0, 30.0])
+    assert tj.tree.map(lambda x: x + 1, tree_util.Partial(max, 1, key=None)).args == (2,)

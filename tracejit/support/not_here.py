@@ -1,0 +1,83 @@
+"""Names and settings of JAX's that there are not here, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.support.errors import OptionError
+from tracejit.support.source import user_location
+
+__all__ = ["NOT_HERE", "SETTINGS", "reason_for", "setting"]
+
+_DEVICES = "a program runs on one device (backend=, tj.device_put), so nothing is shared out among several; use tj.vmap"
+_AXES = "tj.vmap has no named axes; return the values and reduce them behind it, over the axis that out_axes gives them"
+_CALLBACK = (
+    "a compiled program does not call back into Python; return the value and call the function behind it, or put what "
+    "it computes into NumPy's functions"
+)
+
+NOT_HERE: dict[str, str] = {
+    **dict.fromkeys(("distributed", "make_mesh", "pmap", "shard_map", "sharding"), _DEVICES),
+    **dict.fromkeys(
+        ("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum",
+         "psum_scatter"), _AXES
+    ),
+    **dict.fromkeys(("debug", "experimental", "io_callback", "pure_callback"), _CALLBACK),
+    "disable_jit": "what is compiled stays compiled; f.__wrapped__ is the function as it was written",
+    "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
+    "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
+    "export": "programs are not stored; f.lower(...).text() shows them",
+    "custom_linear_solve": "solve the system in a function with tj.custom_jvp or tj.custom_vjp",
+    "custom_root": "find the root in a function with tj.custom_jvp, whose rule solves the linear equation",
+    "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",
+}  # fmt: skip
+"""Of the package and of `lax`: the name, and what to do instead."""
+
+
+def reason_for(name: str, module: str) -> str:
+    """What an AttributeError says of a name.
+
+    >>> reason_for("frobnicate", "tracejit")
+    "module 'tracejit' has no attribute 'frobnicate'"
+    """
+    text = f"module {module!r} has no attribute {name!r}"
+    why = NOT_HERE.get(name)
+    return text if why is None else f"{text}: {why}"
+
+
+SETTINGS: dict[str, tuple[Any, str]] = {
+    "jax_check_tracer_leaks": (None, "leaked tracers are always errors"),
+    "jax_debug_infs": (False, "infinities are not looked for; use np.isfinite(x).all()"),
+    "jax_debug_nans": (False, "NaN is not looked for; use np.isnan(x).any()"),
+    "jax_disable_jit": (False, "what is compiled stays compiled; f.__wrapped__ is the function as it was written"),
+    "jax_enable_x64": (True, "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted"),
+    "jax_numpy_dtype_promotion": ("standard", "dtypes are promoted as NumPy does"),
+    "jax_numpy_rank_promotion": ("allow", "ranks are promoted as NumPy does"),
+}
+"""Of JAX's settings the value that is true here (None: any), and why another one is none."""
+
+_PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda"}
+
+
+def setting(name: str, value: Any, own: Sequence[str]) -> tuple[str, Any] | None:
+    """What a setting of ours, or of JAX's, sets: a name among ours and its value; None where it is so already.
+
+    Raises: OptionError for one that is not so here, or that nobody knows.
+
+    >>> setting("jax_platforms", "cpu", []), setting("jax_enable_x64", True, [])
+    (('backend', 'cpu'), None)
+    """
+    if name in own:
+        return name, value
+    if name in ("jax_platforms", "jax_platform_name") and value in _PLATFORMS:
+        return "backend", _PLATFORMS[value]
+    if name in SETTINGS:
+        here, why = SETTINGS[name]
+        if here is None or value == here:
+            return None
+        raise OptionError(f"tj.config: {name}={value!r} is not to be had: {why}", location=user_location())
+    raise OptionError(
+        f"tj.config has no setting {name!r} (or not with {value!r}); it has {', '.join([*own, *SETTINGS])}",
+        location=user_location(),
+    )
