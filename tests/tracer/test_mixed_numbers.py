@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -339,3 +340,65 @@ def test_stores_into_arrays_of_all_dtypes(dtype: str, into: str):
 
     got = tj.jit(f)(np.array([7, 9], dtype), np.zeros(2, into))
     np.testing.assert_array_equal(got, f(np.array([7, 9], dtype), np.zeros(2, into)))
+
+
+def _grown(b: Any, z: Any) -> Any:
+    z = max(z, b[0])
+    return z * z
+
+
+def _of_a_branch(b: Any, z: Any) -> Any:
+    if b[0] > 90:
+        z = b[0]
+    return z * z * z
+
+
+def _of_a_loop(b: Any, z: Any) -> Any:
+    found = z
+    for i in range(len(b)):
+        if b[i] > 90:
+            found = b[i]
+    return found * found * found
+
+
+@pytest.mark.parametrize("f", [_grown, _of_a_branch, _of_a_loop])
+def test_pythons_integers_beyond_64_bits_are_errors_where_numpys_wrap_around(f: Any):
+    jitted = tj.jit(f)
+    small, great = np.array([1] * 9), np.array([2**40] * 9)
+    assert jitted(small, 7) == f(small, 7)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert jitted(great, 7) == f(great, 7)  # NumPy's
+    with pytest.raises(OverflowError, match="an integer beyond 64 bits"):
+        jitted(small, 2**40)
+
+
+def test_64_bits_beside_narrower_integers():
+    def plus(b: Any, u: Any) -> Any:
+        m = b[0] if b[1] > 3 else 100
+        return u + m
+
+    jitted = tj.jit(plus)
+    u = np.array([1, 2], "i1")
+    np.testing.assert_array_equal(jitted(np.array([1, 1]), u), [101, 102])
+    np.testing.assert_array_equal(jitted(np.array([1000, 9]), u), [1001, 1002])
+    with pytest.raises(TracejitError, match="data decide whether a number is a Python integer"):
+        jitted(np.array([1, 1]), np.array([100, 60], "i1"))
+
+
+def test_signed_and_unsigned_have_no_integer_dtype_in_common():
+    def rest(b: Any, u: Any) -> Any:
+        m = b[0] if b[1] > 3 else 0
+        return u[0] % m
+
+    with pytest.raises(TracejitError, match="data decide whether a number is a Python integer"):
+        tj.jit(rest)(np.array([1, 1], "i4"), np.array([2**63 + 1, 3], "u8"))
+
+
+def test_a_constant_that_no_number_of_the_dtype_exceeds_is_pythons():
+    f = tj.jit(lambda b: max(b[0], 300))
+    assert f(np.array([1, 2], "i1")) == 300
+    with pytest.raises(OverflowError):
+        tj.jit(lambda b: b + max(b[0], 300))(np.array([1, 2], "i1"))
+    assert tj.jit(lambda b, n: max(b[0], 300, n))(np.array([1, 2], "i1"), 500) == 500
+    assert tj.jit(lambda b: min(b[0], -300, 2**40))(np.array([1, 2], "i1")) == -300

@@ -49,7 +49,7 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
-from tracejit.tracer.mixed import is_narrow, joined, marked
+from tracejit.tracer.mixed import joined, marked
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import MOST_APART
@@ -466,7 +466,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     mixed = [
         k
         for k, (a, b, found) in enumerate(zip(bodies[0].pythons, bodies[1].pythons, bodies[0].out_avals(), strict=True))
-        if not found.shape and is_narrow(found.dtype) and (a is None or joined(a, b))
+        if not found.shape and found.dtype.kind in "iu" and (a is None or joined(a, b))
     ]
     for b in bodies:
         b.flags_of(mixed)

@@ -49,7 +49,7 @@ from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import current_interpreter
-from tracejit.tracer.mixed import as_flag, is_narrow, is_pythons, joined, marked, without_mark
+from tracejit.tracer.mixed import as_flag, is_pythons, joined, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
@@ -431,14 +431,14 @@ class _Loop:
         """
         news = False
         for k, pair in enumerate(zip(self._first(name)[0], flatten(value)[0], strict=False)):
-            narrow = [a.dtype for a in map(aval_of_argument, pair) if not a.shape and is_narrow(a.dtype)]
+            dtypes = [a.dtype for a in map(aval_of_argument, pair) if may_be_mixed(a)]
             if (
-                narrow
+                dtypes
                 and (name, k) not in self.mixed
                 and joined(*map(is_pythons, pair))
                 and not any(map(is_array, pair))
             ):
-                self.mixed[name, k] = narrow[0]
+                self.mixed[name, k] = dtypes[0]
                 news = True
         return news
 

@@ -1,9 +1,10 @@
-"""Mixed numbers: Python integers on one way to where they are used, NumPy's of a narrow dtype on another.
+"""Mixed numbers: Python integers on one way to where they are used, NumPy's on another.
 
 Which it is, only the program knows.  A mixed number has NumPy's dtype and a flag that says whether it is Python's, for
 which dtypes do not exist: 44 + 300 is 344, and not 88 as among uint8s.  What follows from it is computed as from
 NumPy's, and where that may differ also as from Python's.  The program fails if the number is Python's and they do
-differ.
+differ.  One that is int64 or Python's has the range of a traced Python number; only beside other dtypes, and beyond 64
+bits, there is a difference.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.types import ShapedArray
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS, PRIMITIVES
 
 __all__ = [
-    "as_flag", "as_pythons", "check_dtypes", "computed", "has_mixed", "is_narrow", "is_pythons", "joined", "marked",
+    "as_flag", "as_pythons", "check_dtypes", "computed", "has_mixed", "is_pythons", "joined", "marked", "may_be_mixed",
     "mixed_among", "without_mark",
 ]  # fmt: skip
 
@@ -27,9 +29,9 @@ _GROWING = ("add", "sub", "mul")
 """Operators by which Python integers may outgrow 64 bits, where the program can tell."""
 
 
-def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether integers of a dtype wrap around where those do not that stand for Python's."""
-    return dtype.kind in "iu" and dtype != np.int64
+def may_be_mixed(aval: ShapedArray) -> bool:
+    """Whether a number of NumPy's is one that may be Python's on another way."""
+    return not aval.shape and not aval.weak and aval.dtype.kind in "iu"
 
 
 def is_pythons(x: Any) -> Any:
@@ -123,6 +125,10 @@ def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = 
     numbers = [as_pythons(x, flag) if any(x is m for m in found) else x for x in operands]
     if name in _GROWING and not strong:
         OPERATORS.check_growth(name, *numbers)
+    if not strong and all(dtype == np.int64 for dtype in dtypes):  # the same, as what does it
+        return _marked_as(result, flag)
+    if np.int64 in dtypes and strong and np.result_type(*strong, *dtypes).kind == "f":
+        return result  # more exact than of Python's, and its dtype is that of the numbers of NumPy's
     other = function(*numbers)
     if isinstance(result, tuple):
         return tuple([_checked(a, b, flag) for a, b in zip(result, other, strict=True)])
@@ -164,10 +170,20 @@ def _checked(result: Any, other: Any, flag: Any) -> Any:
     have, want = (getattr(x, "dtype", None) for x in (result, other))
     if have is None or want is None or have == want or have.kind == "b":
         return result
-    differs = ARITHMETIC["ne"](result, other)
-    if have.kind == "f":  # NaN is not NaN
-        differs = _flag("and", differs, ARITHMETIC["eq"](result, result))
+    differs: Any = True
+    if (have.kind == "f") == (want.kind == "f"):
+        differs = ARITHMETIC["ne"](result, other)
+    if have.kind == want.kind == "f":  # NaN is not NaN
+        numbers = _flag("or", ARITHMETIC["eq"](result, result), ARITHMETIC["eq"](other, other))
+        differs = _flag("and", differs, numbers)
     OPERATORS.check_mixed(_flag("and", differs, flag))
-    if isinstance(result, Cell) and not result.shape and is_narrow(have):
+    return _marked_as(result, flag)
+
+
+def _marked_as(result: Any, flag: Any) -> Any:
+    """What was computed from a mixed number: an integer is one, too."""
+    if isinstance(result, tuple):
+        return tuple([_marked_as(x, flag) for x in result])
+    if isinstance(result, Cell) and not result.is_array and may_be_mixed(result.aval):
         result.mixed = flag
     return result

@@ -26,7 +26,7 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
-from tracejit.tracer.mixed import as_flag, as_pythons, is_narrow, is_pythons, marked
+from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_be_mixed
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import METHODS
@@ -313,7 +313,7 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         found.is_array = kinds.pop() if len(kinds) == 1 else None
         if ours:
             return found.as_python_number()
-        return found if is_python is False or not is_narrow(found.dtype) else marked(found, is_python)
+        return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
 
@@ -338,6 +338,10 @@ def _that_fit(items: list[Any], better: Any) -> list[Any]:
     if dtype.kind in "iu":  # not of floats, where an infinity may be worse still
         beaten = (lambda x: x < limits.min) if better is np.greater else (lambda x: x > limits.max)
         items = [x for x in items if type(x) is not int or not beaten(x)]
+        winners = [x for x in items if type(x) is int and (x > limits.max or x < limits.min)]
+        if winners:  # better than all that NumPy's numbers can be
+            ours = [x for x in items if isinstance(x, Tracer) and x.aval.weak]
+            return [max(winners) if better is np.greater else min(winners), *ours]
     numbers = [x for x in items if type(x) is int or (type(x) is float and dtype.kind == "f" and math.isfinite(x))]
     if all(limits.min <= x <= limits.max for x in numbers):
         return items
