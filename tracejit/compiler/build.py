@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.compiler.compilation import Compilation
+from tracejit.compiler.lower import own_outputs
 from tracejit.ir.extents import Count, Dim, Index, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -45,7 +46,7 @@ from tracejit.primitives.while_loop import While
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import evolve, field, frozen
 
-__all__ = ["build_program", "own_outputs"]
+__all__ = ["build_program"]
 
 
 class _Kernels:
@@ -83,27 +84,6 @@ class _Context:
 
     def report(self, equation: str, runs_in: str) -> None:
         self.compilation.log.report.append((equation, runs_in))
-
-
-def own_outputs(jaxpr: Jaxpr, kept: Mapping[int, int] = MappingProxyType({})) -> Jaxpr:
-    """Every output a distinct variable that an equation computes:
-    arguments, literals and repeated outputs are copied.
-
-    kept: outputs that may be an argument as it is, and which.
-    """
-    made = {v for e in jaxpr.equations for v in e.outputs}
-    seen: set[Var] = set()
-    extra: list[Equation] = []
-    outputs: list[Var] = []
-    for n, a in enumerate(jaxpr.outputs):
-        if isinstance(a, Var) and a not in seen and (a in made or (n in kept and a is jaxpr.inputs[kept[n]])):
-            seen.add(a)
-            outputs.append(a)
-            continue
-        copy = Var(a.aval)
-        extra.append(Equation(BroadcastInDim(a.aval.shape, tuple(range(a.aval.ndim))), (a,), (copy,)))
-        outputs.append(copy)
-    return Jaxpr(jaxpr.inputs, [*jaxpr.equations, *extra], outputs)
 
 
 class _Builder:

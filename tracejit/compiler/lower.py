@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
 
 from tracejit.backends.base import LoweringRule
 from tracejit.backends.registry import backend_reason, check_known, get_backend, list_backends
@@ -12,11 +13,20 @@ from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.shape import BroadcastInDim
 from tracejit.support.errors import OptionError, TracejitError, UserError
 from tracejit.support.source import user_location
 from tracejit.tracer.stage import stage
 
-__all__ = ["LoweringRule", "check_alternatives", "lower", "lowering_rules", "register_lowering", "unregister_lowering"]
+__all__ = [
+    "LoweringRule",
+    "check_alternatives",
+    "lower",
+    "lowering_rules",
+    "own_outputs",
+    "register_lowering",
+    "unregister_lowering",
+]
 
 
 _RULES: dict[tuple[str, str], list[LoweringRule]] = {}  # (primitive, backend) -> what users registered
@@ -141,46 +151,56 @@ def _form_of(
     return form, depends
 
 
+def own_outputs(jaxpr: Jaxpr, kept: Mapping[int, int] = MappingProxyType({})) -> Jaxpr:
+    """Every output a distinct variable that an equation computes:
+    arguments, literals and repeated outputs are copied.
+
+    kept: outputs that may be an argument as it is, and which.
+    """
+    made = {v for e in jaxpr.equations for v in e.outputs}
+    seen: set[Var] = set()
+    extra: list[Equation] = []
+    outputs: list[Var] = []
+    for n, a in enumerate(jaxpr.outputs):
+        if isinstance(a, Var) and a not in seen and (a in made or (n in kept and a is jaxpr.inputs[kept[n]])):
+            seen.add(a)
+            outputs.append(a)
+            continue
+        copy = Var(a.aval)
+        extra.append(Equation(BroadcastInDim(a.aval.shape, tuple(range(a.aval.ndim))), (a,), (copy,)))
+        outputs.append(copy)
+    return Jaxpr(jaxpr.inputs, [*jaxpr.equations, *extra], outputs)
+
+
 def lower(jaxpr: Jaxpr, backend: str, alternatives: tuple[str, ...] = ()) -> tuple[list[FormEquation], list[Atom]]:
     """Form equations of a jaxpr and its outputs.  `Expand` forms are traced and lowered in place,
     on an explicit stack.
     """
     out: list[FormEquation] = []
     rename: dict[Var, Atom] = {}
-
-    def resolve(a: Atom) -> Atom:
-        while isinstance(a, Var) and a in rename:
-            a = rename[a]
-        return a
-
-    stack: list[tuple[Iterator[Equation], Callable[[], None] | None]] = [(iter(jaxpr.equations), None)]
+    stack: list[tuple[Iterator[Equation], Equation | None]] = [(iter(jaxpr.equations), None)]
     while stack:
-        equations, finish = stack[-1]
+        equations, outer = stack[-1]
         e: Equation | None = next(equations, None)
         if e is None:
             stack.pop()
-            if finish is not None:
-                finish()
             continue
-        inputs = tuple([resolve(a) for a in e.inputs])
+        inputs = tuple([rename.get(a, a) if isinstance(a, Var) else a for a in e.inputs])
+        outputs = tuple([cast("Var", rename.get(v, v)) for v in e.outputs])
         try:
-            form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in e.outputs], backend, alternatives)
+            form = form_of(e.primitive, [a.aval for a in inputs], [v.aval for v in outputs], backend, alternatives)
         except TracejitError as error:
             error.at(e.location).about(backend=backend, primitive=e.primitive.name)
             raise
         if not isinstance(form, Expand):
-            out.append(FormEquation(form, inputs, e.outputs, e.primitive.name, e.location))
+            name, location = (e.primitive.name, e.location) if outer is None else (outer.primitive.name, outer.location)
+            out.append(FormEquation(form, inputs, outputs, name, location))
             continue
-        inner = expanded(form, inputs)
-        for var, atom in zip(inner.inputs, inputs, strict=True):
-            rename[var] = atom
-
-        def done(inner: Jaxpr = inner, outer: Equation = e) -> None:
-            for var, atom in zip(outer.outputs, inner.outputs, strict=True):
-                rename[var] = resolve(atom)
-
-        stack.append((iter(inner.equations), done))
-    return out, [resolve(a) for a in jaxpr.outputs]
+        inner = own_outputs(expanded(form, inputs))
+        rename.update(zip(inner.inputs, inputs, strict=True))
+        rename.update(zip(cast("Sequence[Var]", inner.outputs), outputs, strict=True))
+        stack.append((iter(inner.equations), e if outer is None else outer))
+    return out, list(jaxpr.outputs)
 
 
 def expanded(form: Expand, inputs: Sequence[Atom]) -> Jaxpr:

@@ -17,6 +17,7 @@ from tracejit.primitives import (
     reduction as reduction,
     shape as shape,
     slicing as slicing,
+    sorting as sorting,
     transcendental as transcendental,
     while_loop as while_loop,
 )
