@@ -29,6 +29,7 @@ from tracejit.primitives import (
     reduction,
     shape,
     slicing,
+    sorting,
     spectral,
     transcendental,
     triangular,
@@ -406,6 +407,11 @@ EXAMPLES: dict[str, list[Example]] = {
     **_contractions(),
     **_control_flow(),
     **_decompositions(),
+    "sort": [
+        Example(sorting.Sort(0), (Array((5,), distinct=True),), ALL),
+        *[Example(sorting.Sort(a), (Array(distinct=True), Array()), ("f8", "i4")) for a in (0, 1)],
+        Example(sorting.Sort(0, 2), (Array((6,), "i1", 0, 1), Array((6,), distinct=True), Array((6,))), ("f8",)),
+    ],
     "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [

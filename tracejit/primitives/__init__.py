@@ -20,6 +20,7 @@ from tracejit.primitives import (
     reduction as reduction,
     shape as shape,
     slicing as slicing,
+    sorting as sorting,
     spectral as spectral,
     transcendental as transcendental,
     triangular as triangular,

@@ -1,0 +1,133 @@
+"""Sorting and orders, against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import ShapeError, UnsupportedError
+
+DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
+
+
+def values(shape: Any, dtype: str, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Many equal ones; NaN, infinities and both zeros where there are such."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 2 if dtype == "?" else 9, shape).astype(dtype)
+    if dtype[0] == "f":
+        x = np.where(rng.random(shape) < 0.2, rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], shape), x).astype(dtype)
+    return x
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sort_and_argsort_are_stable_and_put_nan_last(dtype: str):
+    f = tj.jit(lambda x: (np.sort(x), np.argsort(x)))
+    for n in (5, 0, 1, 2, 33, 1000) if dtype in ("f4", "i8") else (33,):
+        x = values(n, dtype, n)
+        got, places = f(x)
+        want = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(places, want)
+        assert places.dtype == np.int64
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, x[want])
+        if dtype[0] == "f":
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(x[want]))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i1"])
+def test_extreme_integers_are_in_order(dtype: str):
+    info = np.iinfo(dtype)
+    x = np.array([info.max, 0, info.min, info.max - 1, 1], dtype)
+    np.testing.assert_array_equal(tj.jit(lambda x: np.sort(x))(x), np.sort(x))
+
+
+@pytest.mark.parametrize("axis", [0, -2, None])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_every_axis(axis: Any, dynamic: bool):
+    f = tj.jit(lambda x: (np.sort(x, axis=axis), np.argsort(x, axis)), dynamic_shapes=dynamic)
+    for shape in ((3, 4, 5), (2, 2, 7), (0, 2, 3), (3, 0, 2), (1, 1, 1)):
+        x = values(shape, "f4")
+        got, places = f(x)
+        np.testing.assert_array_equal(got, np.sort(x, axis))
+        np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
+
+
+def test_the_method_sorts_in_place():
+    def f(x: Any) -> Any:
+        y = x.copy()
+        y.sort(axis=0)
+        return y, x.argsort()
+
+    x = values((6, 3), "i4")
+    for got, want in zip(tj.jit(f)(x), (np.sort(x, 0), np.argsort(x, kind="stable")), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_the_method_sorts_a_part_and_an_argument():
+    def f(x: Any) -> None:
+        x[1:4].sort()
+
+    x = np.array([9.0, 5.0, 4.0, 3.0, 0.0])
+    tj.jit(f)(x)
+    np.testing.assert_array_equal(x, [9.0, 3.0, 4.0, 5.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lexsort_is_decided_by_the_last_key(seed: int):
+    f = tj.jit(lambda a, b, c: np.lexsort((a, b, c)))
+    for n in (7, 1, 0, 40):
+        keys = [values(n, d, seed + k) for k, d in enumerate(("f8", "?", "i2"))]
+        np.testing.assert_array_equal(f(*keys), np.lexsort(keys))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_on_every_backend(backend: str):
+    x = values((3, 9), "f4")
+    got, places = tj.jit(lambda x: (np.sort(x), np.argsort(x, 0)), backend=backend)(x)
+    np.testing.assert_array_equal(got, np.sort(x))
+    np.testing.assert_array_equal(places, np.argsort(x, 0, kind="stable"))
+
+
+def test_under_vmap_and_in_a_loop():
+    x = values((4, 6), "i8")
+    np.testing.assert_array_equal(tj.jit(tj.vmap(lambda r: np.sort(r), in_axes=1))(x), np.sort(x.T))
+
+    def f(x: Any) -> Any:
+        return tj.lax.fori_loop(0, 3, lambda i, y: np.sort(y) * -1, x)
+
+    np.testing.assert_array_equal(tj.jit(f)(x[0]), np.sort(np.sort(np.sort(x[0]) * -1) * -1) * -1)
+
+
+def test_the_gradient_goes_where_the_elements_came_from():
+    w = np.arange(5.0)
+    x = np.array([0.3, -1.0, 2.0, 0.5, -0.2])
+    want = np.empty(5)
+    want[np.argsort(x)] = w
+    np.testing.assert_allclose(tj.jit(tj.grad(lambda x: (np.sort(x) * w).sum()))(x), want)
+
+
+def test_a_single_element_without_axes():
+    assert tj.jit(lambda x: np.argsort(x))(np.float64(3.0)) == 0
+    np.testing.assert_array_equal(tj.jit(lambda x: np.sort(x, None))(np.float64(3.0)), [3.0])
+    with pytest.raises(ShapeError):
+        tj.jit(lambda x: np.sort(x))(np.float64(3.0))
+
+
+def test_what_is_refused():
+    x = np.ones((2, 3))
+    for f in (np.sort, np.argsort):
+        with pytest.raises(ShapeError):
+            tj.jit(lambda x, f=f: f(x, 2))(x)
+        with pytest.raises(UnsupportedError, match="order= names fields"):
+            tj.jit(lambda x, f=f: f(x, order="a"))(x)
+        with pytest.raises(ShapeError, match="kind is"):
+            tj.jit(lambda x, f=f: f(x, kind="bogo"))(x)
+    with pytest.raises(ShapeError, match="differ in shape"):
+        tj.jit(lambda x: np.lexsort((x[0], x[0, :2])))(x)
+
+
+def test_one_sort_is_one_loop_kernel():
+    text = tj.jit(lambda x: np.sort(x)).lower(np.ones(9)).text("program")
+    assert text.count("launch loop_") == 1
+    assert "while" not in text
