@@ -172,6 +172,13 @@ class Body:
 
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = leaves_of(function(*tracers))
+                for x in result:
+                    if type(x) is int and not -(2**63) <= x < 2**63:
+                        raise UnsupportedError(
+                            f"a loop or branch of the program hands on integers of 64 bits, and {x} is none; use "
+                            "float(x), or an array of np.uint64",
+                            location=user_location(),
+                        )
                 pythons = [is_pythons(x) for x in result]
                 self.pythons = [x if isinstance(x, bool) else None for x in pythons]
                 if converted is not None:

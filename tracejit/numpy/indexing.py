@@ -130,6 +130,8 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
     """(start, size, step) of a slice along an axis."""
     part = slice(extent_of(part.start), extent_of(part.stop), part.step)
     for bound in (part.start, part.stop, part.step):
+        if isinstance(bound, (float, np.floating)):
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
         if isinstance(bound, Tracer):
             try:
                 if may_count() and _is_integer(bound) and bound.seen().concrete() is None:

@@ -251,6 +251,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Res
     Raises: ShapeError if it does not fit.
     """
     want = tuple([as_extent(n) for n in items_of(shape)])
+    if any(isinstance(n, int) and n < 0 for n in want):
+        raise reject("all elements of broadcast shape must be non-negative")
     x = array_of(array)
     have = aval(x).shape
     if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):

@@ -298,9 +298,9 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
             return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
             return original(items)
-        items = _that_fit(items, better)
-        if len(items) == 1:
-            return items[0]
+        items = _that_fit(_that_may_win(items, better), better)
+        if len(items) == 1 or not any(isinstance(x, Tracer) for x in items):
+            return original(items) if len(items) > 1 else items[0]
         found, is_python = items[0], is_pythons(items[0])
         for x in items[1:]:
             wins, found = _better(better, _dtype_of(items), found, x)
@@ -324,6 +324,27 @@ def _dtype_of(items: Sequence[Any]) -> np.dtype[Any] | None:
         x.dtype for x in items if (isinstance(x, Tracer) and not x.aval.weak) or isinstance(x, (np.ndarray, np.generic))
     ]
     return np.result_type(*dtypes) if dtypes else None
+
+
+def _that_may_win(items: list[Any], better: Any) -> list[Any]:
+    """The items without those that integers beyond 64 bits, which are constants, are better or worse than."""
+    beyond = [x for x in items if type(x) is int and not -(2**63) <= x < 2**63]
+    winners = [x for x in beyond if (x > 0) is (better is np.greater)]
+    if winners:
+        best = max(winners) if better is np.greater else min(winners)
+        return [x for x in items if x is best or _may_exceed_64_bits(x, better)]
+    if any(isinstance(x, Tracer) and x.dtype.kind in "iu" for x in items):
+        return [x for x in items if not any(x is y for y in beyond)]
+    return items
+
+
+def _may_exceed_64_bits(x: Any, better: Any) -> bool:
+    """Whether a number may be better than one beyond those of int64."""
+    if type(x) is float:
+        return True
+    return isinstance(x, (Tracer, np.generic)) and (
+        x.dtype.kind == "f" or (x.dtype == np.uint64 and better is np.greater)
+    )
 
 
 def _that_fit(items: list[Any], better: Any) -> list[Any]:
