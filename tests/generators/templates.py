@@ -165,6 +165,8 @@ CALLS: dict[str, str] = {
     "array_equal": "x np.array(np.array_equal({a}, {b})); np.array(np.array_equal({a}, {a}))", "array_equiv": "x np.array(np.array_equiv({a}, {b}))",
     "digitize": "x np.digitize({a}, [0, 1, 2.5]); np.digitize({a}, [3, 1, 0], right=True)",
     "interp": "i np.interp({a}, [0, 1, 3], [2, 4, 1]); np.interp({a}, np.arange(5), np.arange(5) * 2, left=-1)",
+    "sort": "> np.sort({a}, kind='stable'); np.sort({a}, {ax}, 'stable'); np.sort({a}, None, 'stable')",
+    "argsort": "x np.argsort({a}, kind='stable'); {a}.argsort({ax}, 'stable')", "lexsort": "x np.lexsort(({a}, {b}), {ax})",
     "isin": "x np.isin({a}, [0, 1, 2]); np.isin({a}, {b}); np.isin({a}, {b}, invert=True)",
     "searchsorted": "x np.searchsorted([0, 1, 2, 4], {a}); np.searchsorted(np.arange(5), {a}, 'right')",
     "compress": "> np.compress([True, False, True], {a}); np.compress([0, 1], {a}, {ax}); {a}.compress((1, 0, 1), axis={ax})",
@@ -242,7 +244,7 @@ def missing() -> list[str]:
     tj.jit(lambda x: x + 1)(np.zeros(1))  # fills the tables
     text = " ".join(CALLS.values()) + " ".join(OTHER.values())
     functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS
-    methods = {m for m in METHODS if f".{m}" not in text} - REFUSED - {"fill", "at", "conjugate"}
+    methods = {m for m in METHODS if f".{m}" not in text} - REFUSED - {"fill", "at", "conjugate", "sort"}
     return sorted(functions | methods)
 
 

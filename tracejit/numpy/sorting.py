@@ -50,7 +50,7 @@ def argsort(
     """
     x, k = _along("argsort", a, axis, kind, order)
     if k is None:
-        return np.int64(0)
+        return np.zeros(1, np.int64)
     return s.sort([x, c.iota(aval(x).shape, k, np.int64)], k)[1]
 
 
