@@ -1,4 +1,4 @@
-"""`np.sort` and `np.argsort` beside NumPy's: `python -m benchmarks.sorting`.  Milliseconds, medians of interleaved runs,
+"""Sorts beside NumPy's: `python -m benchmarks.sorting`.  Milliseconds, medians of interleaved runs,
 of stable orders that are compared with NumPy's before a time counts.
 """
 
