@@ -356,3 +356,14 @@ def test_names_of_linalg_work_without_jit():
             leaves(getattr(tj.numpy.linalg, name)(a)), leaves(getattr(np.linalg, name)(a)), strict=True
         ):
             np.testing.assert_allclose(np.asarray(got), want, rtol=1e-10, atol=1e-10)
+
+
+def test_what_is_not_finite_has_no_eigenvalues():
+    f = tj.jit(lambda a: (np.linalg.eigvalsh(a), *np.linalg.eigh(a)))
+    for a in (np.array([[2.0, np.nan], [np.nan, 6.0]]), np.array([[np.inf, 2.0], [2.0, 4.0]]), np.diag([2.0, np.nan])):
+        for found in f(a):
+            assert np.isnan(found).all()
+    upper = np.array([[2.0, np.nan], [1.0, 3.0]])  # which is not read
+    np.testing.assert_allclose(f(upper)[0], np.linalg.eigvalsh(upper))
+    both = np.stack([np.eye(2), np.full((2, 2), np.nan)])
+    np.testing.assert_array_equal(tj.jit(lambda a: np.linalg.eigvalsh(a))(both), [[1, 1], [np.nan, np.nan]])

@@ -133,7 +133,47 @@ def left_by_return(x):
     return x, -1
 
 
+def asked_on_one_side_and_filled_on_the_other(x):
+    p = x[x > 0.3]
+    if x[0] > 0.5:
+        q = len(p)
+    else:
+        q = 0
+        p[:] = 3
+    return p.sum() + q, p
+
+
+def asked_and_filled_in_turns(x):
+    p = x[x > 0.3]
+    q = 0
+    for i in range(4):
+        if x[i] > 0.5:
+            q = q + len(p)
+        else:
+            p[:] = i
+    return p, q
+
+
+def how_many_or_a_number(x):
+    n = len(x[x > 0.3])
+    k = n if x[0] > 0.5 else 7
+    return k + (len(x[x > 0.9]) if x[1] > 0.5 else n)
+
+
+def the_mean_and_how_many(x):
+    p = x[x > 0.3]
+    n = len(p)
+    if n == 0:
+        return 0.0, 0
+    return p.sum() / n, n
+
+
 FUNCTIONS = [
+    asked_on_one_side_and_filled_on_the_other,
+    asked_and_filled_in_turns,
+    how_many_or_a_number,
+    the_mean_and_how_many,
+   
     left_by_a_branch, left_by_one_side, of_two_known_lengths, shrinks_in_a_while, left_by_a_loop, first_bound_in_a_loop,
     sieve, two_of_one_length, by_known_slices, survivors, rows, left_by_return,
 ]  # fmt: skip

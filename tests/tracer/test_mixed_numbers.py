@@ -380,8 +380,9 @@ def test_64_bits_beside_narrower_integers():
 
     jitted = tj.jit(plus)
     u = np.array([1, 2], "i1")
-    np.testing.assert_array_equal(jitted(np.array([1, 1]), u), [101, 102])
     np.testing.assert_array_equal(jitted(np.array([1000, 9]), u), [1001, 1002])
+    with pytest.raises(TracejitError, match="data decide whether a number is a Python integer"):
+        jitted(np.array([1, 1]), u)  # of int8, where the program has int64
     with pytest.raises(TracejitError, match="data decide whether a number is a Python integer"):
         jitted(np.array([1, 1]), np.array([100, 60], "i1"))
 
@@ -402,3 +403,96 @@ def test_a_constant_that_no_number_of_the_dtype_exceeds_is_pythons():
         tj.jit(lambda b: b + max(b[0], 300))(np.array([1, 2], "i1"))
     assert tj.jit(lambda b, n: max(b[0], 300, n))(np.array([1, 2], "i1"), 500) == 500
     assert tj.jit(lambda b: min(b[0], -300, 2**40))(np.array([1, 2], "i1")) == -300
+
+
+# -- what meets numbers of other dtypes ------------------------------------------------------------------------------
+def two_of_a_kind(b: Any, c: Any, n: int) -> Any:
+    p = b[0] if n > 0 else 0
+    q = c[0] if n < 0 else 100
+    return b + p, c + q, p + q if n == 0 else 0
+
+
+def of_other_dtypes(b: Any, c: Any, n: int) -> Any:
+    p = b[0] if n > 0 else 0
+    q = c[0] if n < 0 else 100
+    return np.asarray(p + q)[None]
+
+
+def beside_an_array(b: Any, c: Any, n: int) -> Any:
+    p = b[0] if n > 0 else 5
+    return np.add(c, p) * 3
+
+
+def divided(b: Any, c: Any, n: int) -> Any:
+    p = b[0] if n > 0 else 5
+    return c // p * 20 + 7
+
+
+def by_a_place(b: Any, c: Any, n: int) -> Any:
+    p = np.argmax(c) if n > 0 else 0
+    return b + p
+
+
+def of_bools(b: Any, c: Any, n: int) -> Any:
+    p = b[0] > 1 if n > 0 else True
+    return c * (p + p)
+
+
+def of_three(b: Any, c: Any, n: int) -> Any:
+    return b * max(0, n, b[0]), c + min(100, n, c[0]), max([0, n, c[1]]) + c
+
+
+def in_a_loop(b: Any, c: Any, n: int) -> Any:
+    m, least = 0, 100
+    for i in range(len(b)):
+        m, least = max(m, i, b[i]), min(least, c[i])
+    return m * b, least + c
+
+
+@pytest.mark.parametrize(
+    "program",
+    [two_of_a_kind, of_other_dtypes, beside_an_array, divided, by_a_place, of_bools, of_three, in_a_loop],
+    ids=lambda f: f.__name__,
+)
+def test_dtypes_are_numpys_or_the_program_refuses(program: Any):
+    jitted = tj.jit(program)
+    answers = 0
+    for one, other in (
+        ("u1", "i2"),
+        ("i2", "u1"),
+        ("u1", "i1"),
+        ("i1", "u1"),
+        ("u1", "u1"),
+        ("i2", "i8"),
+        ("u2", "i4"),
+    ):
+        for n in (1, 0, -1):
+            for values in ([100, 7, 3], [2, 3, 1]):
+                args = np.array(values, one), np.array(values[::-1], other), n
+                with np.errstate(all="ignore"):
+                    try:
+                        want = program(*args)
+                    except OverflowError:  # a Python number that does not fit
+                        continue
+                try:
+                    got = jitted(*args)
+                except TracejitError:
+                    continue
+                answers += 1
+                for x, y in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+                    if isinstance(y, np.ndarray):
+                        assert x.dtype == y.dtype, (one, other, n)
+                    np.testing.assert_array_equal(x, y)
+    assert answers > 10
+
+
+def test_the_greatest_of_narrow_numbers_from_0_on():
+    def greatest(x: Any) -> Any:
+        m = 0
+        for v in x:
+            m = max(m, v)
+        return m * x
+
+    x = np.array([250, 3, 7, 8, 9, 10, 11, 12, 13, 14], "u1")
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(tj.jit(greatest)(x), greatest(x))

@@ -12,8 +12,8 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing, is_array, root_of
-from tracejit.api.handing_on import run_by_python, shared_results
-from tracejit.api.lengths import LeftLengths, LengthsVary, settled
+from tracejit.api.handing_on import number_of, run_by_python, shared_results
+from tracejit.api.lengths import LeftLengths, LengthsVary
 from tracejit.api.raising import Raises, raise_where, run_block
 from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
@@ -117,7 +117,7 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
-            value = settled(run_block(value_of))
+            value = number_of(run_block(value_of))
             kinds[value_of] = {VALUE: kind_of(value)}
             if len(kinds) > 1:
                 perhaps_absent.settle(kinds[yes], kinds[no])
@@ -255,6 +255,8 @@ def identical(x: Any, y: Any) -> Any:
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
         none = absence is not None and absence.none
+        if absence is not None and not none:
+            absence.use()
         if other is None:
             return absence.flag if none and absence is not None else one is None
         if type(one) is Tracer and type(other) is bool and one.aval.weak and one.dtype == np.bool_:

@@ -466,7 +466,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     mixed = [
         k
         for k, (a, b, found) in enumerate(zip(bodies[0].pythons, bodies[1].pythons, bodies[0].out_avals(), strict=True))
-        if not found.shape and found.dtype.kind in "iu" and (a is None or joined(a, b))
+        if not found.shape and found.dtype.kind in "iub" and (a is None or joined(a, b))
     ]
     for b in bodies:
         b.flags_of(mixed)

@@ -73,7 +73,11 @@ def extents_as_numbers(variables: Variables, names: Sequence[str]) -> None:
 
 
 def number_of(x: Any) -> Any:
-    """What a loop goes over, or a loop or branch hands on, with the Python integer of the program that an extent is."""
+    """What a loop goes over, or a loop or branch hands on, with the Python integer of the program that an extent is,
+    also in tuples.
+    """
+    if type(x) is tuple and any(isinstance(item, Dim) for item in x):
+        return tuple(map(number_of, x))
     if not isinstance(x, Dim):
         return settled(x)
     number: Any = OPERATORS.extent(x)

@@ -23,6 +23,7 @@ from tracejit.primitives.elementwise import Add
 from tracejit.primitives.while_loop import While
 from tracejit.support.errors import DtypeError, TracerError
 from tracejit.support.source import user_location
+from tracejit.tracer.absence import used
 from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
 from tracejit.tracer.interpreter import bind, current_interpreter, enter
 from tracejit.tracer.operators import OPERATORS
@@ -269,7 +270,7 @@ def bounds_of(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     if not 1 <= len(bounds) <= 3:
         raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
     for b in bounds:
-        if isinstance(b, Tracer) and (b.shape or b.dtype.kind not in "iu"):
+        if isinstance(used(b), Tracer) and (b.shape or b.dtype.kind not in "iu"):
             raise DtypeError(
                 f"tj.range counts in integers, not in a traced array {b.aval}; use x.astype(int)",
                 location=user_location(),

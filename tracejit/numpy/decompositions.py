@@ -309,7 +309,8 @@ def _lower(uplo: str) -> bool:
 
 
 def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
-    """EighResult(eigenvalues, eigenvectors) of symmetric matrices, ascending.   a: [.., n, n] -> [.., n], [.., n, n]
+    """EighResult(eigenvalues, eigenvectors) of symmetric matrices, ascending; NaN where one has NaN or infinities.
+    a: [.., n, n] -> [.., n], [.., n, n]
 
     UPLO: the triangle that is read.  Eigenvectors have their element of greatest magnitude positive.
 
@@ -320,6 +321,8 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
     lower = _lower(UPLO)
     x, dtype = _matrices(a, square=True)
     w, v = spectral.eigh(x, lower)
+    finite = _all_finite(x, lower)
+    w, v = u.where(_column(finite), w, np.nan), u.where(_column(_column(finite)), v, np.nan)
     return _named("eigh")(to_dtype(w, dtype), to_dtype(v, dtype))
 
 
@@ -333,7 +336,14 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
     lower = _lower(UPLO)
     x, dtype = _matrices(a, square=True)
     (w,) = bind(spectral.Eigh(lower, False), x)
-    return to_dtype(w, dtype)
+    return to_dtype(u.where(_column(_all_finite(x, lower)), w, np.nan), dtype)
+
+
+def _all_finite(x: ArrayLike, lower: bool) -> Result:
+    """Whether all elements of a triangle are; of others there are no eigenvalues.   x: [.., n, n] -> bool[..]"""
+    rows, columns = (iota(aval(x).shape[-2:], d, np.int64) for d in (0, 1))
+    unread = u.less(rows, columns) if lower else u.greater(rows, columns)
+    return r.all(u.logical_or(unread, u.isfinite(x)), axis=(-2, -1))
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

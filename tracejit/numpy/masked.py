@@ -275,7 +275,9 @@ class Selection(Tracer):
         parts = index if isinstance(index, tuple) else (index,)
         masked = self._is_mask_of_this(parts)
         beside = (Ellipsis,) if masked else self._beside_mask(parts)
-        if beside is None or (may_count() and not self.goes_with(value)):
+        # In a loop or branch another iteration, or the other side, may ask for the shape: all of them have an array.
+        outside = self.interpreter is not current_interpreter()
+        if beside is None or (may_count() and (outside or not self.goes_with(value))):
             self.become("an index into the selected elements")[index] = value
             return
         value = self.operand(value)

@@ -8,7 +8,7 @@ import numpy as np
 from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell
-from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.interpreter import current_interpreter, watchers
 from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
 from tracejit.tracer.mixed import check_dtypes, computed, has_mixed, mixed_among
 from tracejit.tracer.operators import OPERATORS
@@ -19,6 +19,7 @@ from tracejit.tracer.tables import (
     METHODS,
     OUT_CASTING,
     SPREADING,
+    TELLS_MIXED,
     UFUNCS,
     dtype_of_sum,
 )
@@ -70,7 +71,15 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     arrays of their own, unless the function is one of `AS_IS` or gives an operand back; or `out=`.
     """
     operands = (*args, *kwargs.values())
-    if not mixed_among(operands) or any(function is UFUNCS.get(ufunc) for ufunc in _COMPARISONS):
+    if watchers:
+        for x in operands:
+            if isinstance(x, Cell) and x.absence is not None:
+                x.absence.use()
+    if (
+        not mixed_among(operands)
+        or function in TELLS_MIXED
+        or any(function is UFUNCS.get(ufunc) for ufunc in _COMPARISONS)
+    ):
         return unchecked(function, *args, **kwargs)
     if any(function is f for ufunc, f in UFUNCS.items() if type(ufunc) is not tuple) and has_mixed(*args):
         return computed(lambda *given: unchecked(function, *given, **kwargs), args)

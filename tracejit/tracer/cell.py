@@ -269,6 +269,8 @@ def is_number(x: Cell) -> bool:
 
 def class_of(x: Cell) -> type:
     """The class of what it stands for.  Raises: TracerError where that may be None's, depending on data."""
+    if x.absence is not None and not x.absence.none:
+        x.absence.use()
     if x.absence is not None and x.absence.none:
         raise TracerError(
             f"the class of {x.absence.name!r}, which is None or a value, is known to the program alone; ask "

@@ -9,6 +9,7 @@ bits, there is a difference.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,14 +32,14 @@ _GROWING = ("add", "sub", "mul")
 
 def may_be_mixed(aval: ShapedArray) -> bool:
     """Whether a number of NumPy's is one that may be Python's on another way."""
-    return not aval.shape and not aval.weak and aval.dtype.kind in "iu"
+    return not aval.shape and not aval.weak and aval.dtype.kind in "iub"
 
 
 def is_pythons(x: Any) -> Any:
-    """Whether a number is a Python integer: True, False, or the flag that tells."""
+    """Whether a number is a Python integer or bool: True, False, or the flag that tells."""
     if isinstance(x, Cell):
-        return (x.aval.weak and x.dtype.kind == "i") if x.mixed is None else x.mixed
-    return type(x) is int
+        return (x.aval.weak and x.dtype.kind in "ib") if x.mixed is None else x.mixed
+    return type(x) in (int, bool)
 
 
 def joined(one: Any, other: Any) -> bool:
@@ -121,7 +122,9 @@ def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = 
         return result
     flag = found[0].mixed
     for x in found[1:]:  # of two of one dtype, one of which is NumPy's, the other one is as well
-        flag = _flag("and" if x.dtype == dtypes[0] else "or", flag, x.mixed)
+        flag = _flag("and" if not strong or x.dtype == dtypes[0] else "or", flag, x.mixed)
+    if not strong:
+        _check_narrower(found, flag)
     numbers = [as_pythons(x, flag) if any(x is m for m in found) else x for x in operands]
     if name in _GROWING and not strong:
         OPERATORS.check_growth(name, *numbers)
@@ -131,8 +134,26 @@ def computed(function: Callable[..., Any], operands: Sequence[Any], name: str = 
         return result  # more exact than of Python's, and its dtype is that of the numbers of NumPy's
     other = function(*numbers)
     if isinstance(result, tuple):
-        return tuple([_checked(a, b, flag) for a, b in zip(result, other, strict=True)])
-    return _checked(result, other, flag)
+        return tuple([_checked(a, b, flag, bool(strong)) for a, b in zip(result, other, strict=True)])
+    return _checked(result, other, flag, bool(strong))
+
+
+def _check_narrower(found: Sequence[Cell], all_pythons: Any) -> None:
+    """The program fails where those mixed numbers that are NumPy's have a narrower dtype than all of them together."""
+    common = np.result_type(*[x.dtype for x in found])
+    if all(x.dtype == common for x in found):
+        return
+    decisive = [x.mixed for x in found if x.dtype == common]
+    if decisive:
+        narrower = functools.reduce(lambda a, b: _flag("and", a, b), decisive)
+    else:  # it takes several of them to have it
+        narrower = functools.reduce(lambda a, b: _flag("or", a, b), [x.mixed for x in found])
+    OPERATORS.check_mixed(_flag("and", narrower, _negated(all_pythons)))
+
+
+def _negated(flag: Any) -> Any:
+    negated: Any = np.logical_not
+    return negated(flag) if isinstance(flag, Cell) else not flag
 
 
 def _dtypes(operands: Sequence[Any]) -> list[np.dtype[Any]]:
@@ -165,10 +186,18 @@ def as_pythons(x: Any, flag: Any) -> Any:
     return number.as_python_number()
 
 
-def _checked(result: Any, other: Any, flag: Any) -> Any:
-    """A result; the program fails where it is another one than that of Python's numbers, and there is one of these."""
+def _checked(result: Any, other: Any, flag: Any, with_numpys: bool) -> Any:
+    """A result; the program fails where it is another one than that of Python's numbers, and there is one of these.
+
+    with_numpys: whether there are numbers of NumPy's for certain: then the result is one, of another dtype.
+    """
     have, want = (getattr(x, "dtype", None) for x in (result, other))
-    if have is None or want is None or have == want or have.kind == "b":
+    if have is None or want is None or (have.kind == "b" and want.kind == "b"):
+        return result
+    if have == want:
+        return result if with_numpys else _marked_as(result, flag)
+    if with_numpys:
+        OPERATORS.check_mixed(flag)
         return result
     differs: Any = True
     if (have.kind == "f") == (want.kind == "f"):

@@ -26,10 +26,10 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import aval_of_argument, class_of
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
-from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_be_mixed
+from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter
-from tracejit.tracer.tables import METHODS
+from tracejit.tracer.tables import METHODS, TELLS_MIXED
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
@@ -239,6 +239,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
 def _python_number(x: Tracer, kind: Any) -> Any:
     """float(x) and the like: of rank 0, and weakly typed as a Python number is."""
     dtype = np.dtype(kind)
+    if x.absence is not None:
+        x.absence.use()
     if x.shape:
         if x.size != 1:
             raise TypeError("only arrays of one element can be converted to Python scalars")
@@ -296,16 +298,21 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items: list[Any] = [first, *rest] if rest else list(first)
         if all(isinstance(x, (int, Dim)) for x in items) and any(isinstance(x, Dim) and has_count(x) for x in items):
             return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
-        if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(np.shape(x) for x in items):
+        if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(map(_shape, items)):
             return original(items)
         items = _that_fit(_that_may_win(items, better), better)
         if len(items) == 1 or not any(isinstance(x, Tracer) for x in items):
             return original(items) if len(items) > 1 else items[0]
-        found, is_python = items[0], is_pythons(items[0])
+        found, is_python, ours = items[0], is_pythons(items[0]), _is_ours(items[0])
         for x in items[1:]:
-            wins, found = _better(better, _dtype_of(items), found, x)
+            best = found
+            wins, found = _better(better, _dtype_of(items), without_mark(best), without_mark(x))
             is_python = _chosen(wins, is_pythons(x), is_python)
-        ours = all(x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float) for x in items)
+            ours = ours and _is_ours(x)
+            if not isinstance(found, Tracer):
+                found = x if wins else best
+            elif ours:  # a number of Python's, whose dtype gives way to that of the next
+                found = found.as_python_number()
         if not isinstance(found, Tracer):
             return found
         # It is one of the items, though np.where gives an array.
@@ -316,6 +323,15 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
+
+
+def _shape(x: Any) -> Any:
+    return x.shape if isinstance(x, Tracer) else np.shape(x)
+
+
+def _is_ours(x: Any) -> bool:
+    """Whether it is a number of Python's."""
+    return x.aval.weak if isinstance(x, Tracer) else type(x) in (bool, int, float)
 
 
 def _dtype_of(items: Sequence[Any]) -> np.dtype[Any] | None:
@@ -363,7 +379,7 @@ def _that_fit(items: list[Any], better: Any) -> list[Any]:
         if winners:  # better than all that NumPy's numbers can be
             ours = [x for x in items if isinstance(x, Tracer) and x.aval.weak]
             return [max(winners) if better is np.greater else min(winners), *ours]
-    numbers = [x for x in items if type(x) is int or (type(x) is float and dtype.kind == "f" and math.isfinite(x))]
+    numbers = [x for x in items if type(x) is int]  # a float is rounded, to an infinity if it is too great
     if all(limits.min <= x <= limits.max for x in numbers):
         return items
     wide = np.dtype(np.float64 if dtype.kind == "f" else np.uint64 if dtype == np.uint64 else np.int64)
@@ -452,6 +468,7 @@ for _name, _ufunc in _MATH.items():
 for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
     redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
+TELLS_MIXED.update((_MAX, _MIN))
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
 redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
 redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})

@@ -17,6 +17,8 @@ SPREADING: set[Any] = set()
 IN_DTYPE_OF_OUT: dict[Any, Callable[[np.dtype[Any], np.dtype[Any]], np.dtype[Any] | None]] = {}
 """Functions that compute in another dtype where there is an out=: in which, by the operands' and its;
 None: in their own."""
+TELLS_MIXED: set[Any] = set()
+"""Functions that see themselves which of their operands may be numbers of Python's (`mixed.py`)."""
 LEAST_INTO_INTEGERS: dict[Any, int] = {}
 """The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
 OUT_CASTING: dict[Any, str] = {}

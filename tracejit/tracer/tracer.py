@@ -219,6 +219,8 @@ class Tracer(Cell):
         self._refuse("complex()", "complex numbers are not supported; use two arrays, of real and imaginary parts")
 
     def __round__(self, ndigits: int | None = None) -> Any:
+        if self.absence is not None:
+            self.absence.use()
         if self.shape:
             raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
         if self.aval.weak and ndigits is not None:
@@ -243,7 +245,9 @@ class Tracer(Cell):
 
     def as_python_number(self) -> Tracer:
         """This number, of rank 0, as one of Python's: its dtype bends to that of arrays."""
-        return Tracer(self.interpreter, self.value, type(self.aval)((), self.dtype, weak=True))
+        made = Tracer(self.interpreter, self.value, type(self.aval)((), self.dtype, weak=True))
+        made.absence = self.absence
+        return made
 
     def as_numpy_number(self) -> Tracer | None:
         """This Python number as one of NumPy's of its dtype; None where that takes an equation,
@@ -257,7 +261,9 @@ class Tracer(Cell):
             or made.aval.weak
         ):
             return None
-        return Tracer(self.interpreter, made, made.aval)
+        number = Tracer(self.interpreter, made, made.aval)
+        number.absence = self.absence
+        return number
 
     # -- as an object --------------------------------------------------------------------------------------------------
     def item(self, *place: Any) -> Any:

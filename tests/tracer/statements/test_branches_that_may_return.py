@@ -96,3 +96,40 @@ def _compiled(text):
     scope = {}
     exec(compile(text, file, "exec"), scope)
     return scope["f"]
+
+
+def sift(a, hi):
+    root = 0
+    while root < hi:
+        if a[root] >= 3:
+            return
+        root += 1
+
+
+def sift_or_none(a, hi):
+    for k in range(hi):
+        if a[k] >= 3:
+            return None
+    return None
+
+
+def a_number_or_nothing(a, hi):
+    for k in range(hi):
+        if a[k] >= 3:
+            return
+        if a[k] == 2:
+            return k
+    return 5
+
+
+@pytest.mark.parametrize("helper", [sift, sift_or_none, a_number_or_nothing], ids=lambda f: f.__name__)
+def test_a_helper_that_returns_nothing_in_a_loop_is_called_in_one(helper):
+    def each(a):
+        for e in range(len(a)):
+            if helper(a, e) is None:
+                a[e] += 1
+        return a
+
+    f = tj.jit(each)
+    for values in ([3, 1, 2, 5, 4, 0], [0, 1, 2], [2, 2, 2, 2]):
+        np.testing.assert_array_equal(f(np.array(values)), each(np.array(values)))

@@ -128,6 +128,9 @@ class _Jumps:
         match s:
             case ast.Return():
                 value = s.value or ast.Constant(None)
+                if isinstance(value, ast.Constant) and value.value is None:  # which is handed on by the flag
+                    self.returned["return@none"] = value
+                    return [put(s, "return@none", ast.Constant(True))], {"return@none"}
                 if not self.guarded and _of_names(value) and not self.changed.isdisjoint(_names_in(value)):
                     flag = f"return@{s.lineno}:{s.col_offset}"
                     self.returned[flag] = value
