@@ -1,5 +1,6 @@
 """Views that are no slices: writes go to the array they were taken from where NumPy's do, and only there."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -344,3 +345,18 @@ def test_steps_and_traced_places_in_views_with_axes_of_one_element(way: str, par
                     assert isinstance(part, slice)
                     continue
                 np.testing.assert_array_equal(got, want)
+
+
+def test_a_chain_of_views_is_read_in_a_branch_in_a_time_that_grows_with_it():
+    def turned(m: Any, c: Any) -> Any:
+        for _ in range(14):
+            m = m[::-1]
+            m = m.T
+        if c[0] > 1:
+            c = c + m[0]
+        return c
+
+    m = np.arange(16.0).reshape(4, 4)
+    start = time.process_time()
+    np.testing.assert_array_equal(tj.jit(turned)(m, np.arange(2.0, 6.0)), turned(m, np.arange(2.0, 6.0)))
+    assert time.process_time() - start < 20  # it would be hours

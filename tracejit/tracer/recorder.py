@@ -241,7 +241,10 @@ class StageInterpreter(Interpreter):
             # a view of an outer array reads through it here: it may be changed here
             if x.root is not None and not self.partial:
                 self._check_alive(x)
-                return self.atom(OPERATORS.read_view(x.root, x.index))
+                read: Any = OPERATORS.read_view(x.root, x.index)
+                # its `value` would be read again, and so twice as often for each view of a view
+                fresh = isinstance(read, Tracer) and read is not x.root and read.interpreter is self
+                return read.last_value if fresh else self.atom(read)
             if id(x) in self.cells:
                 return self.cells[id(x)][1]
             self._check_alive(x)
