@@ -522,3 +522,23 @@ def test_options_that_are_not_supported_say_so():
     refused(UnsupportedError, "policy", lambda: tj.checkpoint(_f, policy=lambda *_: True))
     refused(OptionError, "nondiff_argnums is 'x'", lambda: tj.custom_vjp(_f, nondiff_argnums="x"))
     refused(UserError, "wants a function", lambda: tj.custom_jvp(3))  # pyright: ignore[reportArgumentType]
+
+
+def test_numbers_are_what_they_were():
+    times = tj.custom_vjp(lambda x, y: x * y)
+    times.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, ct: (ct * kept[1], ct * kept[0]))
+    once = tj.custom_jvp(lambda x: x * 1)
+    once.defjvp(lambda primals, tangents: (primals[0] * 1, tangents[0]))
+    product = tj.jit(lambda x, y: times(x, y))(2, 3)
+    assert type(product) is int and product == 6
+    u = np.array([200, 7], "u1")
+    assert tj.jit(lambda u, x: u * times(x, x))(u, 1).dtype == np.uint8
+
+    def either(b, n):
+        p = b[0] if n > 0 else 100
+        return once(p) + 100
+
+    f = tj.jit(either)
+    assert f(u, 1) == np.uint8(44)
+    with pytest.raises(TracejitError, match="data decide whether a number is a Python integer"):
+        tj.jit(lambda b, n: once(b[0] if n > 0 else 200) + 100)(u, 0)

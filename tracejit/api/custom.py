@@ -17,13 +17,14 @@ from tracejit.primitives.control_flow import is_differentiable
 from tracejit.primitives.creation import filled_tangents, zeros_of
 from tracejit.primitives.custom import Checkpoint, CustomJVP, CustomVJP, ForwardRule, ReverseRule, stop_gradient
 from tracejit.primitives.elementwise import convert
-from tracejit.support.dtypes import short_name
+from tracejit.support.dtypes import short_name, weak_kind
 from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError, UserError
 from tracejit.support.source import raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
-from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.interpreter import bind, current_interpreter, eager
 from tracejit.tracer.linearize import evaluate_jaxpr
+from tracejit.tracer.mixed import check_dtypes, marked
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.stage import Staged, stage
@@ -66,7 +67,7 @@ class _Custom:
             return self.fun(*args, **kwargs)
         given: list[Any] = []
         call = _Call(self, _positional(self.fun, args, kwargs), given)
-        stopped = [stop_gradient(x) for x in given]
+        stopped = [_as_before(stop_gradient(x), x) for x in given]
         result = prepared(self.fun)(*call.with_leaves(stopped))
         if any(isinstance(x, Tracer) and x.version for x in stopped):
             raise TracerError(
@@ -77,7 +78,18 @@ class _Custom:
         leaves, call.out = result_leaves(self.decorator, self.fun, result)
         if not leaves:
             return result
-        return unflatten(call.out, bind(self._primitive(call, len(leaves)), *leaves, *given))
+        made = bind(self._primitive(call, len(leaves)), *leaves, *given)
+        return unflatten(call.out, [_as_before(new, old) for new, old in zip(made, leaves, strict=True)])
+
+
+def _as_before(new: Any, old: Any) -> Any:
+    """A value that has only gone through a primitive: a Python number where it was one, or may be one."""
+    if isinstance(new, Cell):
+        if weak_kind(old) is not None or (isinstance(old, Cell) and old.aval.weak):
+            new.weaken()
+        if isinstance(old, Cell) and old.mixed is not None:
+            return marked(new, old.mixed)
+    return new
 
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -535,6 +547,7 @@ def checkpoint(
             return made
 
         given = [leaves[k] for k in places]
+        check_dtypes(given)  # a number that may be Python's is NumPy's in there
         staged = staged_apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
         xs = [*given, *staged.constants]
         results = evaluate_jaxpr(staged.jaxpr, [stop_gradient(x) for x in xs])
