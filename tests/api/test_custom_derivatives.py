@@ -530,7 +530,8 @@ def test_numbers_are_what_they_were():
     once = tj.custom_jvp(lambda x: x * 1)
     once.defjvp(lambda primals, tangents: (primals[0] * 1, tangents[0]))
     product = tj.jit(lambda x, y: times(x, y))(2, 3)
-    assert type(product) is int and product == 6
+    assert type(product) is int
+    assert product == 6
     u = np.array([200, 7], "u1")
     assert tj.jit(lambda u, x: u * times(x, x))(u, 1).dtype == np.uint8
 
