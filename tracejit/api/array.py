@@ -289,7 +289,7 @@ def as_numpy(x: Any) -> Any:
 
 def own(result: Any, *inputs: Any) -> Any:
     """A result of eager code on `inputs` with tj.Arrays in place of NumPy's; under a trace it stays as it is."""
-    if current_interpreter() is not eager or type(result) in (Array, bool, int, float):
+    if current_interpreter() is not eager or type(result) in (Array, bool, int, float, complex):
         return result
     if isinstance(result, (np.ndarray, np.generic)):
         return _owned(result, [x for x in flatten(inputs)[0] if isinstance(x, np.ndarray)])

@@ -78,7 +78,7 @@ def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
 
 
 def _array(x: Any) -> Any:
-    return x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) else np.asarray(x)
+    return x if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)) else np.asarray(x)
 
 
 def apart(tree: Any) -> Any:
@@ -348,7 +348,7 @@ def takes(into: ShapedArray, number: ShapedArray) -> bool:
     """Whether a Python number of a kind, known or not, may become of a dtype: as in NumPy, a float does not become an
     integer, nor an integer a bool.
     """
-    kinds = "b", "iu", "f"
+    kinds = "b", "iu", "f", "c"
     wide, narrow = (next(n for n, kind in enumerate(kinds) if a.dtype.kind in kind) for a in (into, number))
     return narrow <= wide
 

@@ -22,16 +22,16 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Sharing", "can_be_carried", "is_array", "order_of", "places_after", "root_of", "turned"]
 
-_NUMBERS = (bool, int, float, np.generic)
+_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def can_be_carried(x: Any) -> bool:
     """Whether a value may be another one in each iteration, or branch: arrays, numbers, and tuples of them."""
     if type(x) is tuple:
         return all(map(can_be_carried, x))
-    if type(x) in (bool, int, float):
+    if type(x) in (bool, int, float, complex):
         return type(x) is not int or -(2**63) <= x < 2**63
-    return type(x) is Tracer or (isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind in "biuf")
+    return type(x) is Tracer or (isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind in "biufc")
 
 
 def is_array(x: Any) -> bool:

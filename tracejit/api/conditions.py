@@ -225,7 +225,7 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
     found = [element() for element in elements]
     if any(y is value for y in found):  # as in Python also a NaN
         return True
-    if not all(y is None or isinstance(y, (bool, int, float, np.generic, str, Tracer)) for y in found):
+    if not all(y is None or isinstance(y, (bool, int, float, complex, np.generic, str, Tracer)) for y in found):
         return value in found
     if any(isinstance(y, Tracer) and (y.shape or absence_of(y) is not None) for y in found):
         return value in found

@@ -533,7 +533,7 @@ def checkpoint(
         leaves, tree = flatten((args, kwargs))
         places = [
             k for k, x in enumerate(leaves)
-            if isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype.kind in "biuf")
+            if isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype.kind in "biufc")
         ]  # fmt: skip
         out: list[Any] = []
 

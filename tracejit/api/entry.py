@@ -342,7 +342,7 @@ def _slot(
         case "data":
             return e.DataSlot(leaf[traced[slot.number]])
         case "scalar":
-            return e.ScalarSlot(leaf[traced[slot.number]])
+            return e.ScalarSlot(leaf[traced[slot.number]], slot.axis)
         case "stride":
             return e.StrideSlot(leaf[traced[slot.number]], slot.axis)
         case "dim":

@@ -63,7 +63,7 @@ class NumberLeaf:
 
     @property
     def aval(self) -> ShapedArray:
-        return ShapedArray((), {"bool": np.bool_, "int": np.int64, "float": np.float64}[self.kind], weak=True)
+        return ShapedArray((), {"bool": np.bool_, "int": np.int64, "float": np.float64, "complex": np.complex128}[self.kind], weak=True)
 
 
 @frozen(eq=False)
@@ -140,7 +140,7 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         data = data_of(x)
         layout = "C" if isinstance(data, Resident) or data.flags.c_contiguous else "strided"
         return ArrayLeaf(data.dtype, data.shape, layout, scalar=not data.shape, wrapped=True), data
-    if kind in (bool, int, float):
+    if kind in (bool, int, float, complex):
         if kind is int and not ARGUMENTS[0] <= x <= ARGUMENTS[1]:  # as if it were written in the function
             return StaticLeaf(x), x
         return NumberLeaf(kind.__name__), x
@@ -151,8 +151,6 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         )
     if isinstance(x, np.generic):
         return ArrayLeaf(_dtype(x, path), (), "C", scalar=True), x
-    if kind is complex:
-        raise DtypeError(f"argument {path} is complex; complex numbers are not supported yet")
     if isinstance(x, Tracer):
         raise LeakedTracerError(
             f"argument {path} is a traced array {x.aval} whose trace has ended; return it instead of storing it"
@@ -262,7 +260,7 @@ def static_numbers(signature: CallSignature, static: Collection[int]) -> list[in
     return [
         n
         for n in sorted(static)
-        if isinstance(x := leaves.get(n), StaticLeaf) and isinstance(x.value, (bool, int, float, np.generic))
+        if isinstance(x := leaves.get(n), StaticLeaf) and isinstance(x.value, (bool, int, float, complex, np.generic))
     ]
 
 

@@ -144,7 +144,7 @@ def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any]
                 f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
                 "format it outside"
             )
-        elif isinstance(v, (bool, int, float, str, bytes)) or v is None:
+        elif isinstance(v, (bool, int, float, complex, str, bytes)) or v is None:
             slots.append(Constant(v))
         else:
             raise TracerError(

@@ -60,11 +60,6 @@ def array_leaf(x: Any, transformation: str, path: str) -> Any:
             f"{transformation}: argument {path} is a {type(x).__name__}, not an array or a number",
             location=user_location(),
         )
-    if type(x) is complex:
-        raise DtypeError(
-            f"{transformation}: argument {path} is complex; complex numbers are not supported yet",
-            location=user_location(),
-        )
     if isinstance(x, (np.ndarray, np.generic)):
         try:
             canonical(x.dtype)

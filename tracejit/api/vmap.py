@@ -103,7 +103,7 @@ def _run(
     places = [
         n
         for n, d in enumerate(dims)
-        if d is not None or (isinstance(c.leaves[n], np.ndarray) and c.leaves[n].dtype.kind in "biuf")
+        if d is not None or (isinstance(c.leaves[n], np.ndarray) and c.leaves[n].dtype.kind in "biufc")
     ]
     for n in places:
         array_leaf(c.leaves[n], "vmap", describe(n))

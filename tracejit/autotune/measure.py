@@ -19,6 +19,7 @@ from tracejit.backends.runner import seen_as
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Buffer, Const, Kernel
 from tracejit.ir.passes.contract import ProductGroup
+from tracejit.ir.passes.parts import parts_of_program
 from tracejit.ir.program import Copy, Launch, Program, ProgramBuffer
 from tracejit.ir.schedule import Schedule, Tile, apply
 from tracejit.support.errors import ScheduleError
@@ -105,7 +106,8 @@ class Contender:
     def of(cls, backend: Backend, workload: Workload, schedule: Schedule) -> Contender:
         """Compile a schedule.  Raises what the backend raises."""
         kernel = workload.scheduled(schedule)
-        compiled: Any = backend.compile(single_kernel_program(kernel, schedule, workload.kept))
+        program = parts_of_program(single_kernel_program(kernel, schedule, workload.kept))
+        compiled: Any = backend.compile(program)
         return cls(schedule, kernel, compiled, compiled.prepare(workload.inputs(kernel), dict(workload.dims)))
 
     def results(self, workload: Workload) -> list[np.ndarray[Any, Any]]:

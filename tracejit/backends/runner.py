@@ -32,7 +32,7 @@ from tracejit.ir.program import (
     mentions,
     walk_steps,
 )
-from tracejit.ir.scalar import numpy_dtype, poison_value
+from tracejit.ir.scalar import is_complex, numpy_dtype, poison_value
 from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
@@ -216,6 +216,9 @@ def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]
     the beginning of memory that another iteration needs whole.
     """
     shape = tuple([held(n, dims) for n in buffer.shape])
+    if array.dtype.kind == "c" and not is_complex(buffer.dtype):  # the two parts of each element lie side by side
+        part = array.real
+        array = np.lib.stride_tricks.as_strided(part, (*array.shape, 2), (*array.strides, part.itemsize))
     if array.shape == shape:
         return array
     if not array.flags.c_contiguous:

@@ -4,7 +4,7 @@
     program  build: runs the passes above over the bodies of loops, `forms` and `fused` over these and the function, and
     for each group of equations
              compose, merge_loops, collapse, product, schedule, scheduled
-             absorb, donate
+             absorb, donate, parts
 
 `compiler/passes.py` runs them.  Code is made of the program by its backend.  An edited text may take the place of a
 jaxpr, kernel, schedule or program, and of the code; forms and groups say less than they are made of and are only shown.
@@ -38,6 +38,7 @@ from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.compose import compose
+from tracejit.ir.passes.parts import parts_of_program
 from tracejit.ir.passes.contract import product_group
 from tracejit.ir.passes.fuse import Fusion, fuse
 from tracejit.ir.passes.groups import FormEquation, Group
@@ -120,6 +121,10 @@ def _donate(program: Program, c: Compilation) -> Program:
     return donate(program, c.donated)
 
 
+def _parts(program: Program, _: Compilation) -> Program:
+    return parts_of_program(program)
+
+
 def _edited(text: str, work: ComposedKernel) -> ComposedKernel:
     kernel = read_kernel(text, work.kernel)
     return (
@@ -152,6 +157,7 @@ PROGRAM_PASSES = (
     Pass("build", _build, PROGRAM),
     Pass("absorb", _absorb, PROGRAM),
     Pass("donate", _donate, PROGRAM),
+    Pass("parts", _parts, PROGRAM),
 )
 FORM_PASSES = (
     Pass("forms", _forms, FORMS),

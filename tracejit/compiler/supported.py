@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Kernel, Op, walk
 from tracejit.ir.passes.groups import FormEquation
+from tracejit.ir.scalar import is_complex, part_dtype
 from tracejit.support.errors import UnsupportedError
 
 __all__ = ["check_supported"]
@@ -22,7 +23,7 @@ def check_supported(kernel: Kernel, equations: Iterable[FormEquation], target: T
     for s in walk(kernel.body):
         if isinstance(s, Op):
             for dtype in dict.fromkeys((*(a.dtype for a in s.args), s.out.dtype)):
-                why = target.reason(s.op, dtype)
+                why = target.reason(s.op, part_dtype(dtype) if is_complex(dtype) else dtype)
                 if why:
                     error = UnsupportedError(
                         f"{s.op} of {dtype} on the {target.name} backend: {why}", location=s.location
@@ -30,7 +31,7 @@ def check_supported(kernel: Kernel, equations: Iterable[FormEquation], target: T
                     raise error.about(backend=target.name, primitive=s.op)
     first = next(iter(equations), None)
     for b in kernel.buffers:
-        why = target.reason("", b.dtype)
+        why = target.reason("", part_dtype(b.dtype) if is_complex(b.dtype) else b.dtype)
         if why:
             error = UnsupportedError(
                 f"an array of {b.dtype} on the {target.name} backend: {why}", location=first and first.location

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tracejit.ir.extents import Dim, Extent, operations
 from tracejit.ir.kernel import Block, Const, For, If, Lambda, Op, Operand, Read, Statement, Value, While, index_const
-from tracejit.ir.scalar import DTYPES, EXACT, OPS
+from tracejit.ir.scalar import ALL_DTYPES, EXACT, OPS, result_dtype
 from tracejit.support.errors import UserError
 
 __all__ = ["ScalarRecorder", "extent_function", "fold_constants", "fold_index", "make_lambda"]
@@ -48,8 +48,8 @@ def fold_constants(name: str, args: tuple[Operand, ...], dtype: str) -> Const | 
             return None
     if name not in EXACT:
         return None
-    numbers = [DTYPES[a.dtype].type(a.value) for a in args]  # type: ignore[union-attr]
-    return Const(OPS[name].impl(DTYPES[dtype], *numbers).item(), dtype)
+    numbers = [ALL_DTYPES[a.dtype].type(a.value) for a in args]  # type: ignore[union-attr]
+    return Const(OPS[name].impl(ALL_DTYPES[dtype], *numbers).item(), dtype)
 
 
 class ScalarRecorder:
@@ -73,7 +73,7 @@ class ScalarRecorder:
             raise UserError(f"there is no scalar operation {name!r}; register_scalar_op makes one")
         if len(args) != spec.arity:
             raise TypeError(f"scalar operation {name} takes {spec.arity} operands, not {len(args)}")
-        result = "bool" if spec.result == "bool" else (dtype if spec.result == "out" else args[-1].dtype)
+        result = result_dtype(spec, args[-1].dtype, dtype)
         assert result is not None, name
         if name == "convert" and args[0].dtype == result:
             return args[0]

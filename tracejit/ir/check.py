@@ -11,7 +11,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
-from tracejit.ir.scalar import BITS, DTYPES, OPS, is_integer
+from tracejit.ir.scalar import BITS, ALL_DTYPES, OPS, is_complex, is_integer
 from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import inferred_dtype, show_statement
 from tracejit.ir.types import ShapedArray
@@ -123,7 +123,7 @@ def check_kernel(kernel: Kernel) -> None:
     _KernelChecker(kernel).run()
 
 
-_NUMBERS: Any = (int, float, np.number, np.bool_)
+_NUMBERS: Any = (int, float, complex, np.number, np.bool_)
 _AXES = frozenset({"serial", "parallel", "vector", "unroll", "grid", "block"})
 _IN_ORDER = frozenset({"serial", "unroll"})
 _LAYOUTS = frozenset({"C", "unit", "strided"})
@@ -159,7 +159,7 @@ class _KernelChecker:
         self.block(kernel.body)
 
     def declare(self, buffer: Buffer) -> None:
-        if buffer.dtype not in DTYPES:
+        if buffer.dtype not in ALL_DTYPES:
             self.fail(f"buffer {buffer.name} has the unknown dtype {buffer.dtype!r}")
         if buffer.layout not in _LAYOUTS:
             self.fail(
@@ -182,7 +182,7 @@ class _KernelChecker:
         for value in values:
             if value in self.ever:
                 self.fail("a value is defined twice")
-            if value.dtype not in DTYPES:
+            if value.dtype not in ALL_DTYPES:
                 self.fail(f"a value has the unknown dtype {value.dtype!r}")
             self.ever.add(value)
             self.visible.add(value)
@@ -205,7 +205,7 @@ class _KernelChecker:
 
     def constant(self, const: Const, what: str) -> None:
         value, dtype = const.value, const.dtype
-        if dtype not in DTYPES:
+        if dtype not in ALL_DTYPES:
             self.fail(f"{what} is a constant of the unknown dtype {dtype!r}")
         if isinstance(value, Dim):
             if not is_integer(dtype):
@@ -213,8 +213,10 @@ class _KernelChecker:
             self.symbols(value)
         elif not isinstance(value, _NUMBERS):
             self.fail(f"{what} is the constant {value!r}, which is not a number")
+        elif isinstance(value, complex) and not is_complex(dtype):
+            self.fail(f"{what} is the constant {value!r}, which is no {dtype}")
         elif is_integer(dtype) and not (
-            int(value) == value and np.iinfo(DTYPES[dtype]).min <= value <= np.iinfo(DTYPES[dtype]).max
+            int(value) == value and np.iinfo(ALL_DTYPES[dtype]).min <= value <= np.iinfo(ALL_DTYPES[dtype]).max
         ):
             self.fail(f"{what} is the constant {value!r}, which is no {dtype}")
         elif dtype == "bool" and value not in (0, 1):

@@ -9,6 +9,7 @@ from tracejit.ir.extents import DimDependent, Extent, prod
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import BindExtent, Call, Launch, Program, ProgramBuffer, Step, Steps, parts_of
 from tracejit.ir.text.program import show_step
+from tracejit.ir.scalar import is_complex, part_dtype
 from tracejit.support.errors import VerifyError
 
 __all__ = ["check_program"]
@@ -133,11 +134,13 @@ class _Checker:
         for name in s.kernel.dims:
             self.known(name)
         for parameter, b in zip(s.kernel.buffers, s.arguments, strict=True):
-            if parameter.dtype != b.dtype:
+            parts = is_complex(b.dtype) and parameter.dtype == part_dtype(b.dtype)
+            if parameter.dtype != b.dtype and not parts:
                 self.fail(f"{b.name} is {b.dtype}, and the kernel takes {parameter.dtype}")
             if parameter.layout == "C" and b.layout != "C":
                 self.fail(f"{b.name} is {b.layout}, and the kernel takes rows")
-            wanted = prod(n.value if isinstance(n, Const) else n for n in parameter.shape)
+            shape = parameter.shape[:-1] if parts else parameter.shape
+            wanted = prod(n.value if isinstance(n, Const) else n for n in shape)
             if not _may_be_equal(wanted, b.size):
                 self.fail(f"{b.name} has {b.size} elements, and the kernel takes {wanted}")
 

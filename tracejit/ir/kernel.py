@@ -70,6 +70,8 @@ def _identity(value: Any) -> Any:
     """What tells constants apart: 0.0 and -0.0 differ, a NaN equals itself, extents compare by their text."""
     if type(value) is float:
         return value.hex()
+    if type(value) is complex:
+        return value.real.hex(), value.imag.hex()
     return value.terms if isinstance(value, Dim) else value
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_float", "is_integer", "is_signed", "kernel_dtype", "numpy_dtype",
-    "poison_byte", "poison_value",
+    "ALL_DTYPES", "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_complex", "is_float", "is_integer", "is_signed", "kernel_dtype",
+    "numpy_dtype", "part_dtype", "poison_byte", "poison_value", "result_dtype",
 ]  # fmt: skip
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -26,13 +26,18 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32), "u64": np.dtype(np.uint64),
     "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
 }  # fmt: skip
-BITS: dict[str, int] = {name: 8 * dtype.itemsize for name, dtype in DTYPES.items()}
-_NAME = {dtype: name for name, dtype in DTYPES.items()}
+"""What code is made for."""
+ALL_DTYPES = {**DTYPES, "c64": np.dtype(np.complex64), "c128": np.dtype(np.complex128)}
+"""The same with complex numbers, which are two numbers each where code is made (`ir/passes/parts.py`)."""
+BITS: dict[str, int] = {name: 8 * dtype.itemsize for name, dtype in ALL_DTYPES.items()}
+_NAME = {dtype: name for name, dtype in ALL_DTYPES.items()}
+_PART = {"c64": "f32", "c128": "f64"}
+_WHOLE = {part: whole for whole, part in _PART.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The NumPy dtype of a kernel dtype name.  `numpy_dtype("f32") == np.float32`"""
-    return DTYPES[name]
+    return ALL_DTYPES[name]
 
 
 def kernel_dtype(dtype: Any) -> str:
@@ -45,18 +50,43 @@ def is_float(dtype: str) -> bool:
     return dtype[0] == "f"
 
 
+def is_complex(dtype: str) -> bool:
+    """Whether `dtype` is c64 or c128."""
+    return dtype[0] == "c"
+
+
+def part_dtype(dtype: str) -> str:
+    """The dtype of the real and imaginary parts of a complex one."""
+    return _PART[dtype]
+
+
+def result_dtype(op: ScalarOp, last: str, stated: str | None) -> str | None:
+    """The dtype of the result of an operation whose last operand is `last`; `stated` where the statement says it."""
+    match op.result:
+        case "bool":
+            return "bool"
+        case "part":
+            return _PART[last]
+        case "whole":
+            return _WHOLE[last]
+        case "out":
+            return stated
+        case _:
+            return last
+
+
 def poison_byte(dtype: str) -> int:
     """What each byte of fresh memory is set to where `config.poison` asks for it:
     NaN in every float, in integers an improbable number.
     """
-    return 0xFF if is_float(dtype) else 0xA5
+    return 0xFF if dtype[0] in "fc" else 0xA5
 
 
 def poison_value(dtype: str) -> Any:
     """The element that such memory holds."""
     if dtype == "bool":
         return True
-    return np.frombuffer(bytes([poison_byte(dtype)]) * (BITS[dtype] // 8), DTYPES[dtype])[0]
+    return np.frombuffer(bytes([poison_byte(dtype)]) * (BITS[dtype] // 8), ALL_DTYPES[dtype])[0]
 
 
 def is_integer(dtype: str) -> bool:
@@ -73,7 +103,8 @@ def is_signed(dtype: str) -> bool:
 class ScalarOp:
     """One scalar operation.
 
-    `result` is "same" (the dtype of the last operand), "bool", or "out" (stated by the statement: convert, bitcast).
+    `result` is "same" (the dtype of the last operand), "bool", "part" and "whole" (of a complex number, of its parts), or
+    "out" (stated by the statement: convert, bitcast).
     `cost` is in units of one vector add; it steers inlining and parallel grain, nothing else.
     `impl` takes NumPy arrays and the result dtype: the executable meaning.
     `kinds` are the dtypes of its operands (those of a select but the first), by their first letters.
@@ -93,7 +124,10 @@ class ScalarOp:
         return dtype[0] in self.kinds
 
 
-_ANY, _NUMBERS, _BITS, _INTEGERS, _FLOATS = "biuf", "iuf", "biu", "iu", "f"
+_ANY, _NUMBERS, _BITS, _INTEGERS, _FLOATS = "biufc", "iuf", "biu", "iu", "f"
+
+_ARITHMETIC = _NUMBERS + "c"
+_PLAIN = "biuf"
 
 OPS: dict[str, ScalarOp] = {}
 
@@ -149,6 +183,10 @@ def _shr_logical(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
     return np.right_shift(np.asarray(x).view(unsigned), np.asarray(y).view(unsigned)).view(dtype)
 
 
+def _complex_convert(dtype: np.dtype[Any], x: Any) -> Any:
+    return x.astype(dtype) if dtype.kind == "c" else x != 0 if dtype.kind == "b" else _convert(dtype, x.real)
+
+
 def _convert(dtype: np.dtype[Any], x: Any) -> Any:
     """C's conversion made total.
 
@@ -158,6 +196,8 @@ def _convert(dtype: np.dtype[Any], x: Any) -> Any:
     """
     x = np.asarray(x)
     with np.errstate(all="ignore"):
+        if x.dtype.kind == "c":
+            return _complex_convert(dtype, x)
         if x.dtype.kind == "f" and dtype.kind in "iu":
             return _float_to_int(dtype, x)
         return x.astype(dtype)
@@ -200,6 +240,14 @@ def _fma(dtype: np.dtype[Any], x: Any, y: Any, z: Any) -> Any:
         return _fma64(np.asarray(x, np.float64), np.asarray(y, np.float64), np.asarray(z, np.float64)).astype(dtype)
 
 
+def _complex(dtype: np.dtype[Any], x: Any, y: Any) -> Any:
+    """The number of these parts; a sum would lose signs of zero, and infinities."""
+    x, y = np.broadcast_arrays(x, y)
+    out = np.empty(x.shape, dtype)
+    out.real, out.imag = x, y
+    return out[()]
+
+
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     s = a + b
     t = s - a
@@ -230,14 +278,14 @@ def _fma64(x: Any, y: Any, z: Any) -> Any:
     return np.where(np.isfinite(exact) & np.isfinite(e) & np.isfinite(cx) & np.isfinite(cy), exact, p + z)
 
 
-_op("add", 2, _quiet(np.add), _NUMBERS, rounds=True)
-_op("sub", 2, _quiet(np.subtract), _NUMBERS, rounds=True)
-_op("mul", 2, _quiet(np.multiply), _NUMBERS, rounds=True)
+_op("add", 2, _quiet(np.add), _ARITHMETIC, rounds=True)
+_op("sub", 2, _quiet(np.subtract), _ARITHMETIC, rounds=True)
+_op("mul", 2, _quiet(np.multiply), _ARITHMETIC, rounds=True)
 _op("div", 2, _quiet(np.divide), _FLOATS, cost=5, rounds=True)
 _op("idiv", 2, _total_divide, _INTEGERS, cost=20)
 _op("irem", 2, _total_remainder, _INTEGERS, cost=20)
 _op("fma", 3, _fma, _FLOATS, rounds=True)
-_op("neg", 1, _quiet(np.negative), _NUMBERS)
+_op("neg", 1, _quiet(np.negative), _ARITHMETIC)
 _op("abs", 1, _quiet(np.absolute), _NUMBERS)
 _op("sqrt", 1, _quiet(np.sqrt), _FLOATS, cost=6, rounds=True)
 _op("floor", 1, _quiet(np.floor), _FLOATS)
@@ -245,8 +293,8 @@ _op("ceil", 1, _quiet(np.ceil), _FLOATS)
 _op("trunc", 1, _quiet(np.trunc), _FLOATS)
 _op("roundeven", 1, _quiet(np.rint), _FLOATS)
 _op("copysign", 2, _quiet(np.copysign), _FLOATS)
-_op("min", 2, _quiet(np.minimum), _ANY, cost=2)  # NaN propagates
-_op("max", 2, _quiet(np.maximum), _ANY, cost=2)
+_op("min", 2, _quiet(np.minimum), _PLAIN, cost=2)  # NaN propagates
+_op("max", 2, _quiet(np.maximum), _PLAIN, cost=2)
 _op("and", 2, _quiet(np.bitwise_and), _BITS)
 _op("or", 2, _quiet(np.bitwise_or), _BITS)
 _op("xor", 2, _quiet(np.bitwise_xor), _BITS)
@@ -256,13 +304,16 @@ _op("shr", 2, _shift(np.right_shift), _INTEGERS)  # arithmetic for signed types;
 _op("lshr", 2, _shr_logical, _INTEGERS)  # logical for every type
 _op("eq", 2, _quiet(np.equal), _ANY, result="bool")
 _op("ne", 2, _quiet(np.not_equal), _ANY, result="bool")
-_op("lt", 2, _quiet(np.less), _ANY, result="bool")
-_op("le", 2, _quiet(np.less_equal), _ANY, result="bool")
-_op("gt", 2, _quiet(np.greater), _ANY, result="bool")
-_op("ge", 2, _quiet(np.greater_equal), _ANY, result="bool")
+_op("lt", 2, _quiet(np.less), _PLAIN, result="bool")
+_op("le", 2, _quiet(np.less_equal), _PLAIN, result="bool")
+_op("gt", 2, _quiet(np.greater), _PLAIN, result="bool")
+_op("ge", 2, _quiet(np.greater_equal), _PLAIN, result="bool")
 _op("select", 3, lambda dtype, c, x, y: np.where(c, x, y), _ANY)
 _op("convert", 1, _convert, _ANY, result="out")
-_op("bitcast", 1, _bitcast, _ANY, result="out", cost=0)
+_op("bitcast", 1, _bitcast, _PLAIN, result="out", cost=0)
+_op("real", 1, _quiet(np.real), "c", result="part", cost=0)
+_op("imag", 1, _quiet(np.imag), "c", result="part", cost=0)
+_op("complex", 2, _complex, _FLOATS, result="whole", cost=0)
 EXACT = frozenset(OPS) - {"bitcast"}
 """Operations whose answer for constants is the same wherever it is computed.  (The bits of a NaN are not.)"""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape, prod
-from tracejit.support.dtypes import canonical, short_name
+from tracejit.support.dtypes import canonical, short_name, weak_kind
 from tracejit.support.nodes import field, frozen
 
 __all__ = ["ShapedArray", "aval_of"]
@@ -52,7 +52,7 @@ class ShapedArray:
 
 def aval_of(x: Any) -> ShapedArray:
     """The abstract value of a NumPy array, NumPy scalar or Python scalar."""
-    if type(x) in (bool, int, float):
-        return ShapedArray((), {bool: np.bool_, int: np.int64, float: np.float64}[type(x)], weak=True)
+    if (dtype := weak_kind(x)) is not None:
+        return ShapedArray((), dtype, weak=True)
     array = np.asarray(x)
     return ShapedArray(array.shape, array.dtype)

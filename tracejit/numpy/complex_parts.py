@@ -1,7 +1,9 @@
-"""Functions of complex numbers, for the real ones that arrays hold here."""
+"""Functions of complex numbers: their parts, and what tells them from real ones."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +16,7 @@ from tracejit.numpy.promotion import (
 )
 from tracejit.numpy.shaping import array_of, for_reading
 from tracejit.numpy.strides import in_order_of_operands
+from tracejit.primitives import complex_numbers as parts
 from tracejit.support.dtypes import weak_kind
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.cell import is_number
@@ -21,18 +24,22 @@ from tracejit.tracer.layout import AS_IS, LAYOUTS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
+__all__ = ["angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
 
 
 def real(val: ArrayLike) -> Result:
-    """The real part: arrays here are real."""
+    """The real part; of a real array the array itself."""
     if type(val) is bool or (isinstance(val, Tracer) and is_number(val) and val.dtype.kind == "b"):
         return +cast("Any", val)  # as Python's attribute of that name gives it
+    if _is_complex(val):
+        return _part(parts.real, val)
     return val if is_python_number(val) else array_of(val)
 
 
 def imag(val: ArrayLike) -> Result:
-    """The imaginary part: zeros of the same dtype, which cannot be written."""
+    """The imaginary part; of a real array zeros of the same dtype, which cannot be written."""
+    if _is_complex(val):
+        return _part(parts.imag, val)
     if isinstance(val, Tracer) and is_number(val):
         return 0.0 if val.dtype.kind == "f" else 0
     have = aval(array_of(val))
@@ -41,17 +48,38 @@ def imag(val: ArrayLike) -> Result:
     return for_reading(FUNCTIONS[np.zeros](have.shape, have.dtype), "imag")
 
 
+def _part(of: Callable[[Any], Any], val: ArrayLike) -> Result:
+    """A part of complex numbers, which is a view in NumPy."""
+    if is_python_number(val):
+        return of(val)
+    x = array_of(val)
+    found = of(x)
+    scalar = isinstance(x, Tracer) and x.is_scalar
+    return found if scalar else for_reading(found, "real and imag of complex arrays")
+
+
 def conjugate(x: ArrayLike, out: ArrayLike = None) -> Result:
-    """The complex conjugate, as a new array: arrays here are real."""
-    return u.unchanged(x)
+    """The complex conjugate, as a new array."""
+    x = as_array(x)
+    return parts.conj(x if isinstance(x, Tracer) else array_of(x)) if _is_complex(x) else u.unchanged(x)
 
 
 conj = conjugate
 
 
+def angle(z: ArrayLike, deg: bool = False) -> Result:
+    """The angle of complex numbers in the plane, in radians or degrees, between -pi and pi."""
+    x = as_array(z)
+    if _is_complex(x):
+        found = u.arctan2(parts.imag(x), parts.real(x))
+    else:
+        found = u.arctan2(0.0, x)
+    return u.multiply(found, 180 / math.pi) if deg else found
+
+
 def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex."""
-    return aval(as_array(x)).dtype.kind == "c"
+    return _is_complex(x)
 
 
 def isrealobj(x: ArrayLike) -> bool:
@@ -60,13 +88,21 @@ def isrealobj(x: ArrayLike) -> bool:
 
 
 def isreal(x: ArrayLike) -> Result:
-    """Whether the imaginary part is 0: True everywhere."""
+    """Whether the imaginary part is 0: True everywhere for real arrays."""
+    if _is_complex(x):
+        return u.equal(parts.imag(as_array(x)), 0)
     return True if isinstance(x, Tracer) and is_number(x) else spread(np.bool_(True), aval(array_of(x)).shape)
 
 
 def iscomplex(x: ArrayLike) -> Result:
-    """Whether the imaginary part is not 0: False everywhere."""
+    """Whether the imaginary part is not 0: False everywhere for real arrays."""
+    if _is_complex(x):
+        return u.not_equal(parts.imag(as_array(x)), 0)
     return spread(np.bool_(False), aval(array_of(x)).shape)
+
+
+def _is_complex(x: ArrayLike) -> bool:
+    return aval(as_array(x)).dtype.kind == "c"
 
 
 def is_python_number(x: ArrayLike) -> bool:
@@ -74,9 +110,14 @@ def is_python_number(x: ArrayLike) -> bool:
     return weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak)
 
 
-METHODS.update({"real": real, "imag": imag, "conj": real, "conjugate": real})
-for _function in (real, imag, iscomplexobj, isrealobj, isreal, iscomplex):
+def _conjugated(x: ArrayLike) -> Result:
+    """x.conj(): of a real array the array itself."""
+    return conjugate(x) if _is_complex(x) else real(x)
+
+
+METHODS.update({"real": real, "imag": imag, "conj": _conjugated, "conjugate": _conjugated})
+for _function in (real, imag, angle, iscomplexobj, isrealobj, isreal, iscomplex):
     FUNCTIONS[getattr(np, _function.__name__)] = _function
 AS_IS.update((real, imag))
-for _elementwise in (isreal, iscomplex, conjugate):
+for _elementwise in (isreal, iscomplex, conjugate, angle):
     LAYOUTS[_elementwise] = in_order_of_operands

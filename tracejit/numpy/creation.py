@@ -71,6 +71,8 @@ def filled(shape: Shape, value: ArrayLike, dtype: DTypeLike) -> Result:
             dtype = aval(x).dtype
         elif kind.kind == "f":
             dtype = default_float()
+        elif kind.kind == "c":
+            dtype = kind
         else:
             dtype = np.uint64 if _is_unsigned(value) else default_int()
     return fresh(spread(to_dtype(x, dtype), shape))

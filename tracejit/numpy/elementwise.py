@@ -27,7 +27,7 @@ __all__ = ["composed", "floating_dtype", "floats", "number_dtype", "of_primitive
 
 def floating_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype a floating-point ufunc computes in: NumPy's table for integers."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype(np.float16 if dtype.itemsize == 1 else (np.float32 if dtype.itemsize == 2 else np.float64))
 
@@ -42,7 +42,7 @@ def floats(*xs: ArrayLike) -> list[Result]:
     avals = [aval(x) for x in arrays]
     strong = [a.dtype for a in avals if not a.weak]
     if strong:  # a Python number counts only if it is of a higher kind than the arrays
-        order = {"b": 0, "i": 1, "u": 1, "f": 2}
+        order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
         highest = max(order[d.kind] for d in strong)
         strong += [a.dtype for a in avals if a.weak and order[a.dtype.kind] > highest]
     return promote(*arrays, to=np.result_type(*[floating_dtype(d) for d in strong or [a.dtype for a in avals]]))
@@ -76,7 +76,7 @@ def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, DTypeLike]:
     return where, dtype
 
 
-_LEAST = {"b": np.bool_, "i": np.int8, "f": np.float16}
+_LEAST = {"b": np.bool_, "i": np.int8, "f": np.float16, "c": np.complex64}
 
 
 def _refuse_conversions(name: str, dtype: DTypeLike, *xs: ArrayLike) -> None:

@@ -14,6 +14,7 @@ from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to as spr
 from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis
 from tracejit.numpy.strides import like
 from tracejit.numpy.views import Reading, view
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
@@ -160,8 +161,9 @@ def inner(a: ArrayLike, b: ArrayLike, /) -> Result:
 
 
 def vdot(a: ArrayLike, b: ArrayLike, /) -> Result:
-    """The sum of products of all elements."""
+    """The sum of products of all elements, the first of each pair conjugated."""
     x, y = alike(a, b)
+    x = conj(x)
     if not same_extent(aval(x).size, aval(y).size) and aval(x).size != aval(y).size:
         raise reject(f"np.vdot: shapes {aval(x).shape} and {aval(y).shape} differ in size")
     return dot_general(p.reshape(x, (aval(x).size,)), p.reshape(y, (aval(y).size,)), ((0,), (0,)))

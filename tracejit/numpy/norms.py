@@ -16,6 +16,7 @@ from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.numpy.triangles import eye
 from tracejit.primitives import shape as p
+from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import LinearAlgebraError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
@@ -38,7 +39,7 @@ __all__ = [
 
 def _floats(x: ArrayLike) -> Result:
     y = array_of(x)
-    return y if aval(y).dtype.kind == "f" else to_dtype(y, np.float64)
+    return y if aval(y).dtype.kind in "fc" else to_dtype(y, np.float64)
 
 
 def _root(total: ArrayLike) -> Result:
@@ -48,14 +49,14 @@ def _root(total: ArrayLike) -> Result:
 def _vector(x: ArrayLike, order: Any, axis: AxisLike, keepdims: bool) -> Result:
     """The norm of a given order along axes."""
     if order is None or order == 2:
-        return _root(r.sum(u.multiply(x, x), axis=axis, keepdims=keepdims))
+        return _root(r.sum(r.square_of_size(x), axis=axis, keepdims=keepdims))
     size = u.absolute(x)
     if order == np.inf:
         return r.max(size, axis=axis, keepdims=keepdims, initial=0)
     if order == -np.inf:
         return r.min(size, axis=axis, keepdims=keepdims)
     if order == 0:
-        return r.sum(to_dtype(u.not_equal(x, 0), aval(x).dtype), axis=axis, keepdims=keepdims)
+        return r.sum(to_dtype(u.not_equal(x, 0), real_dtype(aval(x).dtype)), axis=axis, keepdims=keepdims)
     if order == 1:
         return r.sum(size, axis=axis, keepdims=keepdims)
     if isinstance(order, str):
@@ -67,7 +68,7 @@ def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> 
     """The norm of a given order of the matrices in two axes."""
     rows, columns = axes
     if order is None or order == "fro":
-        return _root(r.sum(u.multiply(x, x), axis=axes, keepdims=keepdims))
+        return _root(r.sum(r.square_of_size(x), axis=axes, keepdims=keepdims))
     if order in (1, -1, np.inf, -np.inf):
         over, rest = (rows, columns) if order in (1, -1) else (columns, rows)
         sums = r.sum(u.absolute(x), axis=over, keepdims=True)

@@ -32,7 +32,7 @@ def reciprocal(x: ArrayLike) -> Result:
     dtype = aval(y).dtype
     if dtype.kind == "i":
         return elementwise.convert(u.divide(1.0, elementwise.convert(y, np.float64)), dtype)
-    return u.divide(dtype.type(1), y) if dtype.kind == "f" else u.floor_divide(dtype.type(1), y)
+    return u.divide(dtype.type(1), y) if dtype.kind in "fc" else u.floor_divide(dtype.type(1), y)
 
 
 @composed("power")
@@ -51,7 +51,7 @@ def _power(x: ArrayLike, y: ArrayLike, roots: bool) -> Result:
         return _power_of_number(x, y)
     if type(y) is float and kind in "iu" and y in (0.5, 1.0, 2.0):
         x, kind = to_dtype(x, np.float64), "f"
-    if (type(y) in (int, float) and kind == "f") or (type(y) is int and y >= 0 and kind != "b"):
+    if (type(y) in (int, float) and kind in "fc") or (type(y) is int and y >= 0 and kind != "b"):
         (base,) = promote(x)
         simple = _small_power(base, y) if roots or y != 0.5 else None
         if simple is not None:
@@ -102,9 +102,9 @@ def _small_power(x: ArrayLike, n: ArrayLike) -> Result:
         return u.multiply(x, x)
     if n == 1:
         return u.unchanged(x)
-    if n == 0.5 and kind == "f":
+    if n == 0.5 and kind in "fc":
         return u.sqrt(x)
-    if n == -1 and kind == "f":
+    if n == -1 and kind in "fc":
         return reciprocal(x)
     if n == 3:
         return u.multiply(u.multiply(x, x), x)

@@ -54,7 +54,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Result:
 @composed("float_power")
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """x1 ** x2 in double precision."""
-    return power(*promote(x1, x2, to=np.float64))
+    return power(*promote(x1, x2, to=lambda dtype: np.result_type(dtype, np.float64)))
 
 
 @composed("signbit")

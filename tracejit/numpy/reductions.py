@@ -16,10 +16,11 @@ from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
+from tracejit.primitives.complex_numbers import imag, real
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.shape import reshape, transpose
-from tracejit.support.dtypes import canonical, result_type
+from tracejit.support.dtypes import canonical, real_dtype, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
@@ -204,7 +205,7 @@ def mean(
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
     mask = mask_of(where)
     if mask is not None:
@@ -232,11 +233,12 @@ def var(
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind == "f" else np.dtype(np.float64))
+    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
     wide = np.dtype(np.float32) if result == np.float16 else result
     if mean is not None and dtype is None and result != np.float16:
         result = wide = result_type((result, False), (aval(as_array(mean)).dtype, aval(as_array(mean)).weak))[0]
     x = to_dtype(x, wide)
+    result = real_dtype(result)
     ddof = correction if correction is not None else ddof
     mask = mask_of(where)
     if mask is not None:
@@ -245,11 +247,21 @@ def var(
         center = u.divide(sum(x, axes, wide, keepdims=True, where=mask), number) if mean is None else mean
         gap = u.where(mask, u.subtract(x, center), wide.type(0))
         count = u.maximum(u.subtract(number if keepdims else reshape(number, _kept(have.shape, axes)), ddof), 0)
-        return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
+        return to_dtype(u.divide(sum(square_of_size(gap), axes, keepdims=keepdims), real(count)), result)
     center = _mean(x, axes, wide) if mean is None else mean
     gap = u.subtract(x, center)
-    count = u.maximum(u.subtract(extent_value(_count(have.shape, axes), wide), ddof), 0)
-    return to_dtype(u.divide(sum(u.multiply(gap, gap), axes, wide, keepdims=keepdims), count), result)
+    count = u.maximum(u.subtract(extent_value(_count(have.shape, axes), real_dtype(wide)), ddof), 0)
+    return to_dtype(u.divide(sum(square_of_size(gap), axes, keepdims=keepdims), count), result)
+
+
+def square_of_size(x: ArrayLike) -> Result:
+    """|x|**2"""
+    if aval(x).dtype.kind != "c":
+        return u.multiply(x, x)
+    a, b = real(x), imag(x)
+    return u.add(u.multiply(a, a), u.multiply(b, b))
+
+
 
 
 def _of_integers(name: str, dtype: DTypeLike) -> None:
@@ -346,7 +358,7 @@ def average(
         center = mean(x, axis, keepdims=keep)
         total: Any = extent_value(_count(have.shape, axes), aval(center).dtype)
     else:
-        floating = have.dtype if have.dtype.kind == "f" else np.dtype(np.float64)
+        floating = have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64)
         w = _weights(as_array(weights), have.shape, None if axis is None else _listed(axis, have.ndim))
         dtype = result_type((floating, False), (aval(w).dtype, aval(w).weak))[0]
         w = to_dtype(w, dtype)

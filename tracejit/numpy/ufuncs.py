@@ -138,7 +138,7 @@ add = of_primitive("add", Add(), 2)
 subtract = of_primitive("subtract", Sub(), 2)
 multiply = of_primitive("multiply", Mul(), 2)
 divide = true_divide = of_primitive(
-    "divide", Div(), 2, lambda dtype: dtype if dtype.kind == "f" else np.dtype(np.float64)
+    "divide", Div(), 2, lambda dtype: dtype if dtype.kind in "fc" else np.dtype(np.float64)
 )
 floor_divide = of_primitive("floor_divide", FloorDivide(), 2, number_dtype)
 remainder = mod = of_primitive("remainder", Remainder(), 2, number_dtype)
@@ -253,14 +253,14 @@ def isnan(x: ArrayLike) -> Result:
 def isfinite(x: ArrayLike) -> Result:
     """Neither infinite nor NaN."""
     (y,) = promote(x)
-    return bind(IsFinite(), y) if aval(y).dtype.kind == "f" else equal(y, y)
+    return bind(IsFinite(), y) if aval(y).dtype.kind in "fc" else equal(y, y)
 
 
 @composed("isinf")
 def isinf(x: ArrayLike) -> Result:
     """Whether x is infinite."""
     (y,) = promote(x)
-    return equal(absolute(y), np.inf) if aval(y).dtype.kind == "f" else not_equal(y, y)
+    return equal(absolute(y), np.inf) if aval(y).dtype.kind in "fc" else not_equal(y, y)
 
 
 @composed("fabs")

@@ -8,6 +8,7 @@ from tracejit.primitives import (
     arithmetic as arithmetic,
     branch as branch,
     comparison as comparison,
+    complex_numbers as complex_numbers,
     contraction as contraction,
     counted_loop as counted_loop,
     creation as creation,

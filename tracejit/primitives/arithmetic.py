@@ -11,7 +11,9 @@ from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.ranges import Range
-from tracejit.ir.scalar import is_float
+from tracejit.ir.math.complex import expand_complex, lexicographic
+from tracejit.ir.math.term import ScalarBuilder
+from tracejit.ir.scalar import is_complex, is_float
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.elementwise import (
@@ -21,6 +23,7 @@ from tracejit.primitives.elementwise import (
     One,
     Partials,
     constant_like,
+    div,
     fill_tangent,
     mul,
     neg,
@@ -30,8 +33,10 @@ from tracejit.primitives.elementwise import (
     zero_like,
 )
 from tracejit.primitives.transcendental import Log
+from tracejit.support.dtypes import real_dtype
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
@@ -134,12 +139,12 @@ class Power(Elementwise):
     """
 
     name = "power"
-    kinds = "iuf"
+    kinds = "iufc"
 
     def impl(self, *args: ArrayLike) -> Result:
         x, y = map(np.asarray, args)
         with np.errstate(all="ignore"):
-            if x.dtype.kind == "f":
+            if x.dtype.kind in "fc":
                 return np.power(x, y)
             result = np.power(x, np.maximum(y, 0))
             if x.dtype.kind == "u":
@@ -148,6 +153,8 @@ class Power(Elementwise):
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         x, y = xs
+        if is_complex(x.dtype):
+            return expand_complex("pow", b.recorder(), x, y)
         if is_float(x.dtype):
             return b.op("pow", x, y)
         recorder, dtype = b.recorder(), x.dtype
@@ -180,28 +187,43 @@ class Power(Elementwise):
 
 @frozen(eq=False)
 class Abs(Elementwise):
-    """|x|"""
+    """|x|; real for complex numbers."""
 
     name = "abs"
     numpy_function = np.absolute
 
+    def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
+        return real_dtype(avals[0].dtype)
+
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        if is_complex(xs[0].dtype):
+            return expand_complex("abs", b.recorder(), *xs)
         return xs[0] if xs[0].dtype[0] in "ub" else b.op("abs", *xs)
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: bind(Sign(), xs[0]),)
 
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        (x,), (t,) = primals, tangents
+        if t is None or aval_of_argument(x).dtype.kind != "c":
+            return super().jvp(primals, tangents)
+        from tracejit.primitives.complex_numbers import conj, real
+
+        return bind(self, x), real(mul(t, conj(bind(Sign(), x))))  # 0 at 0
+
 
 @frozen(eq=False)
 class Sign(Elementwise):
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1; NaN stays NaN.  x / |x| of complex numbers."""
 
     name = "sign"
     numpy_function = np.sign
-    kinds = "iuf"
+    kinds = "iufc"
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         (x,) = xs
+        if is_complex(x.dtype):
+            return expand_complex("sign", b.recorder(), x)
         zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
         positive = b.op("select", b.op("gt", x, zero), one, zero)
         if x.dtype[0] == "u":
@@ -211,6 +233,27 @@ class Sign(Elementwise):
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (None,)
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        (x,), (t,) = primals, tangents
+        if t is None or aval_of_argument(x).dtype.kind != "c":
+            return super().jvp(primals, tangents)
+        from tracejit.primitives.complex_numbers import conj, imag, make_complex
+
+        # it turns by the part of the tangent that is across
+        out = bind(self, x)
+        across = div(imag(mul(t, conj(out))), bind(Abs(), x))
+        return out, mul(out, make_complex(zero_like(across), across))
+
+
+def greater_complex(r: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
+    """The first of two complex numbers where it is greater, equal or NaN."""
+    return r.op("select", r.op("or", r.op("ne", x, x), lexicographic("ge", r, x, y)), x, y)
+
+
+def lesser_complex(r: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
+    """The first of two complex numbers where it is less, equal or NaN."""
+    return r.op("select", r.op("or", r.op("ne", x, x), lexicographic("le", r, x, y)), x, y)
 
 
 def _half_where_equal(out: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Callable[[], Any], Callable[[], Any]]:
@@ -232,6 +275,8 @@ class Maximum(Elementwise):
     numpy_function = np.maximum
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        if is_complex(xs[0].dtype):
+            return greater_complex(b.recorder(), *xs)
         return b.op("or" if xs[0].dtype == "bool" else "max", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
@@ -249,6 +294,8 @@ class Minimum(Elementwise):
     numpy_function = np.minimum
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        if is_complex(xs[0].dtype):
+            return lesser_complex(b.recorder(), *xs)
         return b.op("and" if xs[0].dtype == "bool" else "min", *(reversed(xs) if xs[0].dtype == "f16" else xs))
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:

@@ -8,6 +8,8 @@ import numpy as np
 
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
+from tracejit.ir.math.complex import lexicographic
+from tracejit.ir.scalar import is_complex, part_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.elementwise import Elementwise, Partials
 from tracejit.support.nodes import frozen
@@ -42,8 +44,15 @@ class Ne(_Comparison):
     op = "ne"
 
 
+class _Ordering(_Comparison):
+    """Of complex numbers by real parts, of equal ones by imaginary parts."""
+
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        return lexicographic(self.op, b.recorder(), *xs) if is_complex(xs[0].dtype) else super().scalar(b, *xs)
+
+
 @frozen(eq=False)
-class Lt(_Comparison):
+class Lt(_Ordering):
     """x < y"""
 
     name = "lt"
@@ -52,7 +61,7 @@ class Lt(_Comparison):
 
 
 @frozen(eq=False)
-class Le(_Comparison):
+class Le(_Ordering):
     """x <= y"""
 
     name = "le"
@@ -61,7 +70,7 @@ class Le(_Comparison):
 
 
 @frozen(eq=False)
-class Gt(_Comparison):
+class Gt(_Ordering):
     """x > y"""
 
     name = "gt"
@@ -70,7 +79,7 @@ class Gt(_Comparison):
 
 
 @frozen(eq=False)
-class Ge(_Comparison):
+class Ge(_Ordering):
     """x >= y"""
 
     name = "ge"
@@ -84,10 +93,14 @@ class IsFinite(_Comparison):
 
     name = "is_finite"
     numpy_function = np.isfinite
-    kinds = "f"
+    kinds = "fc"
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         (x,) = xs
+        if is_complex(x.dtype):
+            infinity = b.const(float("inf"), part_dtype(x.dtype))
+            parts = [b.op("abs", b.op(part, x)) for part in ("real", "imag")]
+            return b.op("and", *[b.op("lt", part, infinity) for part in parts])
         return b.op("lt", b.op("abs", x), b.const(float("inf"), x.dtype))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.ir.builder import make_lambda
-from tracejit.ir.extents import Extent, has_index, is_empty, surely_at_most
-from tracejit.ir.forms import Contract, Form, FormBuilder, Operand, Reduce
+from tracejit.ir.extents import Extent, has_index, is_empty, prod, surely_at_most
+from tracejit.ir.forms import Contract, Expand, Form, FormBuilder, Operand, Reduce
 from tracejit.ir.kernel import Const
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.scalar import is_float
+from tracejit.ir.scalar import is_complex, is_float
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.reduction import wider
 from tracejit.primitives.shape import transpose
@@ -23,6 +23,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["DotGeneral", "dot_general"]
+
+_FEW = 4096  # products of complex numbers that are computed as such; more are products of their parts
 
 
 @frozen(eq=False)
@@ -101,6 +103,8 @@ class DotGeneral(Primitive):
             roles.append(role)
         offset = {"b": 0, "m": nb, "n": nb + nm, "k": len(domain)}
         wide = wider(x.dtype)
+        if is_complex(wide) and not surely_at_most(prod((*domain, *over)), _FEW):
+            return Expand(self._by_parts)
 
         def body(p: Sequence[ArrayLike]) -> Result:
             u = x[tuple(p[offset[r] + k] for r, k in roles[0])]
@@ -120,6 +124,15 @@ class DotGeneral(Primitive):
         return Contract(
             domain, over, elements, init, joined, finish, fold, tuple(roles[0]), tuple(roles[1]), (nb, nm, len(fy))
         )
+
+    def _by_parts(self, x: ArrayLike, y: ArrayLike) -> Result:
+        """Of complex numbers: four products of their parts."""
+        from tracejit.primitives.complex_numbers import imag, make_complex, real
+        from tracejit.primitives.elementwise import add, sub
+
+        (a, b), (c, d) = (real(x), imag(x)), (real(y), imag(y))
+        first = sub(bind(self, a, c), bind(self, b, d))
+        return make_complex(first, add(bind(self, a, d), bind(self, b, c)))
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         from tracejit.primitives.elementwise import add

@@ -9,10 +9,12 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scan
-from tracejit.ir.kernel import Const
+from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.kernel import Const, Operand as Scalar
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.scalar import is_float
+from tracejit.ir.scalar import is_complex
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.arithmetic import greater_complex, lesser_complex
 from tracejit.primitives.comparison import And, Eq, Ge, Le, Not, Or
 from tracejit.primitives.elementwise import convert, mul, select
 from tracejit.primitives.reduction import extreme, reduce_sum
@@ -66,10 +68,15 @@ class _Cumulative(Primitive):
             self.axis,
             b.body(len(x.shape), lambda i: x[i]),
             (Const(self.identity(dtype), dtype),),
-            b.combiner([dtype], lambda r, acc, e: r.op(self.op, acc[0], e[0])),
+            b.combiner([dtype], lambda r, acc, e: self.combine(r, acc[0], e[0])),
             self.reverse,
-            ordered=self.op == "mul" and is_float(dtype),
+            ordered=self.op == "mul" and dtype[0] in "fc",
         )
+
+    def combine(self, r: ScalarRecorder, acc: Scalar, element: Scalar) -> Scalar:
+        if is_complex(acc.dtype) and self.op in ("max", "min"):
+            return (greater_complex if self.op == "max" else lesser_complex)(r, acc, element)
+        return r.op(self.op, acc, element)
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         make: Any = type(self)
@@ -86,7 +93,8 @@ class CumSum(_Cumulative):
     op = "add"
 
     def identity(self, dtype: str) -> Result:
-        return -0.0 if dtype[0] == "f" else 0  # a sum of negative zeros is one
+        # a sum of negative zeros is one
+        return -0.0 if dtype[0] == "f" else complex(-0.0, -0.0) if is_complex(dtype) else 0
 
     def accumulate(self, x: ArrayLike) -> Result:
         return np.cumsum(x, axis=self.axis, dtype=x.dtype)

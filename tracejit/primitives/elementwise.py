@@ -17,7 +17,8 @@ from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.scalar import kernel_dtype
+from tracejit.ir.math.complex import expand_complex
+from tracejit.ir.scalar import OPS, is_complex, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
 from tracejit.support.errors import DtypeError, ShapeError
@@ -28,7 +29,7 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
 
 __all__ = [
-    "Add", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Partials", "Select", "Sub",
+    "Add", "Analytic", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Partials", "Select", "Sub",
     "add", "constant_like", "convert", "div", "fill_tangent", "mul", "neg", "one_like", "select", "sub", "zero_like",
 ]  # fmt: skip
 
@@ -50,7 +51,7 @@ class Elementwise(Primitive):
 
     numpy_function: ClassVar[Callable[..., Any]]
     op: ClassVar[str] = ""
-    kinds: ClassVar[str] = "biuf"  # dtype kinds accepted
+    kinds: ClassVar[str] = "biufc"  # dtype kinds accepted
     same_dtype: ClassVar[bool] = True
 
     def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
@@ -86,6 +87,8 @@ class Elementwise(Primitive):
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
         """The scalar expression; `b.op(name, ...)` and `b.const(value, dtype)` record it."""
+        if is_complex(xs[-1].dtype) and not OPS[self.op].accepts(xs[-1].dtype):
+            return expand_complex(self.op, b.recorder(), *xs)
         return b.op(self.op, *xs)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -137,6 +140,12 @@ class Floating(Elementwise):
     kinds = "f"
 
 
+class Analytic(Elementwise):
+    """A function of real and complex floating-point operands."""
+
+    kinds = "fc"
+
+
 @frozen(eq=False)
 class Add(Elementwise):
     """x + y; wraps around for integers, `or` for bool."""
@@ -164,7 +173,7 @@ class Sub(Elementwise):
     name = "sub"
     numpy_function = np.subtract
     op = "sub"
-    kinds = "iuf"
+    kinds = "iufc"
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (One, MinusOne)
@@ -204,7 +213,7 @@ class Mul(Elementwise):
 
 
 @frozen(eq=False)
-class Div(Floating):
+class Div(Analytic):
     """x / y in floating point."""
 
     name = "div"
@@ -226,7 +235,7 @@ class Neg(Elementwise):
     name = "neg"
     numpy_function = np.negative
     op = "neg"
-    kinds = "iuf"
+    kinds = "iufc"
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (MinusOne,)
@@ -299,8 +308,6 @@ class Convert(Elementwise):
         return super().abstract_eval(*avals).strong()
 
     def impl(self, *args: ArrayLike) -> Result:
-        from tracejit.ir.scalar import OPS
-
         return OPS["convert"].impl(self.dtype, np.asarray(args[0]))
 
     def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
@@ -312,7 +319,7 @@ class Convert(Elementwise):
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         (t,) = tangents
-        return bind(self, *primals), bind(self, t) if t is not None and self.dtype.kind == "f" else None
+        return bind(self, *primals), bind(self, t) if t is not None and self.dtype.kind in "fc" else None
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         return [bind(Convert(args[0].aval.dtype), ct)]

@@ -12,8 +12,10 @@ from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce
 from tracejit.ir.kernel import Const, Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.scalar import is_float, numpy_dtype
+from tracejit.ir.math.complex import lexicographic
+from tracejit.ir.scalar import is_complex, is_float, numpy_dtype
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.arithmetic import greater_complex, lesser_complex
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.elementwise import convert, div, mul, select
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_array, transpose
@@ -44,12 +46,14 @@ def _spread(x: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Result:
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
 
 
-def extreme(dtype: str, sign: int) -> int | float | bool:
+def extreme(dtype: str, sign: int) -> int | float | complex | bool:
     """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
     if dtype == "bool":
         return sign > 0
     if is_float(dtype):
         return sign * float("inf")
+    if is_complex(dtype):
+        return complex(sign * float("inf"), sign * float("inf"))
     info = np.iinfo(numpy_dtype(dtype))
     return int(info.max if sign > 0 else info.min)
 
@@ -211,6 +215,8 @@ class ReduceMax(_Extremum):
         return np.max(args[0], axis=self.axes)
 
     def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
+        if is_complex(acc.dtype):
+            return greater_complex(r, acc, element)
         return r.op("or" if acc.dtype == "bool" else "max", *((element, acc) if acc.dtype == "f16" else (acc, element)))
 
 
@@ -228,6 +234,8 @@ class ReduceMin(_Extremum):
         return np.min(args[0], axis=self.axes)
 
     def combine(self, r: ArrayLike, acc: ArrayLike, element: ArrayLike) -> Result:
+        if is_complex(acc.dtype):
+            return lesser_complex(r, acc, element)
         return r.op(
             "and" if acc.dtype == "bool" else "min", *((element, acc) if acc.dtype == "f16" else (acc, element))
         )
@@ -256,6 +264,9 @@ class _Arg(Primitive):
 
         def is_better(r: ArrayLike, new: ArrayLike, old: ArrayLike) -> Result:
             """Strictly better, a NaN better than any number."""
+            if is_complex(wide):
+                unordered = r.op("not", lexicographic("le" if self.better == "gt" else "ge", r, new, old))
+                return r.op("and", unordered, r.op("eq", old, old))
             if not is_float(wide):
                 return r.op(self.better, new, old)
             unordered = r.op("not", r.op("le" if self.better == "gt" else "ge", new, old))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.primitives.elementwise import Floating, Partials, add, constant_like, div, mul, neg, one_like, sub
+from tracejit.primitives.elementwise import Analytic, Floating, Partials, add, constant_like, div, mul, neg, one_like, sub
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
@@ -38,7 +38,7 @@ __all__ = [
 
 
 @frozen(eq=False)
-class Sqrt(Floating):
+class Sqrt(Analytic):
     """The square root."""
 
     name = "sqrt"
@@ -62,7 +62,7 @@ class Cbrt(Floating):
 
 
 @frozen(eq=False)
-class Exp(Floating):
+class Exp(Analytic):
     """e ** x"""
 
     name = "exp"
@@ -74,7 +74,7 @@ class Exp(Floating):
 
 
 @frozen(eq=False)
-class Exp2(Floating):
+class Exp2(Analytic):
     """2 ** x"""
 
     name = "exp2"
@@ -86,7 +86,7 @@ class Exp2(Floating):
 
 
 @frozen(eq=False)
-class Expm1(Floating):
+class Expm1(Analytic):
     """e ** x - 1 without cancellation."""
 
     name = "expm1"
@@ -98,7 +98,7 @@ class Expm1(Floating):
 
 
 @frozen(eq=False)
-class Log(Floating):
+class Log(Analytic):
     """The natural logarithm."""
 
     name = "log"
@@ -110,7 +110,7 @@ class Log(Floating):
 
 
 @frozen(eq=False)
-class Log2(Floating):
+class Log2(Analytic):
     """The logarithm to base 2."""
 
     name = "log2"
@@ -122,7 +122,7 @@ class Log2(Floating):
 
 
 @frozen(eq=False)
-class Log10(Floating):
+class Log10(Analytic):
     """The logarithm to base 10."""
 
     name = "log10"
@@ -134,7 +134,7 @@ class Log10(Floating):
 
 
 @frozen(eq=False)
-class Log1p(Floating):
+class Log1p(Analytic):
     """log(1 + x) without cancellation."""
 
     name = "log1p"
@@ -146,7 +146,7 @@ class Log1p(Floating):
 
 
 @frozen(eq=False)
-class Sin(Floating):
+class Sin(Analytic):
     """sin(x), x in radians."""
 
     name = "sin"
@@ -158,7 +158,7 @@ class Sin(Floating):
 
 
 @frozen(eq=False)
-class Cos(Floating):
+class Cos(Analytic):
     """cos(x), x in radians."""
 
     name = "cos"
@@ -170,7 +170,7 @@ class Cos(Floating):
 
 
 @frozen(eq=False)
-class Tan(Floating):
+class Tan(Analytic):
     """tan(x), x in radians."""
 
     name = "tan"
@@ -182,7 +182,7 @@ class Tan(Floating):
 
 
 @frozen(eq=False)
-class Asin(Floating):
+class Asin(Analytic):
     """arcsin(x) in radians."""
 
     name = "asin"
@@ -194,7 +194,7 @@ class Asin(Floating):
 
 
 @frozen(eq=False)
-class Acos(Floating):
+class Acos(Analytic):
     """arccos(x) in radians."""
 
     name = "acos"
@@ -206,7 +206,7 @@ class Acos(Floating):
 
 
 @frozen(eq=False)
-class Atan(Floating):
+class Atan(Analytic):
     """arctan(x) in radians."""
 
     name = "atan"
@@ -232,7 +232,7 @@ class Atan2(Floating):
 
 
 @frozen(eq=False)
-class Sinh(Floating):
+class Sinh(Analytic):
     """The hyperbolic sine."""
 
     name = "sinh"
@@ -244,7 +244,7 @@ class Sinh(Floating):
 
 
 @frozen(eq=False)
-class Cosh(Floating):
+class Cosh(Analytic):
     """The hyperbolic cosine."""
 
     name = "cosh"
@@ -256,7 +256,7 @@ class Cosh(Floating):
 
 
 @frozen(eq=False)
-class Tanh(Floating):
+class Tanh(Analytic):
     """The hyperbolic tangent."""
 
     name = "tanh"
@@ -268,7 +268,7 @@ class Tanh(Floating):
 
 
 @frozen(eq=False)
-class Asinh(Floating):
+class Asinh(Analytic):
     """The inverse hyperbolic sine."""
 
     name = "asinh"
@@ -280,7 +280,7 @@ class Asinh(Floating):
 
 
 @frozen(eq=False)
-class Acosh(Floating):
+class Acosh(Analytic):
     """The inverse hyperbolic cosine."""
 
     name = "acosh"
@@ -292,7 +292,7 @@ class Acosh(Floating):
 
 
 @frozen(eq=False)
-class Atanh(Floating):
+class Atanh(Analytic):
     """The inverse hyperbolic tangent."""
 
     name = "atanh"

@@ -9,11 +9,13 @@ import numpy as np
 from tracejit.support.errors import DtypeError, UnsupportedDtype
 from tracejit.support.typing import has_aval
 
-__all__ = ["SUPPORTED", "canonical", "result_type", "short_name", "weak_kind"]
+__all__ = ["SUPPORTED", "canonical", "complex_dtype", "real_dtype", "result_type", "short_name", "weak_kind"]
 
-SUPPORTED = tuple(np.dtype(c) for c in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_CODES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
+SUPPORTED = tuple(map(np.dtype, _CODES))
 _SHORT = {dtype: ("bool" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}") for dtype in SUPPORTED}
 _KNOWN = {dtype: dtype for dtype in SUPPORTED}
+_PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 _WEAK = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),
@@ -42,6 +44,16 @@ def canonical(dtype: Any) -> np.dtype[Any]:
         if found == known:
             return known
     raise UnsupportedDtype(f"dtype {found} is not supported; supported are {', '.join(_SHORT.values())}")
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of complex numbers; any other as it is."""
+    return _PARTS.get(dtype, dtype)
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of complex numbers that hold those of `dtype`: complex64 for float16 and float32."""
+    return np.result_type(dtype, np.complex64) if dtype.kind in "fc" else _KNOWN[np.dtype(np.complex128)]
 
 
 def short_name(dtype: np.dtype[Any]) -> str:

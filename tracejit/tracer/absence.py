@@ -52,7 +52,7 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
     marked: list[Any] = []
     for x in leaves:
         if not isinstance(x, Tracer):
-            is_python = isinstance(x, (bool, int, float))
+            is_python = isinstance(x, (bool, int, float, complex))
             x = PRIMITIVES.full((), np.asarray(x)[()])
             if is_python:
                 x.weaken()

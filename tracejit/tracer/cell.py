@@ -27,7 +27,7 @@ from tracejit.tracer.statements.decisions import as_python
 __all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
 
 _NONE: dict[int, Any] = {}
-_NUMBERS = (np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64))
+_NUMBERS = tuple(map(np.dtype, (np.bool_, np.int64, np.float64, np.complex128)))
 
 
 class Cell(Owned):
@@ -284,7 +284,7 @@ def class_of(x: Cell) -> type:
             location=user_location(),
         )
     if x.aval.weak and not x.shape:
-        return {"b": bool, "i": int, "u": int}.get(x.dtype.kind, float)
+        return {"b": bool, "i": int, "u": int, "c": complex}.get(x.dtype.kind, float)
     return x.dtype.type if x.is_scalar else np.ndarray
 
 

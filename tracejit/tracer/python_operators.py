@@ -31,12 +31,13 @@ __all__ = [
 BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"
 COMPARISONS = "eq", "ne", "lt", "le", "gt", "ge"
 UNARY = "neg", "pos", "abs", "invert"
-_PYTHONS = frozenset({bool, int, float, Dim})
+_PYTHONS = frozenset({bool, int, float, complex, Dim})
 """Classes of what is a Python number for the function that is traced."""
 _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray})
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
 _DIVIDING = ("truediv", "floordiv", "mod", "divmod")
+_ORDERED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 """Operators by which integers outgrow 64 bits."""
 
@@ -115,6 +116,8 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
     is_number = type(other) in _PYTHONS or (isinstance(other, Cell) and other.aval.weak)
     if is_number and name not in _BITWISE:
         x, y = python_operand(x), python_operand(y)
+        if name in _ORDERED and any(type(z) is complex or (isinstance(z, Cell) and z.dtype.kind == "c") for z in (x, y)):
+            raise TypeError(f"'{_ORDERED[name]}' is not defined for Python's complex numbers")
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
         if name in _DIVIDING and _may_be_zero(y):

@@ -84,7 +84,7 @@ def prepared(function: F, outside: dict[int, Any] | None = None) -> F:
     """
 
     def traced(trace: Trace, x: Any) -> Any:
-        return trace.reads.array(x) if type(x) is np.ndarray and x.dtype.kind in "biuf" else x
+        return trace.reads.array(x) if type(x) is np.ndarray and x.dtype.kind in "biufc" else x
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:

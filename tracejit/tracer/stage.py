@@ -185,7 +185,7 @@ def _results(
 def _as_array(x: Any) -> Any:
     if type(x) is not Tracer and isinstance(x, Tracer):
         x.returned()
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)) or has_aval(x):
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)) or has_aval(x):
         return x
     raise TracerError(
         f"a traced function returned {type(x).__name__}; results are arrays, numbers, or containers of them",

@@ -209,10 +209,12 @@ def _cell(x: Any, interpreter: Interpreter) -> Any:
 # -- types that are called: np.float32(x), float(x)
 # --------------------------------------------------------------------------------------
 def _conversion(kind: Any) -> Callable[..., Any]:
-    weak = kind in (bool, int, float)
+    weak = kind in (bool, int, float, complex)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
         counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
+        if kind is complex and (len(args) > 1 or kwargs) and any(map(_is_traced, (*args, *kwargs.values()))):
+            return _of_parts(*args, **kwargs)
         if len(args) != 1 or kwargs or not (counted or isinstance(args[0], Tracer)):
             return kind(*args, **kwargs)
         (x,) = args
@@ -234,6 +236,19 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         return METHODS["astype"](x, dtype, copy=False)  # np.float64(x) is x where it is an array of float64
 
     return convert
+
+
+def _is_traced(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
+def _of_parts(real: Any = 0.0, imag: Any = 0.0) -> Any:
+    """complex(a, b)"""
+    return _complex_number(real) + _complex_number(imag) * 1j
+
+
+def _complex_number(x: Any) -> Any:
+    return _python_number(x, complex) if isinstance(x, Tracer) else complex(x)
 
 
 def _python_number(x: Tracer, kind: Any) -> Any:
@@ -471,8 +486,8 @@ _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 TELLS_MIXED.update((_MAX, _MIN))
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
 redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
-redirect_members({kind: _conversion(kind) for kind in (bool, int, float)})
-redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefd"})
+redirect_members({kind: _conversion(kind) for kind in (bool, int, float, complex)})
+redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefdFD"})
 
 
 # -- np.random ---------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ __all__ = ["Tracer"]
 
 _MATCHES_SEQUENCES = 1 << 5
 """The flag of a type whose objects match `case [a, b]:`."""
-_ONE = {"b": 1, "i": 1, "f": 1.0}
+_ONE = {"b": 1, "i": 1, "f": 1.0, "c": 1.0}
 _OF_NUMBERS = frozenset({
     "real", "imag", "conjugate", "numerator", "denominator", "bit_length", "bit_count", "to_bytes", "as_integer_ratio",
     "is_integer", "hex",
@@ -139,6 +139,10 @@ class Tracer(Cell):
 
     def _of_number(self, name: str) -> Any:
         """An attribute of a Python number."""
+        if self.dtype.kind == "c" and name in ("real", "imag", "conjugate"):
+            part = METHODS[name](self)
+            part.weaken()
+            return (lambda: part) if name == "conjugate" else part
         if name in ("real", "numerator"):
             return python_operand(self)
         if name in ("imag", "denominator"):
@@ -216,7 +220,10 @@ class Tracer(Cell):
         return float(known)
 
     def __complex__(self) -> complex:
-        self._refuse("complex()", "complex numbers are not supported; use two arrays, of real and imaginary parts")
+        known = self._number()
+        if known is None:
+            self._refuse("complex()", "use x + 0j, or x.astype(complex)")
+        return complex(known)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         if self.absence is not None:

@@ -157,9 +157,10 @@ class CompiledProgram:
                 case "data":
                     words[n] = inputs[slot.number].ctypes.data
                 case "scalar":
-                    words[n] = int(
-                        np.asarray(inputs[slot.number]).astype(_WORD[inputs[slot.number].dtype.kind]).view(np.int64)[()]
-                    )
+                    x = np.asarray(inputs[slot.number])
+                    if x.dtype.kind == "c":
+                        x = np.asarray((x.real, x.imag)[slot.axis])
+                    words[n] = int(x.astype(_WORD[x.dtype.kind]).view(np.int64)[()])
                 case "stride":
                     words[n] = inputs[slot.number].strides[slot.axis]
                 case "dim":

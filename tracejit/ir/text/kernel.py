@@ -39,7 +39,7 @@ from typing import Any, cast
 from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import Axis, Block, Buffer, Const, Kernel, Lambda, MatrixProduct, Operand, Statement, Value
-from tracejit.ir.scalar import OPS
+from tracejit.ir.scalar import OPS, result_dtype
 from tracejit.ir.syntax import Hole, Maybe, Part
 from tracejit.ir.text.jaxpr import mark_line
 from tracejit.ir.text.tokens import print_float
@@ -52,9 +52,7 @@ _INLINE = 4  # a combiner of at most so many simple statements prints on one lin
 def inferred_dtype(op: str, args: Sequence[Operand]) -> str | None:
     """The result dtype that an operation and its operands imply; None where the statement must state it."""
     spec = OPS.get(op)
-    if spec is None or spec.result == "out" or not args:
-        return None
-    return "bool" if spec.result == "bool" else args[-1].dtype
+    return None if spec is None or not args else result_dtype(spec, args[-1].dtype, None)
 
 
 class KernelPrinter:
@@ -89,6 +87,8 @@ class KernelPrinter:
             return "True" if value else "False"
         if dtype[:1] == "f":
             return f"{print_float(value)}:{dtype}"
+        if dtype[:1] == "c":
+            return f"complex {print_float(value.real)} {print_float(value.imag)}:{dtype}"
         return str(int(value)) if dtype == "i64" else f"{int(value)}:{dtype}"
 
     def declare(self, buffer: Buffer) -> str:

@@ -166,6 +166,9 @@ class _Parser:
             return Const(found[0], self.stated() or "i64")
         if first == "-" or first.isdigit() or token in ("inf", "nan"):
             return self.number(token)
+        if token == "complex":
+            real, imaginary = float(tokens.next()), float(tokens.next())
+            return Const(complex(real, imaginary), self.stated() or "c128")
         if first.isidentifier():
             return Const(parse_extent(token), self.stated() or "i64")
         tokens.fail(f"expected an operand, found {token!r}", back=1)

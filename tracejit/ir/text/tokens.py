@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent
-from tracejit.ir.scalar import DTYPES
+from tracejit.ir.scalar import ALL_DTYPES
 from tracejit.support.errors import UserError
 
 __all__ = ["ParseError", "Tokens", "parse_extent", "parse_extents", "print_float"]
 
 _SPACE = r"(?:[ \t\r]|\#[^\n]*)*"
-_TYPE = r"(?:bool|[iu](?:8|16|32|64)|f(?:16|32|64))~?\[[^\]\n]*\]"
+_TYPE = r"(?:bool|[iu](?:8|16|32|64)|f(?:16|32|64)|c(?:64|128))~?\[[^\]\n]*\]"
 _COMMON = r"""
     -?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf\b|nan\b)   # numbers as Python prints them
   | b?'(?:[^'\\\n]|\\.)*' | b?"(?:[^"\\\n]|\\.)*"
@@ -147,8 +147,8 @@ class Tokens:
 
     def dtype(self) -> str:
         token = self.name("a dtype")
-        if token not in DTYPES:
-            self.fail(f"{token!r} is not a dtype; dtypes are {', '.join(DTYPES)}", back=1)
+        if token not in ALL_DTYPES:
+            self.fail(f"{token!r} is not a dtype; dtypes are {', '.join(ALL_DTYPES)}", back=1)
         return token
 
     def fail(self, what: str, back: int = 0) -> NoReturn:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.ir.extents import Count, Dim, Index
 from tracejit.ir.jaxpr import Jaxpr
-from tracejit.ir.scalar import DTYPES
+from tracejit.ir.scalar import ALL_DTYPES
 from tracejit.ir.text.tokens import Tokens, print_float
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import short_name
@@ -54,7 +54,7 @@ def print_value(value: Any) -> str:
         return short_name(value)
     if issubclass(cls, enum.Enum):
         return f"{cls.__name__}.{value.name}"
-    if issubclass(cls, _SCALAR) and value.dtype in DTYPES.values():
+    if issubclass(cls, _SCALAR) and value.dtype in ALL_DTYPES.values():
         return f"{short_name(value.dtype)}({print_value(value.item())})"
     if hasattr(cls, "_fields"):
         return f"{cls.__name__}({', '.join(map(print_value, value))})"
@@ -69,7 +69,7 @@ def _print_tuple(value: tuple[Any, ...]) -> str:
 
 
 def _print_array(value: np.ndarray[Any, Any]) -> str:
-    if value.dtype not in DTYPES.values():
+    if value.dtype not in ALL_DTYPES.values():
         return _print_opaque(value)
     return f"array({ShapedArray(value.shape, value.dtype)}, {_print_tuple(tuple(value.ravel().tolist()))})"
 
@@ -102,6 +102,7 @@ _PRINTERS: dict[type, Callable[[Any], str]] = {
     bool: str,
     int: str,
     float: print_float,
+    complex: lambda c: f"complex({print_float(c.real)}, {print_float(c.imag)})",
     str: repr,
     bytes: repr,
     type(None): str,
@@ -162,8 +163,8 @@ class Reader:
             return self.read_jaxpr(self.tokens)
         if token in _CONSTANTS:
             return _CONSTANTS[token]
-        if token in DTYPES:
-            return DTYPES[token]
+        if token in ALL_DTYPES:
+            return ALL_DTYPES[token]
         if "." not in token:
             return _NO
         name, _, member = token.rpartition(".")
@@ -184,14 +185,14 @@ class Reader:
     def _named(self, name: str) -> Any:
         tokens = self.tokens
         tokens.expect("(")
-        if name in DTYPES:
-            return DTYPES[name].type(self._items(")")[0])
+        if name in ALL_DTYPES:
+            return ALL_DTYPES[name].type(self._items(")")[0])
         if name == "array":
             aval, items = self._items(")")
             return np.array(items, aval.dtype).reshape(aval.shape)
         if name == "opaque":
             return self._opaque(*self._items(")"))
-        builtin = {"slice": slice, "range": range}.get(name)
+        builtin = {"slice": slice, "range": range, "complex": complex}.get(name)
         if builtin is not None:
             return builtin(*self._items(")"))
         if name == "frozenset":
@@ -257,14 +258,14 @@ def read_aval(tokens: Tokens, token: str) -> ShapedArray:
     head, bracket, rest = token.partition("[")
     weak = head.endswith("~")
     name = head.removesuffix("~")
-    if not bracket or name not in DTYPES:
+    if not bracket or name not in ALL_DTYPES:
         tokens.fail(f"expected a type such as f32[3], found {token!r}", back=1)
     inner = Tokens(rest)
     try:
         shape = inner.extents("]")
     except ValueError as error:
         tokens.fail(getattr(error, "what", str(error)), back=1)
-    aval = ShapedArray(shape, DTYPES[name], weak)
+    aval = ShapedArray(shape, ALL_DTYPES[name], weak)
     if len(_AVALS) < 10_000:
         _AVALS[token] = aval
     return aval

@@ -277,6 +277,10 @@ class _Emitter(Matcher):
                 return self._made(self._call("PyFloat_FromDouble", self._new(f"load double, ptr {data}")))
             case "i":
                 return self._made(self._call("PyLong_FromLong", self._new(f"load i64, ptr {data}")))
+            case "c":
+                imaginary = self._new(f"getelementptr i8, ptr {data}, i64 8")
+                parts = [self._new(f"load double, ptr {place}") for place in (data, imaginary)]
+                return self._made(self._call("PyComplex_FromDoubles", *parts))
             case _:
                 wide = self._new(f"zext i8 {self._new(f'load i8, ptr {data}')} to i64")
                 return self._made(self._call("PyBool_FromLong", wide))

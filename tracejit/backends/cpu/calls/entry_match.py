@@ -22,6 +22,7 @@ _DECLARATIONS = {
     "PyErr_Occurred": "ptr ()",
     "PyEval_RestoreThread": "void (ptr)",
     "PyEval_SaveThread": "ptr ()",
+    "PyComplex_FromDoubles": "ptr (double, double)",
     "PyFloat_FromDouble": "ptr (double)",
     "PyList_New": "ptr (i64)",
     "PyLong_FromLong": "ptr (i64)",

@@ -111,7 +111,7 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
     if not in_bytes:
         steps = _steps(e, b)
     elif b.layout == "unit":
-        steps = [*steps[:-1], str(size)]
+        steps = [*steps, str(size)]
     unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
     across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not is_literal(s))]
     stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)

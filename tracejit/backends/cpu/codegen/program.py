@@ -38,7 +38,7 @@ from tracejit.ir.program import (
     WhileLoop,
     walk_steps,
 )
-from tracejit.ir.scalar import BITS
+from tracejit.ir.scalar import BITS, is_complex
 from tracejit.ir.schedule import Grid
 from tracejit.support.config import config
 from tracejit.support.errors import ScheduleError
@@ -59,7 +59,10 @@ def slots_of(program: Program, scalars: frozenset[int] = frozenset()) -> tuple[P
     """
     out: list[ProgramSlot] = []
     for n, b in enumerate(program.inputs):
-        out.append(ProgramSlot("scalar" if n in scalars else "data", n))
+        if n in scalars and is_complex(b.dtype):
+            out += [ProgramSlot("scalar", n, part) for part in (0, 1)]
+        else:
+            out.append(ProgramSlot("scalar" if n in scalars else "data", n))
         if b.layout != "C":
             out += [ProgramSlot("stride", n, axis) for axis in range(len(b.shape))]
     out += [ProgramSlot("dim", name=d) for d in program.dims]
@@ -107,7 +110,8 @@ class _ProgramEmitter:
                 case "data":
                     self.place(self.program.inputs[slot.number], self._entry(f"load ptr, ptr {pointer}"))
                 case "scalar":
-                    self.place(self.program.inputs[slot.number], pointer)
+                    if not slot.axis:
+                        self.place(self.program.inputs[slot.number], pointer)
                 case "stride":
                     self.strides.setdefault(self.program.inputs[slot.number], []).append(
                         self._entry(f"load i64, ptr {pointer}")
@@ -358,7 +362,7 @@ def emit_kernel(module: Module, kernel: Kernel) -> tuple[str, bool]:
         parameters.append(f"ptr noalias %a{n}")
         strides: list[str] = []
         if b.layout != "C":
-            strides = [f"%a{n}.s{axis}" for axis in range(len(b.shape))]
+            strides = [f"%a{n}.s{axis}" for axis in range(len(b.shape) - (b.layout == "unit"))]
             parameters += [f"i64 {s}" for s in strides]
         bind_buffer(e, b, f"%a{n}", strides)
     for d in kernel.dims:
