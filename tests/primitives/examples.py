@@ -17,6 +17,7 @@ from tracejit.primitives import (
     arithmetic,
     branch,
     comparison,
+    complex_numbers,
     contraction,
     counted_loop,
     creation,
@@ -39,7 +40,9 @@ from tracejit.tracer.stage import stage
 
 FLOATS = ("f2", "f4", "f8")
 INTS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
-NUMBERS = (*FLOATS, *INTS)
+COMPLEX = ("c8", "c16")
+FIELDS = (*COMPLEX, *FLOATS)
+NUMBERS = (*COMPLEX, *FLOATS, *INTS)
 ALL = ("?", *NUMBERS)
 
 
@@ -65,6 +68,8 @@ class Array:
             values = rng.permutation(np.linspace(self.low, self.high, size))
         else:
             values = rng.uniform(self.low, self.high, size)
+        if kind.kind == "c":
+            values = values + 1j * rng.uniform(self.low, self.high, size)
         return values.reshape(self.shape).astype(kind)
 
 
@@ -128,11 +133,11 @@ def _elementwise() -> dict[str, list[Example]]:
     for p in (elementwise.Add(), elementwise.Mul()):
         binary(p, ALL[::-1][::-1])
     for p in (elementwise.Sub(),):
-        binary(p, (*INTS, *FLOATS))
-    binary(elementwise.Div(), FLOATS, b=Array(low=0.5, high=2.0))
+        binary(p, (*COMPLEX, *INTS, *FLOATS))
+    binary(elementwise.Div(), FIELDS, "ulp", b=Array(low=0.5, high=2.0))
     for p in (arithmetic.FloorDivide(), arithmetic.Remainder()):
         binary(p, (*INTS, *FLOATS), a=Array(low=-9.0, high=9.0), b=Array(low=0.7, high=2.3))
-    binary(arithmetic.Power(), (*INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
+    binary(arithmetic.Power(), (*COMPLEX, *INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
     binary(arithmetic.Maximum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
     binary(arithmetic.Minimum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
     binary(t.Atan2(), FLOATS, "ulp", a=Array(low=0.3, high=2.0), b=Array(low=-2.0, high=-0.3))
@@ -144,15 +149,18 @@ def _elementwise() -> dict[str, list[Example]]:
     for p in (comparison.ShiftLeft(), comparison.ShiftRight()):
         binary(p, INTS)
 
-    unary(elementwise.Neg(), -2, 2, (*INTS, *FLOATS), "equal")
+    unary(elementwise.Neg(), -2, 2, (*COMPLEX, *INTS, *FLOATS), "equal")
     unary(arithmetic.Abs(), 0.2, 2, (*ALL,), "equal")
-    unary(arithmetic.Sign(), 0.2, 2, (*INTS, *FLOATS), "equal")
+    unary(arithmetic.Sign(), 0.2, 2, (*COMPLEX, *INTS, *FLOATS), "equal")
+    for p in (complex_numbers.Real(), complex_numbers.Imag(), complex_numbers.Conj()):
+        unary(p, -2, 2, COMPLEX, "equal")
+    binary(complex_numbers.MakeComplex(), ("f4", "f8"))
     unary(comparison.Not(), 0, 1, ("?", *INTS), "equal")
-    unary(comparison.IsFinite(), -2, 2, FLOATS, "equal")
+    unary(comparison.IsFinite(), -2, 2, FIELDS, "equal")
     for p in (arithmetic.Floor(), arithmetic.Ceil(), arithmetic.Trunc()):
         unary(p, 0.2, 0.8, FLOATS, "equal")
     unary(arithmetic.Rint(), 0.1, 0.4, FLOATS, "equal")
-    unary(t.Sqrt(), 0.3, 3, close="equal")
+    unary(t.Sqrt(), 0.3, 3, FIELDS, close="equal")
     for p, low, high in (
         (t.Cbrt(), 0.3, 3), (t.Exp(), -2, 2), (t.Exp2(), -2, 2), (t.Expm1(), -2, 2), (t.Log(), 0.3, 3),
         (t.Log2(), 0.3, 3), (t.Log10(), 0.3, 3), (t.Log1p(), -0.5, 2), (t.Sin(), -2, 2), (t.Cos(), -2, 2),
@@ -160,7 +168,7 @@ def _elementwise() -> dict[str, list[Example]]:
         (t.Cosh(), -2, 2), (t.Tanh(), -2, 2), (t.Erf(), -2, 2), (t.Asinh(), -2, 2), (t.Acosh(), 1.3, 3),
         (t.Atanh(), -0.8, 0.8),
     ):  # fmt: skip
-        unary(p, low, high)
+        unary(p, low, high, FLOATS if isinstance(p, t.Cbrt | t.Erf) else FIELDS)
 
     flag = Array(dtype="?")
     out["select"] = [
@@ -170,7 +178,7 @@ def _elementwise() -> dict[str, list[Example]]:
         Example(elementwise.Select(), (flag, Array(), scalar), ("f8",)),
     ]
     # Rounding to a narrower type is linear only up to its precision: a large step, and little asked for.
-    coarse = {"f2": (0.25, 2e-2), "f4": (0.25, 1e-6)}
+    coarse = {"f2": (0.25, 2e-2), "f4": (0.25, 1e-6), "c8": (0.25, 1e-6)}
     out["convert"] = [
         Example(
             elementwise.Convert(np.dtype(to)),

@@ -41,9 +41,14 @@ CASES = [
     for n, e in enumerate(es)
     for d in e.dtypes
 ]
-FLOAT = [p for p in CASES if p.values[1] == "f8"]
-SMOOTH = [p for p in FLOAT if p.values[0].instance("f8").name not in NOT_DIFFERENTIABLE | WITH_ITS_OWN_DERIVATIVE]
-FIRST = [pytest.param(e, e.dtypes[-1], id=f"{name}-{n}") for name, es in EXAMPLES.items() for n, e in enumerate(es)]
+FLOAT = [p for p in CASES if p.values[1] in ("f8", "c16")]
+SMOOTH = [p for p in FLOAT if p.values[0].instance(p.values[1]).name not in NOT_DIFFERENTIABLE | WITH_ITS_OWN_DERIVATIVE]
+FIRST = [
+    pytest.param(e, d, id=f"{name}-{n}-{d}")
+    for name, es in EXAMPLES.items()
+    for n, e in enumerate(es)
+    for d in dict.fromkeys((e.dtypes[-1], *[d for d in e.dtypes if d == "c16"]))
+]
 
 
 def test_every_example_is_of_the_primitive_that_it_is_listed_for():
@@ -90,7 +95,10 @@ def check_equal(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
     got = np.asarray(got)
     assert got.dtype == want.dtype
     assert got.shape == want.shape
-    if want.dtype.kind != "f" or example.close == "equal":
+    if want.dtype.kind == "c":
+        check_complex(got, want, example)
+        return
+    if want.dtype.kind != "f" or (example.close == "equal" and not example_is_complex(example)):
         np.testing.assert_array_equal(got, want)
         return
     with np.errstate(all="ignore"):
@@ -101,6 +109,19 @@ def check_equal(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
             allowed = 32 * unit * max(1.0, float(np.max(np.abs(want), initial=0.0)))
         same = (got == want) | (np.isnan(got) & np.isnan(want))
         wrong = ~(same | (np.abs(got.astype(np.float64) - want.astype(np.float64)) <= allowed))
+    assert not wrong.any(), f"{got[wrong][:3]} instead of {want[wrong][:3]}"
+
+
+def example_is_complex(example: Example) -> bool:
+    """Whether all of its operands are complex: then even real results are rounded otherwise than NumPy's."""
+    return set(example.dtypes) <= {"c8", "c16"}
+
+
+def check_complex(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
+    """Within a few units in the last place of the whole number, and of the greatest one where sums are in another order."""
+    size = np.abs(want) if example.close != "sum" else np.maximum(np.abs(want), np.max(np.abs(want), initial=1.0))
+    unit = np.finfo(want.dtype).eps * (32 if example.close == "sum" else 8)
+    wrong = ~((got == want) | (np.abs(got - want) <= unit * size))
     assert not wrong.any(), f"{got[wrong][:3]} instead of {want[wrong][:3]}"
 
 
@@ -166,7 +187,7 @@ def test_the_compiled_form_agrees_with_impl(example: Example, dtype: str, record
         check_equal(got, want, example)
 
 
-EDGES = [c for c in CASES if c.values[0].edges]
+EDGES = [c for c in CASES if c.values[0].edges and np.dtype(c.values[1]).kind != "c"]
 
 
 WHOLE = [
@@ -259,13 +280,19 @@ class Problem:
 
     def directions(self, seed: int) -> list[Any]:
         rng = np.random.default_rng(seed)
-        return [rng.standard_normal(x.shape).astype(x.dtype) for x in self.point]
+        return [normal(rng, x.shape, x.dtype) for x in self.point]
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Random numbers, complex ones where the dtype is."""
+    x: Any = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype.kind == "c" else np.asarray(x)).astype(dtype)
 
 
 def problems(example: Example, dtype: str = "f8") -> list[Problem]:
     """The example as a function of each non-empty subset of its floating-point operands."""
     args = example.arguments(dtype)
-    floats = [n for n, a in enumerate(args) if a.dtype.kind == "f"]
+    floats = [n for n, a in enumerate(args) if a.dtype.kind in "fc"]
     subsets = itertools.chain.from_iterable(itertools.combinations(floats, k) for k in range(1, len(floats) + 1))
     return [Problem(example.instance(dtype), args, s) for s in subsets]
 
@@ -275,7 +302,7 @@ def central_difference(f: Any, point: Sequence[Any], direction: Sequence[Any], h
     behind = f(*[x - h * t for x, t in zip(point, direction, strict=True)])
     return [
         (np.asarray(a) - np.asarray(b)) / np.asarray(2 * h, np.asarray(a).dtype)
-        if np.asarray(a).dtype.kind == "f"
+        if np.asarray(a).dtype.kind in "fc"
         else None
         for a, b in zip(ahead, behind, strict=True)
     ]
@@ -287,7 +314,7 @@ def check_near(got: Any, want: Any, scale: float = 1e-6) -> None:
 
 @pytest.mark.parametrize(("example", "dtype"), SMOOTH)
 def test_jvp_agrees_with_finite_differences(example: Example, dtype: str):
-    for f in problems(example):
+    for f in problems(example, dtype):
         direction = f.directions(1)
         want_slopes = central_difference(f, f.point, direction, example.step)
         outs, slopes = jvp(f, f.point, direction)
@@ -302,34 +329,34 @@ def test_jvp_agrees_with_finite_differences(example: Example, dtype: str):
 
 
 @pytest.mark.parametrize(
-    ("example", "dtype"), [p for p in FLOAT if p.values[0].instance("f8").name in NOT_DIFFERENTIABLE]
+    ("example", "dtype"), [p for p in FLOAT if p.values[0].instance(p.values[1]).name in NOT_DIFFERENTIABLE]
 )
 def test_integer_results_have_no_tangent(example: Example, dtype: str):
-    for f in problems(example):
+    for f in problems(example, dtype):
         outs, slopes = jvp(f, f.point, f.directions(1))
-        assert all(np.asarray(o).dtype.kind != "f" for o in outs)
+        assert all(np.asarray(o).dtype.kind not in "fc" for o in outs)
         assert slopes == [None] * len(outs)
 
 
 def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     return float(
         sum(
-            np.sum(np.asarray(x, np.float64) * np.asarray(y, np.float64))
+            np.sum((np.asarray(x, np.complex128) * np.asarray(y, np.complex128)).real)
             for x, y in zip(xs, ys, strict=True)
             if x is not None and y is not None
         )
     )
 
 
-REVERSE = [p for p in SMOOTH if p.values[0].instance("f8").name not in FORWARD_ONLY]
+REVERSE = [p for p in SMOOTH if p.values[0].instance(p.values[1]).name not in FORWARD_ONLY]
 
 
 @pytest.mark.parametrize(("example", "dtype"), REVERSE)
 def test_the_transpose_is_the_adjoint(example: Example, dtype: str):
-    for f in problems(example):
+    for f in problems(example, dtype):
         lin = linearize(f, f.point)
         rng = np.random.default_rng(2)
-        ct = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in lin.outputs]
+        ct = [normal(rng, np.shape(o), np.asarray(o).dtype) for o in lin.outputs]
         t = f.directions(3)
         pushed, pulled = lin.pushforward(t), lin.pullback(ct)
         _, slopes = jvp(f, f.point, t)
@@ -348,9 +375,9 @@ def test_the_transpose_is_the_adjoint(example: Example, dtype: str):
         assert abs(left - right) <= exact * max(1.0, abs(left))
 
 
-@pytest.mark.parametrize(("example", "dtype"), [p for p in SMOOTH if p.values[0].instance("f8").name in FORWARD_ONLY])
+@pytest.mark.parametrize(("example", "dtype"), [p for p in SMOOTH if p.values[0].instance(p.values[1]).name in FORWARD_ONLY])
 def test_a_missing_reverse_mode_is_an_error_that_says_so(example: Example, dtype: str):
-    f = problems(example)[-1]
+    f = problems(example, dtype)[-1]
     with pytest.raises(UnsupportedError, match="no reverse-mode derivative"):
         linearize(f, f.point)
 
@@ -389,9 +416,9 @@ def gradient(f: Problem, weights: Sequence[Any]) -> Any:
 
 @pytest.mark.parametrize(("example", "dtype"), REVERSE)
 def test_second_derivatives_agree_with_finite_differences(example: Example, dtype: str):
-    f = problems(example)[-1]
+    f = problems(example, dtype)[-1]
     rng = np.random.default_rng(4)
-    weights = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in f(*f.point)]
+    weights = [normal(rng, np.shape(o), np.asarray(o).dtype) for o in f(*f.point)]
     first, direction = gradient(f, weights), f.directions(5)
     want = central_difference(first, f.point, direction)
     _, forward = jvp(first, f.point, direction)  # forward over reverse
@@ -404,9 +431,9 @@ def test_second_derivatives_agree_with_finite_differences(example: Example, dtyp
 
 @pytest.mark.parametrize(("example", "dtype"), REVERSE)
 def test_compiled_derivatives_agree_with_eager_ones(example: Example, dtype: str):
-    f = problems(example)[-1]
+    f = problems(example, dtype)[-1]
     rng = np.random.default_rng(6)
-    weights = [rng.standard_normal(np.shape(o)).astype(np.asarray(o).dtype) for o in f(*f.point)]
+    weights = [normal(rng, np.shape(o), np.asarray(o).dtype) for o in f(*f.point)]
     want = gradient(f, weights)(*f.point)
     s = stage(gradient(f, weights), [aval_of(x) for x in f.point])
     got = compiled(s.jaxpr, [*f.point, *as_arrays(s.constants)])
@@ -444,7 +471,7 @@ def looped(p: Primitive, elements: Sequence[Sequence[Any]]) -> list[np.ndarray[A
 
 
 OPERANDS = [p for p in FIRST if p.values[0].operands]
-BATCHED = [p for p in OPERANDS if p.values[0].instance("f8").name not in ONE_FOR_ALL]
+BATCHED = [p for p in OPERANDS if p.values[0].instance(p.values[1]).name not in ONE_FOR_ALL]
 
 
 @pytest.mark.parametrize(("example", "dtype"), BATCHED)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.differentiable import (
+    check_kinds,
     Like,
     Prepared,
     checked_argnums,
@@ -44,7 +45,8 @@ __all__ = ["float0", "grad", "jvp", "linearize", "value_and_grad", "vjp"]
 
 # -- one derivative ----------------------------------------------------------------------------------------------------
 def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns `(value, gradient)`, with has_aux `((value, aux), gradient)`.  See `grad`.
 
@@ -59,18 +61,24 @@ def value_and_grad(
         argnums,
         has_aux,
         allow_int,
+        holomorphic,
         lambda value, gradient, aux: ((value, aux) if has_aux else value, gradient),
     )
 
 
 def grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The gradient of a function whose result is one real number.
 
     argnums: which positional argument to differentiate, or several (the gradient is then a tuple); each may be a pytree
     of floating-point arrays and numbers.  has_aux: the function returns (value, aux), the gradient function (gradient,
-    aux).  allow_int: integer leaves get derivatives of dtype float0 instead of an error.
+    aux).  allow_int: integer leaves get derivatives of dtype float0 instead of an error.  holomorphic: the result is a
+    complex number, a holomorphic function of complex arguments.
+
+    The gradient of a real result by a complex argument x + iy is df/dx - i df/dy, as JAX's: what its conjugate points to
+    is where the result grows.
 
     Gradients have the argument's structure, shapes and dtypes.  The gradient of a jitted function is compiled too.
 
@@ -88,6 +96,7 @@ def grad(
         argnums,
         has_aux,
         allow_int,
+        holomorphic,
         lambda value, gradient, aux: (gradient, aux) if has_aux else gradient,
     )
 
@@ -98,16 +107,19 @@ def _gradient_function(
     argnums: Any,
     has_aux: bool,
     allow_int: bool,
+    holomorphic: bool,
     answer: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:
-    wanted = checked_options(name, function, argnums, has_aux=has_aux, allow_int=allow_int)
+    wanted = checked_options(
+        name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic
+    )
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         numbers = checked_argnums(name, wanted, args)
         c = prepare(name, Call.of(function, args, kwargs, numbers), has_aux, allow_int)
         linear = linearized(c)
-        one = _scalar_one(name, c, linear.outputs)
+        one = _scalar_one(name, c, linear.outputs, holomorphic)
         cotangents = [one, *[None] * (len(linear.outputs) - 1)]
         own = c.call.owner()
         parts = c.call.split(c.spread(linear.pullback(cotangents), own))
@@ -121,7 +133,7 @@ def _gradient_function(
     return gradient if allow_int else compiled_like(function, gradient)
 
 
-def _scalar_one(name: str, c: Prepared, outputs: Sequence[Any]) -> Any:
+def _scalar_one(name: str, c: Prepared, outputs: Sequence[Any], holomorphic: bool) -> Any:
     """The cotangent of the result, 1.  Raises ShapeError, DtypeError, TracerError for results that have no gradient."""
     what = f"{name} wants a function whose result is one real number; {name_of(c.call.function)} returned"
     if c.out["tree"].kind != "leaf":
@@ -136,7 +148,8 @@ def _scalar_one(name: str, c: Prepared, outputs: Sequence[Any]) -> Any:
         raise ShapeError(
             f"{what} {aval}; reduce it (result.sum()), or use tj.jacrev or tj.vjp", location=user_location()
         )
-    if aval.dtype.kind != "f":
+    check_kinds(name, holomorphic, c.primals, outputs[:1], forward=False)
+    if aval.dtype.kind not in "fc":
         raise DtypeError(f"{what} {aval}, which has no derivative; compute in floating point", location=user_location())
     return aval.dtype.type(1)
 
@@ -195,7 +208,7 @@ def _output_tangent(tangent: Any, output: Any) -> Any:
     if tangent is not None:
         return tangent
     return (
-        zeros_like(output) if aval_of_argument(output).dtype.kind == "f" else np.zeros(concrete_shape(output), float0)
+        zeros_like(output) if aval_of_argument(output).dtype.kind in "fc" else np.zeros(concrete_shape(output), float0)
     )
 
 
@@ -209,7 +222,7 @@ def fitting(t: Any, aval: ShapedArray, what: str) -> Any:
     """A tangent or cotangent checked against the value it belongs to.  Raises ShapeError, DtypeError."""
     if not is_array(t):
         raise TracerError(f"{what} is a {type(t).__name__}, not an array", location=user_location())
-    if weak_kind(t) is not None and type(t) is not complex:
+    if weak_kind(t) is not None and (type(t) is not complex or aval.dtype.kind == "c"):
         t = aval.dtype.type(t)
     have = aval_of_argument(t)
     if have.shape != aval.shape:
@@ -282,7 +295,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
         if given is None:
             raise TracerError("vjp: the cotangent differs in structure from the result", location=user_location())
         cts = [
-            fitting(t, a, f"vjp: the cotangent of {_result_name(c.out['tree'], k)}") if a.dtype.kind == "f" else None
+            fitting(t, a, f"vjp: the cotangent of {_result_name(c.out['tree'], k)}") if a.dtype.kind in "fc" else None
             for k, (t, a) in enumerate(zip(given, avals, strict=True))
         ]
         return c.call.split(c.spread(linear.pullback([*cts, *[None] * rest]), Owner(given, own.arrays)))

@@ -29,7 +29,7 @@ from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
 __all__ = [
     "Like",
     "Prepared",
-    "checked_argnums",
+    "check_kinds", "checked_argnums",
     "checked_options",
     "concrete_shape",
     "float0",
@@ -120,7 +120,7 @@ def prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) -> 
         path = call.describe(n)
         array_leaf(x, transformation, path)
         aval = aval_of_argument(x)
-        if aval.dtype.kind == "f":
+        if aval.dtype.kind in "fc":
             smooth.append(n)
         elif not allow_int:
             how = f"pass {float(x)}" if type(x) is int else "pass x.astype(float)"
@@ -132,6 +132,26 @@ def prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) -> 
                 location=user_location(),
             )
     return Prepared(call, transformation, tuple(smooth), has_aux, {})
+
+
+def check_kinds(name: str, holomorphic: bool, inputs: Sequence[Any], outputs: Sequence[Any], *, forward: bool) -> None:
+    """Raises: DtypeError for results, or in forward mode arguments, that are complex without `holomorphic`, or real with
+    it.
+    """
+    asked = [("argument", x) for x in inputs if forward or holomorphic]
+    asked += [("result", x) for x in outputs if not forward or holomorphic]
+    for what, x in asked:
+        aval = aval_of_argument(x)
+        if holomorphic and aval.dtype.kind != "c":
+            raise DtypeError(
+                f"{name} with holomorphic=True is for complex numbers; the {what} is {aval}", location=user_location()
+            )
+        if not holomorphic and aval.dtype.kind == "c":
+            raise DtypeError(
+                f"{name}: the {what} is {aval}; the derivative of a holomorphic function is asked for by "
+                "holomorphic=True, others are those of two real functions: take np.real and np.imag apart",
+                location=user_location(),
+            )
 
 
 def checked_options(transformation: str, function: Any, argnums: Any, **flags: Any) -> tuple[int, ...]:

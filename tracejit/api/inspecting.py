@@ -165,7 +165,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     leaves, tree = flatten(primals)
     for x in leaves:
         aval = _aval(x)
-        if aval is None or aval.dtype.kind != "f":
+        if aval is None or aval.dtype.kind not in "fc":
             what = type(x).__name__ if aval is None else str(aval)
             raise DtypeError(f"linear_transpose: an argument is {what}, not of floats", location=user_location())
     seen = _seen("linear_transpose", fun, primals, {})

@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.api.differentiable import (
     Like,
     Prepared,
+    check_kinds,
     checked_argnums,
     checked_options,
     concrete_shape,
@@ -85,21 +86,25 @@ def _jacobian(
     argnums: Any,
     has_aux: bool,
     allow_int: bool,
+    holomorphic: bool,
     columns: Callable[[Prepared, Linearized], list[list[Any]]],
 ) -> Callable[..., Any]:
     """`columns` gives for each output leaf a list with one derivative for each differentiable leaf."""
-    wanted = checked_options(name, function, argnums, has_aux=has_aux, allow_int=allow_int)
+    wanted = checked_options(
+        name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic
+    )
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         c = prepare(name, Call.of(function, args, kwargs, checked_argnums(name, wanted, args)), has_aux, allow_int)
         linear = linearized(c)
         for x in linear.outputs[: c.out["main"]]:
-            if aval_of_argument(x).dtype.kind != "f":
+            if aval_of_argument(x).dtype.kind not in "fc":
                 raise DtypeError(
                     f"{name}: {name_of(function)} returned {aval_of_argument(x)}, which has no derivative",
                     location=user_location(),
                 )
+        check_kinds(name, holomorphic, c.primals, linear.outputs[: c.out["main"]], forward=name == "jacfwd")
         own = c.call.owner()
         rows: list[Any] = []
         for output, row in zip(linear.outputs, columns(c, linear), strict=False):
@@ -119,12 +124,13 @@ def _jacobian(
 
 
 def jacfwd(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode, one pass for each input element: best where there are fewer inputs than outputs.
 
     For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the
-    arguments'.
+    arguments'.  holomorphic: of complex numbers.
 
     Source: JAX's jacfwd.
 
@@ -151,16 +157,17 @@ def jacfwd(
             for (value, axis), o in zip(pairs, outs, strict=True)
         ]
 
-    return _jacobian("jacfwd", function, argnums, has_aux, allow_int, columns)
+    return _jacobian("jacfwd", function, argnums, has_aux, allow_int, holomorphic, columns)
 
 
 def jacrev(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode, one pass for each output element: best where there are fewer outputs than inputs.
 
     For a result of shape [*o] and an argument of shape [*i] an array [*o, *i], in the result's structure and in it the
-    arguments'.
+    arguments'.  holomorphic: of complex numbers.
 
     Source: JAX's jacrev.
 
@@ -188,11 +195,11 @@ def jacrev(
         ]
         return [list(row) for row in zip(*columns_of, strict=True)] if columns_of else [[] for _ in outs]
 
-    return _jacobian("jacrev", function, argnums, has_aux, allow_int, columns)
+    return _jacobian("jacrev", function, argnums, has_aux, allow_int, holomorphic, columns)
 
 
 def hessian(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The matrix of second derivatives: `jacfwd(jacrev(function))`.  For an argument of shape [*i] an array [*i, *i].
 
@@ -203,5 +210,7 @@ def hessian(
     array([[10.,  4.],
            [ 4.,  0.]])
     """
-    checked_options("hessian", function, argnums, has_aux=has_aux)
-    return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux)
+    checked_options("hessian", function, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return jacfwd(
+        jacrev(function, argnums, has_aux, holomorphic=holomorphic), argnums, has_aux, holomorphic=holomorphic
+    )

@@ -124,7 +124,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Result:
 def div(x: ArrayLike, y: ArrayLike) -> Result:
     """x / y; integers are divided towards zero, by zero gives 0."""
     a, b = spread(operands("div", x, y))
-    if aval(a).dtype.kind == "f":
+    if aval(a).dtype.kind in "fc":
         return bind(Div(), a, b)
     quotient, rest = bind(FloorDivide(), a, b), bind(Remainder(), a, b)
     one, zero = _scalar(a, 1), _scalar(a, 0)
@@ -155,7 +155,7 @@ def integer_pow(x: ArrayLike, y: int) -> Result:
     Raises: DtypeError for a negative power of an integer.
     """
     (base,) = operands("integer_pow", x)
-    if y < 0 and aval(base).dtype.kind != "f":
+    if y < 0 and aval(base).dtype.kind not in "fc":
         raise DtypeError(
             "[integer_pow] an integer has no negative power; convert it to a floating-point type",
             location=user_location(),

@@ -86,7 +86,7 @@ def _repeated(x: ArrayLike, have: Shape, shape: Shape) -> Result:
 def _converted(x: ArrayLike, a: ShapedArray, dtype: np.dtype[Any], name: str) -> Result:
     if not a.weak:
         return x
-    if a.dtype.kind == "f" and dtype.kind in "biu":
+    if a.dtype.kind in "fc" and dtype.kind in "biu":
         raise DtypeError(
             f"[{name}] a floating-point number meets an array of {dtype}; convert one of them", location=user_location()
         )

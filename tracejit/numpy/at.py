@@ -166,7 +166,7 @@ def _ufunc_at(change: Callable[[IndexedAt, Any], Any]) -> Callable[[Any, Any, An
             )
         have = aval(as_array(values))
         kind = result_type((x.dtype, False), (have.dtype, have.weak))[0].kind
-        if x.dtype.kind in "biu" and (kind == "f" or (x.dtype.kind == "b" and kind != "b")):
+        if x.dtype.kind in "biu" and (kind in "fc" or (x.dtype.kind == "b" and kind != "b")):
             raise DtypeError(
                 f"a ufunc's at() adds {have} to an array of {x.dtype} one by one and rounds each sum; convert the "
                 "values, or the array",

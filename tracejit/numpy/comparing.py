@@ -28,7 +28,7 @@ def isclose(
 ) -> Result:
     """|a - b| <= atol + rtol * |b|, elementwise; equal infinities are close, NaN only with `equal_nan`."""
     x, y, absolute, relative = (t if is_python_number(t) else array_of(t) for t in (a, b, atol, rtol))
-    if aval(y).dtype.kind != "f":
+    if aval(y).dtype.kind not in "fc":
         y = (
             y * 1.0
             if is_python_number(y)

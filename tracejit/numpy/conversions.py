@@ -11,6 +11,7 @@ from tracejit.numpy.promotion import aval, numbers_to_dtype, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, check_order, copy, copy as copied
 from tracejit.numpy.strides import like as laid_out_like
 from tracejit.numpy.views import contiguous, reshaped
+from tracejit.primitives.complex_numbers import real
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
@@ -113,7 +114,7 @@ def astype(
     *,
     device: Any = None,
 ) -> Result:
-    """x as another dtype.
+    """x as another dtype; of complex numbers a real dtype takes the real part.
 
     Raises: DtypeError if `casting` does not allow it.
     """
@@ -123,7 +124,10 @@ def astype(
     target = canonical(dtype)
     if not np.can_cast(have, target, casting):  # pyright: ignore[reportArgumentType]
         raise DtypeError(f"{have} cannot be cast to {target} by the rule {casting!r}", location=user_location())
-    out = to_dtype(y, target)
+    if have.kind == "c" and target.kind in "iuf":  # NumPy warns
+        out = to_dtype(real(y), target)
+    else:
+        out = to_dtype(y, target)
     if not isinstance(out, Tracer):
         return copied(out) if out is y and copy else out
     if out is y and not copy:

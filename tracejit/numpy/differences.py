@@ -27,7 +27,7 @@ __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
 def _floats(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def diff(

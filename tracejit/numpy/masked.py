@@ -324,7 +324,7 @@ def _inside(x: ArrayLike, wide: ArrayLike) -> Result:
     inside = u.where(wide, x, have.dtype.type(1))
     if have.weak and isinstance(inside, Tracer):
         inside.weaken()
-    return inside if have.dtype.kind == "f" else x
+    return inside if have.dtype.kind in "fc" else x
 
 
 def _beside(selection: Selection, x: ArrayLike) -> Result:

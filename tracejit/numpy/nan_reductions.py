@@ -27,7 +27,7 @@ __all__ = [
 def _without(a: ArrayLike, value: ArrayLike) -> tuple[Result, Result]:
     """(the array with NaN replaced, where there was one; None for dtypes without NaN)"""
     x = array_of(a)
-    if aval(x).dtype.kind != "f":
+    if aval(x).dtype.kind not in "fc":
         return x, None
     gone = u.isnan(x)
     return u.where(gone, aval(x).dtype.type(value), x), gone

@@ -16,7 +16,7 @@ from tracejit.numpy.agreement import agreed, as_long_as, is_counted
 from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape
-from tracejit.support.dtypes import canonical, result_type, weak_kind
+from tracejit.support.dtypes import canonical, result_type, short_name, weak_kind
 from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, has_aval
@@ -78,8 +78,14 @@ def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     """An operand as exactly `dtype`; a Python number becomes a NumPy scalar.
 
     Raises: NumberOutOfBounds for a Python number that does not fit an integer dtype; for a traced one the program does.
+    DtypeError for a complex number where the dtype is real.
     """
     dtype = canonical(dtype)
+    if dtype.kind != "c" and dtype.kind != "b" and aval(x).dtype.kind == "c":
+        raise DtypeError(
+            f"{short_name(aval(x).dtype)} as {short_name(dtype)} would lose the imaginary part; take a part: x.real, abs(x)",
+            location=user_location(),
+        )
     if isinstance(x, Tracer):
         if x.aval.weak and x.aval.dtype is dtype:
             number = x.as_numpy_number()

@@ -16,6 +16,7 @@ from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives.arithmetic import Fmod
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
@@ -125,7 +126,7 @@ def sinc(x: ArrayLike) -> Result:
     """sin(pi x) / (pi x), 1 at 0.  Near 0 it is a polynomial, whose derivatives are exact
     where those of the quotient cancel.
     """
-    (y,) = promote(x, to=lambda dtype: dtype if dtype.kind == "f" else np.dtype(np.float64))
+    (y,) = promote(x, to=lambda dtype: dtype if dtype.kind in "fc" else np.dtype(np.float64))
     y = u.multiply(np.pi, y)
     near = u.less(u.absolute(y), 1)
     square = u.where(near, u.multiply(y, y), 0)
@@ -155,8 +156,10 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Result:
 
 @composed("conjugate")
 def _conjugate(x: ArrayLike, /) -> Result:
-    """x itself; of bool in int8."""
+    """The complex conjugate; of a real array the array itself, of bool in int8."""
     (y,) = promote(x)
+    if aval(y).dtype.kind == "c":
+        return conj(y)
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 

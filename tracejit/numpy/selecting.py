@@ -19,6 +19,7 @@ from tracejit.numpy.promotion import (
 )
 from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, reshape
 from tracejit.numpy.strides import in_order_of_operands
+from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, IndexOutOfBounds
@@ -191,7 +192,7 @@ def nan_to_num(
     found = handed_out(_finite, x, nan, posinf, neginf)
     if copy or not isinstance(x, Tracer) or not (x.shape or x.is_array):
         return found
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         x[...] = found
     return x
 
@@ -199,6 +200,8 @@ def nan_to_num(
 def _finite(x: ArrayLike, nan: ArrayLike, posinf: ArrayLike, neginf: ArrayLike) -> Result:
     y = array_of(x)
     dtype = aval(y).dtype
+    if dtype.kind == "c":
+        return make_complex(_finite(real(y), nan, posinf, neginf), _finite(imag(y), nan, posinf, neginf))
     if dtype.kind != "f":
         return u.unchanged(y)
     info = np.finfo(dtype)

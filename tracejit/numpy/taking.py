@@ -120,7 +120,7 @@ def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
     """x < value (x <= value for the right side), NaN after all numbers."""
     compare = u.less if side == "left" else u.less_equal
     plain = compare(x, value)
-    if aval(value).dtype.kind != "f":
+    if aval(value).dtype.kind not in "fc":
         return plain
     return u.logical_or(
         plain, u.isnan(value) if side == "right" else u.logical_and(u.isnan(value), u.logical_not(u.isnan(x)))

@@ -66,7 +66,7 @@ def staged_body(function: Callable[..., Sequence[Any]], avals: Sequence[ShapedAr
 
 def is_differentiable(aval: ShapedArray) -> bool:
     """Whether values of this kind have tangents."""
-    return aval.dtype.kind == "f"
+    return aval.dtype.kind in "fc"
 
 
 def is_linearizing(tangents: Sequence[ArrayLike]) -> bool:
@@ -113,7 +113,7 @@ def described(aval: ShapedArray) -> str:
     return f"a Python {_PYTHON_TYPES[aval.dtype.kind]}" if aval.weak and not aval.shape else str(aval)
 
 
-_PYTHON_TYPES = {"b": "bool", "i": "int", "f": "float"}
+_PYTHON_TYPES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 def scalar_operands(

@@ -13,9 +13,10 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import Minimum
 from tracejit.primitives.comparison import And, Eq, Ge, Lt, Ne, Not, Or
+from tracejit.primitives.complex_numbers import imag, real
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import extent_value, iota, zeros_of
-from tracejit.primitives.elementwise import add, convert, mul, select
+from tracejit.primitives.elementwise import add, convert, mul, select, zero_like
 from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.primitives.while_loop import While
@@ -153,10 +154,29 @@ def _less(x: ArrayLike, y: ArrayLike) -> Result:
     kind = aval_of_argument(x).dtype.kind
     if kind == "b":
         return bind(And(), bind(Not(), x), y)
+    if kind == "c":
+        return _less_complex(x, y)
     less = bind(Lt(), x, y)
     if kind != "f":
         return less
     return bind(Or(), less, bind(And(), bind(Eq(), x, x), bind(Ne(), y, y)))
+
+
+def _less_complex(x: ArrayLike, y: ArrayLike) -> Result:
+    """By real and then imaginary parts; after all others those with a NaN, in the imaginary part, in the real one, in
+    both.  Source: numpy.sort.
+    """
+    (a, p, m), (b, q, n) = map(_places, (x, y))
+    after = bind(Or(), bind(Lt(), a, b), bind(And(), bind(Eq(), a, b), bind(Lt(), p, q)))
+    return bind(Or(), bind(Lt(), m, n), bind(And(), bind(Eq(), m, n), after))
+
+
+def _places(x: ArrayLike) -> tuple[Result, Result, Result]:
+    """(the real part, the imaginary part, 0 where they are, and which of them is NaN)"""
+    a, b = real(x), imag(x)
+    missing = [bind(Ne(), part, part) for part in (a, b)]
+    rank = add(mul(convert(missing[0], np.int8), np.int8(2)), convert(missing[1], np.int8))
+    return select(missing[0], zero_like(a), a), select(missing[1], zero_like(b), b), rank
 
 
 def sort(operands: Sequence[ArrayLike], axis: int, keys: int = 1) -> Sequence[Result]:

@@ -226,7 +226,7 @@ def _without_out(
 def _computed_in(out: Any, operands: Sequence[Any], rule: Callable[..., Any]) -> np.dtype[Any] | None:
     """The dtype for what goes into out=, None where that makes no difference."""
     dtypes = [x.dtype for x in operands if hasattr(x, "dtype")]
-    if not isinstance(out, Cell) or not dtypes or out.dtype.kind not in "iuf":
+    if not isinstance(out, Cell) or not dtypes or out.dtype.kind not in "iufc":
         return None
     return rule(np.result_type(*dtypes), out.dtype)
 

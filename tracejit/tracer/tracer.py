@@ -85,7 +85,19 @@ class Tracer(Cell):
 
     @real.setter
     def real(self, value: Any) -> None:
+        if self.dtype.kind == "c":
+            value = value + 1j * self.__getattr__("imag")
         OPERATORS.setitem(self, Ellipsis, value)
+
+    @property
+    def imag(self) -> Any:
+        return self.__getattr__("imag")
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("cannot set the imaginary part of an array of real numbers")
+        OPERATORS.setitem(self, Ellipsis, self.__getattr__("real") + 1j * value)
 
     @property
     def flat(self) -> Any:

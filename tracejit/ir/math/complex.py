@@ -101,7 +101,7 @@ def exp(x: Complex) -> Complex:
     half = select(a > _LARGE[a.dtype], a * 0.5, a).op("exp")
     c, s = b.op("cos"), b.op("sin")
     again = select(a > _LARGE[a.dtype], half, 1.0)
-    none = half.equals(0.0) & ~(abs(b) < _INF)
+    none = a.equals(-_INF) & ~(abs(b) < _INF)
     real = select(b.equals(0.0), half * again, half * c * again)
     imaginary = _scaled(_scaled(half, s), select(s.equals(0.0), 1.0, again))
     top = a.equals(_INF) & ~(abs(b) < _INF)
@@ -171,7 +171,7 @@ def sqrt(x: Complex) -> Complex:
     other = abs(q) / (t + t)
     right = p >= 0.0
     real, imaginary = select(right, t, other) * back, select(right, other, t) * back
-    none = big.equals(0.0)
+    none = a.equals(0.0) & b.equals(0.0)
     real, imaginary = select(none, 0.0, real), select(none, abs(b), imaginary)
     # infinities: along the real axis the other part is 0, or NaN if it was; along the imaginary one both are infinite
     left, flat = a.equals(-_INF), b * 0.0

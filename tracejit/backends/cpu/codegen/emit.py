@@ -31,6 +31,7 @@ from tracejit.ir.kernel import (
     For,
     Op,
     Operand,
+    Store,
     Value,
 )
 from tracejit.support.errors import InternalError
@@ -41,11 +42,16 @@ __all__ = ["FunctionEmitter", "Module"]
 class Module:
     """The text of one LLVM module: functions, and the declarations they need.
 
-    writers: what writes a statement of a class.
+    writers: what writes a statement of a class.  together: writes two stores as one, and says whether it has.
     """
 
-    def __init__(self, writers: Mapping[type, Callable[[FunctionEmitter, Any], None]]) -> None:
+    def __init__(
+        self,
+        writers: Mapping[type, Callable[[FunctionEmitter, Any], None]],
+        together: Callable[[FunctionEmitter, Store, Store], bool] = lambda *_: False,
+    ) -> None:
         self.writers = writers
+        self.together = together
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self.outlined: dict[tuple[int, int], tuple[str, list[Value]]] = {}  # rare blocks written as functions
@@ -296,7 +302,14 @@ class FunctionEmitter(Emit):
 
     # -- statements ----------------------------------------------------------------------------------------------------
     def block(self, statements: Block) -> None:
-        for s in statements:
+        written = False  # together with the one before
+        for s, after in zip(statements, (*statements[1:], None), strict=False):
+            if written:
+                written = False
+                continue
+            if type(s) is Store and type(after) is Store and self.module.together(self, s, after):
+                written = True
+                continue
             emit = self.module.writers.get(type(s))
             if emit is None:
                 raise InternalError(f"the cpu backend has no {type(s).__name__}")

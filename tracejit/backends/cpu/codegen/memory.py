@@ -16,16 +16,18 @@ from tracejit.ir.kernel import (
     Alloc,
     Atomic,
     Buffer,
+    Const,
     Load,
     Operand,
     Store,
+    index_const,
 )
 from tracejit.ir.scalar import BITS, poison_byte
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "guarded", "poison"]
+__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_store_parts", "guarded", "poison"]
 
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
 GUARD = 64
@@ -37,7 +39,7 @@ class Place:
     """Where an element lies: a pointer for each copy of `axes`, or a vector of pointers.
 
     step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first
-    lane.
+    lane; 2 if it does and the elements are parts of complex numbers that lie side by side.
     """
 
     axes: Key
@@ -115,6 +117,7 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
     unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
     across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not is_literal(s))]
     stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)
+    near = (1, -1, 2) if _part(b, index) is not None else (1, -1)
     if in_bytes:
         stride, odd = divmod(stride, size)
         stride = 0 if odd else stride
@@ -130,7 +133,7 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
             if w.lanes:
                 lanes.append(_scaled(e, w, at, s))
                 continue
-            if w.stride and stride not in (1, -1):
+            if w.stride and stride not in near:
                 lanes.append(_lane_steps(e, w.stride, s))
             register, known = w.regs[at], literal_of(w.regs[at])
             if known is not None and is_literal(s):
@@ -153,6 +156,13 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
             pointer = e.line(f"getelementptr {unit}, ptr {pointer}, <{e.width} x i64> {offsets}")
         pointers[key] = pointer
     return Place(axes, pointers, stride, varying)
+
+
+def _part(b: Buffer, index: Sequence[Operand]) -> int | None:
+    """Which part of a complex number an element is, if its buffer has two along the last axis."""
+    if len(b.shape) < 2 or b.shape[-1] != 2 or not isinstance(index[-1], Const) or b.dtype not in ("f32", "f64"):
+        return None
+    return 0 if index[-1].value == 0 else 1
 
 
 def _steps(e: FunctionEmitter, b: Buffer) -> list[str]:
@@ -198,6 +208,9 @@ def _at(e: FunctionEmitter, base: str, unit: str, offset: str, depth: int) -> st
 
 def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
     place = _place(e, b, index)
+    part = _part(b, index) if place.step == 2 else None
+    if part:
+        place = _place(e, b, (*index[:-1], index_const(0)))
     memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
     size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
     varying = place.varying
@@ -213,6 +226,8 @@ def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
             continue
         if place.step in (1, -1):
             raw = _load_vector(e, pointer, memory, place.step, size, mask)
+        elif part is not None:
+            raw = _load_parts(e, pointer, memory, size, mask, part)
         else:
             raw = _gather(e, pointer, memory, size, mask)
         regs[key] = e.line(f"icmp ne <{e.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
@@ -254,6 +269,28 @@ def _load_vector(e: FunctionEmitter, first: str, memory: str, step: int, size: i
         e.declare(symbol, f"declare {t} {symbol}(ptr, i32, <{n} x i1>, {t})")
         raw = e.line(f"call {t} {symbol}(ptr {first}, i32 {size}, <{n} x i1> {mask}, {t} zeroinitializer)")
     return _reverse(e, raw, memory) if step == -1 else raw
+
+
+def _load_parts(e: FunctionEmitter, first: str, memory: str, size: int, mask: str | None, part: int) -> str:
+    """Every other element from `part` on.  What is between is loaded too: it is part of the same numbers."""
+    n = e.width
+    t = f"<{2 * n} x {memory}>"
+    if mask is None:
+        raw = e.line(f"load {t}, ptr {first}, align {size}")
+    else:
+        symbol = f"@llvm.masked.load.v{2 * n}{_suffix(memory)}.p0"
+        e.declare(symbol, f"declare {t} {symbol}(ptr, i32, <{2 * n} x i1>, {t})")
+        twice = _twice(e, mask)
+        raw = e.line(f"call {t} {symbol}(ptr {first}, i32 {size}, <{2 * n} x i1> {twice}, {t} zeroinitializer)")
+    order = ", ".join(f"i32 {2 * k + part}" for k in range(n))
+    return e.line(f"shufflevector {t} {raw}, {t} poison, <{n} x i32> <{order}>")
+
+
+def _twice(e: FunctionEmitter, mask: str) -> str:
+    """A mask of lanes as one of their parts."""
+    n = e.width
+    order = ", ".join(f"i32 {k // 2}" for k in range(2 * n))
+    return e.line(f"shufflevector <{n} x i1> {mask}, <{n} x i1> poison, <{2 * n} x i32> <{order}>")
 
 
 def _reverse(e: FunctionEmitter, register: str, memory: str) -> str:
@@ -342,6 +379,38 @@ def emit_load(e: FunctionEmitter, s: Load) -> None:
 def emit_store(e: FunctionEmitter, s: Store) -> None:
     """Write the statement."""
     _store(e, s.buffer, s.index, s.value)
+
+
+def emit_store_parts(e: FunctionEmitter, s: Store, after: Store) -> bool:
+    """Write two stores as one where they are of both parts of complex numbers, side by side in lanes; whether they are.
+
+    Two of every other element each would be scattered.
+    """
+    b = s.buffer
+    alike = after.buffer is b and after.index[:-1] == s.index[:-1]
+    if not alike or _part(b, s.index) != 0 or _part(b, after.index) != 1:
+        return False
+    place = _place(e, b, s.index)
+    if not place.varying or place.step != 2:
+        return False
+    words = [e.word(s.value), e.word(after.value)]
+    n, memory, size = e.width, llvm_type(b.dtype, 1), BITS[b.dtype] // 8
+    t, axes = f"<{2 * n} x {memory}>", union([place, *words, *([e.mask] if e.mask is not None else [])])
+    order = ", ".join(f"i32 {k // 2 + (n if k % 2 else 0)}" for k in range(2 * n))
+    for key in copies(axes, e.counts):
+        pointer = place.pointers[project(key, axes, place.axes)]
+        real, imaginary = (e.vector(w, project(key, axes, w.axes)) for w in words)
+        both = e.line(
+            f"shufflevector <{n} x {memory}> {real}, <{n} x {memory}> {imaginary}, <{2 * n} x i32> <{order}>"
+        )
+        if e.mask is None:
+            e.put(f"store {t} {both}, ptr {pointer}, align {size}")
+            continue
+        twice = _twice(e, _flag(e, e.mask, project(key, axes, e.mask.axes), True))
+        symbol = f"@llvm.masked.store.v{2 * n}{_suffix(memory)}.p0"
+        e.declare(symbol, f"declare void {symbol}({t}, ptr, i32, <{2 * n} x i1>)")
+        e.put(f"call void {symbol}({t} {both}, ptr {pointer}, i32 {size}, <{2 * n} x i1> {twice})")
+    return True
 
 
 def emit_atomic(e: FunctionEmitter, s: Atomic) -> None:

@@ -14,7 +14,7 @@ from tracejit.backends.cpu.codegen.counting import counted_loop
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
-from tracejit.backends.cpu.codegen.memory import GUARD, emit_alloc, emit_atomic, emit_load, emit_store, guarded, poison
+from tracejit.backends.cpu.codegen.memory import GUARD, emit_alloc, emit_atomic, emit_load, emit_store, emit_store_parts, guarded, poison
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
@@ -383,6 +383,6 @@ def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[str])
 
 def emit_program(program: Program, name: str = "program", scalars: frozenset[int] = frozenset()) -> str:
     """The LLVM IR text of a program."""
-    module = Module(WRITERS)
+    module = Module(WRITERS, emit_store_parts)
     _ProgramEmitter(program, module, name, scalars).emit()
     return module.text()
