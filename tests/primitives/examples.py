@@ -137,7 +137,9 @@ def _elementwise() -> dict[str, list[Example]]:
     binary(elementwise.Div(), FIELDS, "ulp", b=Array(low=0.5, high=2.0))
     for p in (arithmetic.FloorDivide(), arithmetic.Remainder()):
         binary(p, (*INTS, *FLOATS), a=Array(low=-9.0, high=9.0), b=Array(low=0.7, high=2.3))
-    binary(arithmetic.Power(), (*COMPLEX, *INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0))
+    binary(
+        arithmetic.Power(), (*COMPLEX, *INTS, *FLOATS), "ulp", a=Array(low=0.3, high=2.5), b=Array(low=-2.0, high=3.0)
+    )
     binary(arithmetic.Maximum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
     binary(arithmetic.Minimum(), (*ALL,), a=Array(distinct=True), b=Array(distinct=True, low=-1.7, high=1.9))
     binary(t.Atan2(), FLOATS, "ulp", a=Array(low=0.3, high=2.0), b=Array(low=-2.0, high=-0.3))

@@ -42,7 +42,9 @@ CASES = [
     for d in e.dtypes
 ]
 FLOAT = [p for p in CASES if p.values[1] in ("f8", "c16")]
-SMOOTH = [p for p in FLOAT if p.values[0].instance(p.values[1]).name not in NOT_DIFFERENTIABLE | WITH_ITS_OWN_DERIVATIVE]
+SMOOTH = [
+    p for p in FLOAT if p.values[0].instance(p.values[1]).name not in NOT_DIFFERENTIABLE | WITH_ITS_OWN_DERIVATIVE
+]
 FIRST = [
     pytest.param(e, d, id=f"{name}-{n}-{d}")
     for name, es in EXAMPLES.items()
@@ -118,7 +120,7 @@ def example_is_complex(example: Example) -> bool:
 
 
 def check_complex(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
-    """Within a few units in the last place of the whole number, and of the greatest one where sums are in another order."""
+    """Within a few units in the last place of the number; of the greatest one where sums are in another order."""
     size = np.abs(want) if example.close != "sum" else np.maximum(np.abs(want), np.max(np.abs(want), initial=1.0))
     unit = np.finfo(want.dtype).eps * (32 if example.close == "sum" else 8)
     wrong = ~((got == want) | (np.abs(got - want) <= unit * size))
@@ -375,7 +377,9 @@ def test_the_transpose_is_the_adjoint(example: Example, dtype: str):
         assert abs(left - right) <= exact * max(1.0, abs(left))
 
 
-@pytest.mark.parametrize(("example", "dtype"), [p for p in SMOOTH if p.values[0].instance(p.values[1]).name in FORWARD_ONLY])
+@pytest.mark.parametrize(
+    ("example", "dtype"), [p for p in SMOOTH if p.values[0].instance(p.values[1]).name in FORWARD_ONLY]
+)
 def test_a_missing_reverse_mode_is_an_error_that_says_so(example: Example, dtype: str):
     f = problems(example, dtype)[-1]
     with pytest.raises(UnsupportedError, match="no reverse-mode derivative"):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.differentiable import (
-    check_kinds,
     Like,
     Prepared,
+    check_kinds,
     checked_argnums,
     checked_options,
     concrete_shape,
@@ -45,7 +45,10 @@ __all__ = ["float0", "grad", "jvp", "linearize", "value_and_grad", "vjp"]
 
 # -- one derivative ----------------------------------------------------------------------------------------------------
 def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    allow_int: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns `(value, gradient)`, with has_aux `((value, aux), gradient)`.  See `grad`.
@@ -67,7 +70,10 @@ def value_and_grad(
 
 
 def grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    allow_int: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The gradient of a function whose result is one real number.
@@ -77,8 +83,8 @@ def grad(
     aux).  allow_int: integer leaves get derivatives of dtype float0 instead of an error.  holomorphic: the result is a
     complex number, a holomorphic function of complex arguments.
 
-    The gradient of a real result by a complex argument x + iy is df/dx - i df/dy, as JAX's: what its conjugate points to
-    is where the result grows.
+    The gradient of a real result by a complex argument x + iy is df/dx - i df/dy, as JAX's: its conjugate
+    points to where the result grows.
 
     Gradients have the argument's structure, shapes and dtypes.  The gradient of a jitted function is compiled too.
 
@@ -110,9 +116,7 @@ def _gradient_function(
     holomorphic: bool,
     answer: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:
-    wanted = checked_options(
-        name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic
-    )
+    wanted = checked_options(name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:

@@ -29,7 +29,8 @@ from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
 __all__ = [
     "Like",
     "Prepared",
-    "check_kinds", "checked_argnums",
+    "check_kinds",
+    "checked_argnums",
     "checked_options",
     "concrete_shape",
     "float0",
@@ -135,8 +136,8 @@ def prepare(transformation: str, call: Call, has_aux: bool, allow_int: bool) -> 
 
 
 def check_kinds(name: str, holomorphic: bool, inputs: Sequence[Any], outputs: Sequence[Any], *, forward: bool) -> None:
-    """Raises: DtypeError for results, or in forward mode arguments, that are complex without `holomorphic`, or real with
-    it.
+    """Raises: DtypeError for results, or in forward mode arguments, that are complex without
+    `holomorphic`, or real with it.
     """
     asked = [("argument", x) for x in inputs if forward or holomorphic]
     asked += [("result", x) for x in outputs if not forward or holomorphic]

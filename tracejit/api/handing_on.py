@@ -175,7 +175,9 @@ def shared_results(
 def _is_one_number(values: Sequence[Any]) -> bool:
     """Whether all of them are the same number, which Python knows."""
     first = values[0]
-    return type(first) in (bool, int, float, complex) and all(type(x) is type(first) and repr(x) == repr(first) for x in values)
+    return type(first) in (bool, int, float, complex) and all(
+        type(x) is type(first) and repr(x) == repr(first) for x in values
+    )
 
 
 def may_be_one(a: Any, b: Any, site: Site | None) -> None:

@@ -90,9 +90,7 @@ def _jacobian(
     columns: Callable[[Prepared, Linearized], list[list[Any]]],
 ) -> Callable[..., Any]:
     """`columns` gives for each output leaf a list with one derivative for each differentiable leaf."""
-    wanted = checked_options(
-        name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic
-    )
+    wanted = checked_options(name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +122,10 @@ def _jacobian(
 
 
 def jacfwd(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    allow_int: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode, one pass for each input element: best where there are fewer inputs than outputs.
@@ -161,7 +162,10 @@ def jacfwd(
 
 
 def jacrev(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, allow_int: bool = False,
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    allow_int: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode, one pass for each output element: best where there are fewer outputs than inputs.

@@ -63,7 +63,9 @@ class NumberLeaf:
 
     @property
     def aval(self) -> ShapedArray:
-        return ShapedArray((), {"bool": np.bool_, "int": np.int64, "float": np.float64, "complex": np.complex128}[self.kind], weak=True)
+        return ShapedArray(
+            (), {"bool": np.bool_, "int": np.int64, "float": np.float64, "complex": np.complex128}[self.kind], weak=True
+        )
 
 
 @frozen(eq=False)

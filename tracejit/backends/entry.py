@@ -189,8 +189,8 @@ Slot: TypeAlias = DataSlot | StrideSlot | DimSlot | ScalarSlot | OutSlot | Const
 class ProgramSlot:
     """What a program wants in one word of its argument block.
 
-    kind: "data" (address of input n), "scalar" (input n itself; of a complex number the part `axis`), "stride" (input n,
-    axis), "dim" (name), "out" (output n), "failure" (what a check has found, written by the program).
+    kind: "data" (address of input n), "scalar" (input n itself; of a complex number the part `axis`), "stride"
+    (input n, axis), "dim" (name), "out" (output n), "failure" (what a check has found, written by the program).
     """
 
     kind: Literal["data", "scalar", "stride", "dim", "out", "failure"]

@@ -38,11 +38,11 @@ from tracejit.ir.jaxpr import Atom, Jaxpr, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.collapse import collapse
 from tracejit.ir.passes.compose import compose
-from tracejit.ir.passes.parts import parts_of_program
 from tracejit.ir.passes.contract import product_group
 from tracejit.ir.passes.fuse import Fusion, fuse
 from tracejit.ir.passes.groups import FormEquation, Group
 from tracejit.ir.passes.merge_loops import merge_loops
+from tracejit.ir.passes.parts import parts_of_program
 from tracejit.ir.passes.simplify import cse, dce, simplify
 from tracejit.ir.program import Program
 from tracejit.ir.schedule import Schedule, apply, parse_schedule

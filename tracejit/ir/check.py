@@ -11,7 +11,7 @@ from tracejit.ir import kernel as k
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
-from tracejit.ir.scalar import BITS, ALL_DTYPES, OPS, is_complex, is_integer
+from tracejit.ir.scalar import ALL_DTYPES, BITS, OPS, is_complex, is_integer
 from tracejit.ir.text.jaxpr import show_equation
 from tracejit.ir.text.kernel import inferred_dtype, show_statement
 from tracejit.ir.types import ShapedArray
@@ -204,7 +204,8 @@ class _KernelChecker:
             self.fail(f"{what} is {operand.dtype}, not {dtype}")
 
     def constant(self, const: Const, what: str) -> None:
-        value, dtype = const.value, const.dtype
+        value: Any = const.value
+        dtype = const.dtype
         if dtype not in ALL_DTYPES:
             self.fail(f"{what} is a constant of the unknown dtype {dtype!r}")
         if isinstance(value, Dim):
@@ -213,7 +214,9 @@ class _KernelChecker:
             self.symbols(value)
         elif not isinstance(value, _NUMBERS):
             self.fail(f"{what} is the constant {value!r}, which is not a number")
-        elif isinstance(value, complex) and not is_complex(dtype):
+        elif is_complex(dtype):
+            return
+        elif isinstance(value, complex):
             self.fail(f"{what} is the constant {value!r}, which is no {dtype}")
         elif is_integer(dtype) and not (
             int(value) == value and np.iinfo(ALL_DTYPES[dtype]).min <= value <= np.iinfo(ALL_DTYPES[dtype]).max

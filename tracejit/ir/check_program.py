@@ -8,8 +8,8 @@ from typing import NoReturn
 from tracejit.ir.extents import DimDependent, Extent, prod
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import BindExtent, Call, Launch, Program, ProgramBuffer, Step, Steps, parts_of
-from tracejit.ir.text.program import show_step
 from tracejit.ir.scalar import is_complex, part_dtype
+from tracejit.ir.text.program import show_step
 from tracejit.support.errors import VerifyError
 
 __all__ = ["check_program"]

@@ -16,8 +16,8 @@ import numpy as np
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "ALL_DTYPES", "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_complex", "is_float", "is_integer", "is_signed", "kernel_dtype",
-    "numpy_dtype", "part_dtype", "poison_byte", "poison_value", "result_dtype",
+    "ALL_DTYPES", "BITS", "DTYPES", "EXACT", "OPS", "ScalarOp", "is_complex", "is_float", "is_integer", "is_signed",
+    "kernel_dtype", "numpy_dtype", "part_dtype", "poison_byte", "poison_value", "result_dtype",
 ]  # fmt: skip
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -27,7 +27,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
 }  # fmt: skip
 """What code is made for."""
-ALL_DTYPES = {**DTYPES, "c64": np.dtype(np.complex64), "c128": np.dtype(np.complex128)}
+ALL_DTYPES: dict[str, np.dtype[Any]] = {**DTYPES, "c64": np.dtype(np.complex64), "c128": np.dtype(np.complex128)}
 """The same with complex numbers, which are two numbers each where code is made (`ir/passes/parts.py`)."""
 BITS: dict[str, int] = {name: 8 * dtype.itemsize for name, dtype in ALL_DTYPES.items()}
 _NAME = {dtype: name for name, dtype in ALL_DTYPES.items()}
@@ -103,8 +103,8 @@ def is_signed(dtype: str) -> bool:
 class ScalarOp:
     """One scalar operation.
 
-    `result` is "same" (the dtype of the last operand), "bool", "part" and "whole" (of a complex number, of its parts), or
-    "out" (stated by the statement: convert, bitcast).
+    `result` is "same" (the dtype of the last operand), "bool", "part" and "whole" (of a complex number, of its parts),
+    or "out" (stated by the statement: convert, bitcast).
     `cost` is in units of one vector add; it steers inlining and parallel grain, nothing else.
     `impl` takes NumPy arrays and the result dtype: the executable meaning.
     `kinds` are the dtypes of its operands (those of a select but the first), by their first letters.

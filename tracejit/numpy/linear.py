@@ -14,8 +14,8 @@ from tracejit.numpy.promotion import aval, broadcast_shapes, broadcast_to as spr
 from tracejit.numpy.shaping import array_of, as_rank_0_array, moveaxis
 from tracejit.numpy.strides import like
 from tracejit.numpy.views import Reading, view
-from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives import shape as p
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
 from tracejit.support.dtypes import canonical, result_type

@@ -83,7 +83,8 @@ def to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
     dtype = canonical(dtype)
     if dtype.kind != "c" and dtype.kind != "b" and aval(x).dtype.kind == "c":
         raise DtypeError(
-            f"{short_name(aval(x).dtype)} as {short_name(dtype)} would lose the imaginary part; take a part: x.real, abs(x)",
+            f"{short_name(aval(x).dtype)} as {short_name(dtype)} would lose the imaginary part; take a part: x.real, "
+            "abs(x)",
             location=user_location(),
         )
     if isinstance(x, Tracer):

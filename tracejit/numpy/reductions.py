@@ -205,7 +205,9 @@ def mean(
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
+    result = (
+        canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
+    )
     wide = np.dtype(np.float32) if result == np.float16 else result
     mask = mask_of(where)
     if mask is not None:
@@ -233,7 +235,9 @@ def var(
     x = as_array(a)
     have = aval(x)
     axes = normalize_axes(axis, have.ndim)
-    result = canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
+    result = (
+        canonical(dtype) if dtype is not None else (have.dtype if have.dtype.kind in "fc" else np.dtype(np.float64))
+    )
     wide = np.dtype(np.float32) if result == np.float16 else result
     if mean is not None and dtype is None and result != np.float16:
         result = wide = result_type((result, False), (aval(as_array(mean)).dtype, aval(as_array(mean)).weak))[0]
@@ -260,8 +264,6 @@ def square_of_size(x: ArrayLike) -> Result:
         return u.multiply(x, x)
     a, b = real(x), imag(x)
     return u.add(u.multiply(a, a), u.multiply(b, b))
-
-
 
 
 def _of_integers(name: str, dtype: DTypeLike) -> None:

@@ -54,7 +54,9 @@ def arange(
     a, b, s = [cast(Any, static_array(n, "arange's arguments")[()]) for n in (first, stop, step)]
     line: np.ndarray[Any, Any] = np.arange(a, b, s, dtype=dtype)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
     if dtype is None and config.default_dtype_bits == 32:
-        line = line.astype(default_float() if line.dtype.kind == "f" else line.dtype if line.dtype.kind == "c" else default_int())
+        line = line.astype(
+            default_float() if line.dtype.kind == "f" else line.dtype if line.dtype.kind == "c" else default_int()
+        )
     return _affine_line(line)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from tracejit.ir import ranges as ranges_of
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
-from tracejit.ir.ranges import Range
 from tracejit.ir.math.complex import expand_complex, lexicographic
 from tracejit.ir.math.term import ScalarBuilder
+from tracejit.ir.ranges import Range
 from tracejit.ir.scalar import is_complex, is_float
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq

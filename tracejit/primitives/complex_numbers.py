@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.scalar import DTYPES
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.elementwise import Elementwise, convert, neg, zero_like
+from tracejit.primitives.elementwise import Elementwise, neg, zero_like
 from tracejit.support.dtypes import complex_dtype, real_dtype
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result

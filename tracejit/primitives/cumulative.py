@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Extent, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scan
-from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.kernel import Const, Operand as Scalar
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_complex

@@ -15,9 +15,9 @@ from tracejit.ir import ranges as ranges_of
 from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Operand as Scalar
+from tracejit.ir.math.complex import expand_complex
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.math.complex import expand_complex
 from tracejit.ir.scalar import OPS, is_complex, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
@@ -29,7 +29,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of, sum_to
 
 __all__ = [
-    "Add", "Analytic", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Partials", "Select", "Sub",
+    "Add", "Analytic", "Convert", "Div", "Elementwise", "Floating", "MinusOne", "Mul", "Neg", "One", "Partials",
+    "Select", "Sub",
     "add", "constant_like", "convert", "div", "fill_tangent", "mul", "neg", "one_like", "select", "sub", "zero_like",
 ]  # fmt: skip
 

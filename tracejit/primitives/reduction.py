@@ -10,9 +10,9 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Reduce
 from tracejit.ir.kernel import Const, Operand as Scalar
+from tracejit.ir.math.complex import lexicographic
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
-from tracejit.ir.math.complex import lexicographic
 from tracejit.ir.scalar import is_complex, is_float, numpy_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import greater_complex, lesser_complex
@@ -46,7 +46,7 @@ def _spread(x: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Result:
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d not in axes))
 
 
-def extreme(dtype: str, sign: int) -> int | float | complex | bool:
+def extreme(dtype: str, sign: int) -> Any:
     """The least (-1) or greatest (+1) value of a dtype, infinities included: the identity of max or min."""
     if dtype == "bool":
         return sign > 0

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.primitives.elementwise import Analytic, Floating, Partials, add, constant_like, div, mul, neg, one_like, sub
+from tracejit.primitives.elementwise import (
+    Analytic,
+    Floating,
+    Partials,
+    add,
+    constant_like,
+    div,
+    mul,
+    neg,
+    one_like,
+    sub,
+)
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind

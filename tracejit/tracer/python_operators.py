@@ -114,10 +114,10 @@ def unary(name: str) -> Callable[..., Any]:
 def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: Any) -> Any:
     """An operator on a traced Python number and `other`, which is x or y."""
     is_number = type(other) in _PYTHONS or (isinstance(other, Cell) and other.aval.weak)
+    if is_number and name in _ORDERED and any(map(_is_complex, (x, y))):
+        raise TypeError(f"'{_ORDERED[name]}' is not defined for Python's complex numbers")
     if is_number and name not in _BITWISE:
         x, y = python_operand(x), python_operand(y)
-        if name in _ORDERED and any(type(z) is complex or (isinstance(z, Cell) and z.dtype.kind == "c") for z in (x, y)):
-            raise TypeError(f"'{_ORDERED[name]}' is not defined for Python's complex numbers")
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
         if name in _DIVIDING and _may_be_zero(y):
@@ -131,6 +131,10 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             result.ask()
         return result if known is None else bool(known)
     return result
+
+
+def _is_complex(x: Any) -> bool:
+    return type(x) is complex or (isinstance(x, Cell) and x.dtype.kind == "c")
 
 
 def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:

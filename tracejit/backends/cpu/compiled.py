@@ -157,7 +157,7 @@ class CompiledProgram:
                 case "data":
                     words[n] = inputs[slot.number].ctypes.data
                 case "scalar":
-                    x = np.asarray(inputs[slot.number])
+                    x: Any = np.asarray(inputs[slot.number])
                     if x.dtype.kind == "c":
                         x = np.asarray((x.real, x.imag)[slot.axis])
                     words[n] = int(x.astype(_WORD[x.dtype.kind]).view(np.int64)[()])

@@ -31,7 +31,7 @@ def expand_complex(name: str, b: ScalarBuilder, *operands: Any) -> Any:
 
 
 def lexicographic(name: str, b: ScalarBuilder, x: Any, y: Any) -> Any:
-    """A comparison (lt, le, gt, ge) by real parts, of equal ones by imaginary parts; false where a part is NaN, as NumPy."""
+    """A comparison (lt, le, gt, ge) by real parts, of equal ones by imaginary parts; false where one is NaN."""
     (a, p), (c, q) = ((Term(b, b.op("real", z)), Term(b, b.op("imag", z))) for z in (x, y))
     strict = name[0] + "t"
     first = a.op(strict, c) & p.equals(p) & q.equals(q)

@@ -400,9 +400,7 @@ def emit_store_parts(e: FunctionEmitter, s: Store, after: Store) -> bool:
     for key in copies(axes, e.counts):
         pointer = place.pointers[project(key, axes, place.axes)]
         real, imaginary = (e.vector(w, project(key, axes, w.axes)) for w in words)
-        both = e.line(
-            f"shufflevector <{n} x {memory}> {real}, <{n} x {memory}> {imaginary}, <{2 * n} x i32> <{order}>"
-        )
+        both = e.line(f"shufflevector <{n} x {memory}> {real}, <{n} x {memory}> {imaginary}, <{2 * n} x i32> <{order}>")
         if e.mask is None:
             e.put(f"store {t} {both}, ptr {pointer}, align {size}")
             continue

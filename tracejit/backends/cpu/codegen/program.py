@@ -14,7 +14,16 @@ from tracejit.backends.cpu.codegen.counting import counted_loop
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter, Module
 from tracejit.backends.cpu.codegen.lanes import emit_prefix
 from tracejit.backends.cpu.codegen.loops import emit_for
-from tracejit.backends.cpu.codegen.memory import GUARD, emit_alloc, emit_atomic, emit_load, emit_store, emit_store_parts, guarded, poison
+from tracejit.backends.cpu.codegen.memory import (
+    GUARD,
+    emit_alloc,
+    emit_atomic,
+    emit_load,
+    emit_store,
+    emit_store_parts,
+    guarded,
+    poison,
+)
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
