@@ -9,6 +9,7 @@ from tracejit.primitives import (
     branch as branch,
     comparison as comparison,
     contraction as contraction,
+    convolution as convolution,
     counted_loop as counted_loop,
     creation as creation,
     cumulative as cumulative,
@@ -25,6 +26,7 @@ from tracejit.primitives import (
     transcendental as transcendental,
     triangular as triangular,
     while_loop as while_loop,
+    windows as windows,
 )
 from tracejit.tracer.operators import PRIMITIVES, Primitives, provide
 
