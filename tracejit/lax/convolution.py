@@ -8,14 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, is_one, prod
-from tracejit.lax.arrays import pad
 from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.lax.padding import integers, pads
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.convolution import ConvGeneralDilated, dilated
+from tracejit.primitives.convolution import ConvGeneralDilated
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import reshape, reverse, transpose
-from tracejit.primitives.windows import window_count, windows
+from tracejit.primitives.windows import dilated, surrounded, window_count, windows
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
@@ -357,8 +356,7 @@ def _windows(
     x = transpose(x, numbers.lhs_spec)
     have = aval(x).shape
     widths = pads(name, padding, have[2:], [dilated(k, d) for k, d in zip(sizes, outer, strict=True)], strides)
-    config = [(0, 0, 0), (0, 0, 0), *[(low, high, d - 1) for (low, high), d in zip(widths, inner, strict=True)]]
-    around = pad(x, aval(x).dtype.type(0), config)
+    around = surrounded(x, aval(x).dtype.type(0), [(0, 0), (0, 0), *widths], (1, 1, *inner))
     return windows(around, tuple(range(2, 2 + count)), sizes, strides, outer) if count else around
 
 

@@ -15,9 +15,8 @@ from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import full
 from tracejit.primitives.elementwise import add, convert, mul
 from tracejit.primitives.reduction import reduce_sum
-from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, slice_array, transpose
-from tracejit.primitives.slicing import update_slice
-from tracejit.primitives.windows import window_count, windows
+from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, transpose
+from tracejit.primitives.windows import dilated, surrounded, window_count, windows
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
@@ -26,7 +25,7 @@ from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
-__all__ = ["ConvGeneralDilated", "dilated"]
+__all__ = ["ConvGeneralDilated"]
 
 FEW_COLUMNS = 24  # so few places along the last axis make no columns of a product: output channels do
 
@@ -34,13 +33,6 @@ Labels: TypeAlias = "list[str]"
 """What the axes of an array are: n (batch), g (group), c and o (channels in and out), s0, s1, ... (places), k0, k1, ...
 (of the filter).
 """
-
-
-def dilated(n: Extent, dilation: Extent) -> Extent:
-    """How far n elements reach that lie `dilation` apart."""
-    if isinstance(n, int):
-        return 0 if n == 0 else (n - 1) * dilation + 1
-    return n if dilation == 1 else (n - 1) * dilation + 1
 
 
 @frozen(eq=False)
@@ -176,35 +168,14 @@ class ConvGeneralDilated(Primitive):
         return reshape(_in_order(y, have, want), out_shape)
 
     def _surrounded(self, x: ArrayLike, channels_last: bool) -> Result:
-        """x with zeros between and around its elements, in memory: a product that packs it would decide for each
-        element whether it is one of them.
-        """
-        names, want = _labels(self.lhs_spec, "n", "c", "s"), _labels(self.lhs_spec, "n", "c", "s")
-        if channels_last:
-            want = ["n", *[f"s{d}" for d in range(len(self.strides))], "c"]
-        plain = all(is_one(d) for d in self.lhs_dilation)
-        if plain and all(isinstance(n, int) and n <= 0 for pair in self.padding for n in pair):
-            around = x
-        else:
-            shape = list(shape_of(x))
-            start, step = [0] * len(names), [1] * len(names)
-            widths = [(_positive(low), _positive(high)) for low, high in self.padding]
-            for a, d, (low, high) in zip(self.lhs_spec[2:], self.lhs_dilation, widths, strict=True):
-                shape[a], start[a], step[a] = dilated(shape[a], d) + low + high, low, d  # type: ignore[assignment]
-            back = [names.index(name) for name in want]
-            zeros = full(tuple([shape[a] for a in back]), aval_of_argument(x).dtype.type(0))
-            inner = _in_order(x, names, want)
-            around = update_slice(zeros, inner, tuple([start[a] for a in back]), tuple([step[a] for a in back]))
-            names = want
-        around = _in_order(around, names, want)
-        cut = [
-            (-low if isinstance(low, int) and low < 0 else 0, n)
-            for (low, _), n in zip(self.padding, self._padded(shape_of(x)), strict=True)
-        ]
-        begin, extents = [0] * len(want), list(shape_of(around))
-        for d, (low, n) in enumerate(cut):
-            begin[want.index(f"s{d}")], extents[want.index(f"s{d}")] = low, n
-        return slice_array(around, tuple(begin), tuple(extents)) if _differ(extents, shape_of(around)) else around
+        """x with zeros between and around its elements."""
+        names = _labels(self.lhs_spec, "n", "c", "s")
+        want = ["n", *[f"s{d}" for d in range(len(self.strides))], "c"] if channels_last else names
+        widths: list[tuple[Extent, Extent]] = [(0, 0)] * len(want)
+        apart: list[Extent] = [1] * len(want)
+        for d, (pair, dilation) in enumerate(zip(self.padding, self.lhs_dilation, strict=True)):
+            widths[want.index(f"s{d}")], apart[want.index(f"s{d}")] = pair, dilation
+        return surrounded(_in_order(x, names, want), aval_of_argument(x).dtype.type(0), widths, apart)
 
     def _multiplied(
         self, x: ArrayLike, names: Labels, w: ArrayLike, filter_names: Labels, features_last: bool
@@ -375,14 +346,6 @@ def _unmerged(y: ArrayLike, axis: int, groups: Extent, size: Extent) -> Result:
 
 def _has_none(shape: Shape) -> bool:
     return any(isinstance(n, int) and n == 0 for n in shape)
-
-
-def _positive(n: Extent) -> Extent:
-    return max(n, 0) if isinstance(n, int) else n
-
-
-def _differ(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    return any(not same_extent(n, m) for n, m in zip(a, b, strict=True))
 
 
 def _total(x: ArrayLike, axes: tuple[int, ...]) -> Any:

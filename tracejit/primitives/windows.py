@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, prod
+from tracejit.ir.extents import Extent, Shape, is_one, prod, same_shape
 from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Const, Operand as Scalar, index_const
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import Range
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.comparison import Eq
-from tracejit.primitives.creation import iota
+from tracejit.primitives.creation import full, iota
 from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import ArgMax, ArgMin, ReduceMax, ReduceMin, reduce_sum, wider
-from tracejit.primitives.shape import broadcast_in_dim, reshape, transpose
+from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
+from tracejit.primitives.slicing import update_slice
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
@@ -25,7 +26,7 @@ from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["FirstMax", "FirstMin", "WindowSum", "Windows", "window_count", "windows"]
+__all__ = ["FirstMax", "FirstMin", "WindowSum", "Windows", "window_count", "surrounded", "windows"]
 
 
 def window_count(n: Extent, size: Extent, stride: Extent, dilation: Extent) -> Extent:
@@ -34,8 +35,11 @@ def window_count(n: Extent, size: Extent, stride: Extent, dilation: Extent) -> E
     return 0 if span > n else (n - span) // stride + 1
 
 
-def _fold_axes(sizes: Shape, rank: int) -> tuple[int, ...]:
-    return tuple(range(rank, rank + len(sizes)))
+def dilated(n: Extent, dilation: Extent) -> Extent:
+    """How far n elements reach that lie `dilation` apart."""
+    if isinstance(n, int):
+        return 0 if n == 0 else (n - 1) * dilation + 1
+    return n if is_one(dilation) else (n - 1) * dilation + 1
 
 
 @frozen(eq=False)
@@ -247,3 +251,28 @@ def windows(
     """Windows of `sizes` along `axes` of x, behind its axes."""
     ones = (1,) * len(axes)
     return bind(Windows(tuple(axes), tuple(sizes), tuple(strides or ones), tuple(dilations or ones)), x)
+
+
+def surrounded(
+    x: ArrayLike, value: ArrayLike, widths: Sequence[tuple[Extent, Extent]], dilations: Sequence[Extent]
+) -> Result:
+    """x with `dilation - 1` times a value between its elements and widths (low, high) around them, along each axis; a
+    negative width cuts.
+
+    This is an array in memory: windows that overlap, and products that pack them, would decide for each element
+    again whether it is one of x.
+    """
+    shape = shape_of(x)
+    low, high = [[_positive(w[side]) for w in widths] for side in (0, 1)]
+    reach = [dilated(n, d) for n, d in zip(shape, dilations, strict=True)]
+    if not all(is_one(d) for d in dilations) or any(not isinstance(n, int) or n for n in (*low, *high)):
+        whole = tuple([a + n + b for a, n, b in zip(low, reach, high, strict=True)])
+        x = update_slice(full(whole, value), x, tuple(low), tuple(dilations))  # type: ignore[arg-type]
+    begin = tuple([a - w[0] for a, w in zip(low, widths, strict=True)])
+    extents = tuple([w[0] + n + w[1] for n, w in zip(reach, widths, strict=True)])
+    extents = tuple([max(n, 0) if isinstance(n, int) else n for n in extents])
+    return x if same_shape(extents, shape_of(x)) else slice_array(x, begin, extents)
+
+
+def _positive(n: Extent) -> Extent:
+    return max(n, 0) if isinstance(n, int) else n
