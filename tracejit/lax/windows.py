@@ -66,8 +66,8 @@ _MIN = _of(
 )
 _ANY = _of(Or, lambda dtype: False, p.reduce_max)
 _EVERY = _of(And, lambda dtype: True, p.reduce_min)
-_MONOIDS = {"add": _SUM, "mul": _PRODUCT, "maximum": _MAX, "minimum": _MIN}
-_OF_TRUTHS = {"add": _ANY, "or": _ANY, "maximum": _ANY, "mul": _EVERY, "and": _EVERY, "minimum": _EVERY}
+_MONOIDS = {"add": _SUM, "mul": _PRODUCT, "max": _MAX, "min": _MIN}
+_OF_TRUTHS = {"add": _ANY, "or": _ANY, "max": _ANY, "mul": _EVERY, "and": _EVERY, "min": _EVERY}
 
 
 def _monoid(computation: Computation, dtype: np.dtype[Any]) -> _Monoid | None:
