@@ -88,6 +88,19 @@ def test_gradients_of_any_convolution_are_its_transposes(seed: int):
     np.testing.assert_allclose((to_w * t).sum(), (ct * f(x, t)).sum(), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_convolutions_of_spread_arrays_leave_the_zeros_out(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracejit.primitives.convolution.PHASED_WORK", 0)
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal((2, 2, *rng.integers(1, 6, 2))), rng.standard_normal((3, 2, *rng.integers(1, 5, 2)))
+    apart, padding = (
+        [int(n) for n in rng.integers(1, 4, 2)],
+        [tuple(int(n) for n in rng.integers(-1, 5, 2)) for _ in "hw"],
+    )
+    got = tj.jit(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), padding, apart))(x, w)
+    np.testing.assert_allclose(got, written_out(x, w, (1, 1), padding, apart), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (-1, 1)])
 @pytest.mark.parametrize("seed", range(200, 204))
 def test_a_batch_of_convolutions_is_each_of_them(seed: int, axes: tuple[Any, Any]):

@@ -165,13 +165,10 @@ def conv_general_dilated(
         raise reject(f"[{name}] feature_group_count and batch_group_count are {groups}; one of them is 1")
     x, w = _as_preferred(x, preferred_element_type), _as_preferred(w, preferred_element_type)
     sizes, reach = _extents(aval(x).shape, aval(w).shape, numbers, apart[1])
-    return bind(
-        ConvGeneralDilated(
-            strides, pads(name, padding, sizes, reach, strides), *apart, *[tuple(s) for s in numbers], *groups
-        ),
-        x,
-        w,
-    )
+    lhs_axes, rhs_axes, out_axes = [tuple(spec) for spec in numbers]
+    widths = pads(name, padding, sizes, reach, strides)
+    made = ConvGeneralDilated(strides, widths, apart[0], apart[1], lhs_axes, rhs_axes, out_axes, groups[0], groups[1])
+    return bind(made, x, w)
 
 
 def _group_count(name: str, what: str, given: Any) -> int:

@@ -23,10 +23,11 @@ def integers(name: str, what: str, given: Any, count: int, *, least: int | None 
     """
     if given is None:
         return (1,) * count
+    found: list[Any]
     try:
-        found = tuple([extent_of(n) for n in given])
+        found = [extent_of(n) for n in given]
     except TypeError:
-        found = (None,)
+        found = [None]
     if any(isinstance(n, (bool, float, np.floating)) or not hasattr(n, "__floordiv__") for n in found):
         raise TracerError(f"[{name}] {what} is a sequence of integers, not {given!r}", location=user_location())
     out = tuple([int(n) if isinstance(n, np.integer) else n for n in found])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, is_one, same_extent
+from tracejit.ir.extents import Extent, Shape, is_one, prod, same_extent
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -15,7 +16,8 @@ from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import full
 from tracejit.primitives.elementwise import add, convert, mul
 from tracejit.primitives.reduction import reduce_sum
-from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, transpose
+from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, slice_array, transpose
+from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.windows import dilated, surrounded, window_count, windows
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import evolve, frozen
@@ -27,6 +29,8 @@ from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
 __all__ = ["ConvGeneralDilated"]
 
+MOST_PHASES = 9  # kernels that share the places of a convolution with an array that is spread out
+PHASED_WORK = 1_000_000  # multiply-adds, those with zeros included, from which on that is worth it
 FEW_COLUMNS = 24  # so few places along the last axis make no columns of a product: output channels do
 
 Labels: TypeAlias = "list[str]"
@@ -139,6 +143,9 @@ class ConvGeneralDilated(Primitive):
         if _has_none((*out_shape, *shape_of(x), *shape_of(w))):
             return full(out_shape, dtype.type(0))
         final = _labels(self.out_spec, "n", "o", "s")
+        phased = self._phased(shape_of(x), shape_of(w), places)
+        if phased:
+            return self._by_phases(x, w, out_shape, phased)
         few = bool(places) and isinstance(places[-1], int) and places[-1] < FEW_COLUMNS
         features_last = few or not places or final[-1] == "o"
         x = self._surrounded(x, features_last)
@@ -166,6 +173,51 @@ class ConvGeneralDilated(Primitive):
         y, have = self._multiplied(x, names, w, filter_names, features_last)
         want = [name for label in final for name in (("g", "o") if label == "o" and "g" in have else (label,))]
         return reshape(_in_order(y, have, want), out_shape)
+
+    def _phased(self, x: Shape, w: Shape, places: Sequence[Extent]) -> list[int]:
+        """The axes along which places are computed in turn, as each sees a part of the filter only.
+
+        The others would be multiplied with the zeros between elements of x.  None where it is not worth kernels of
+        their own.
+        """
+        found: list[int] = []
+        kernels = 1
+        for d, (apart, (low, _), step, further) in enumerate(
+            zip(self.lhs_dilation, self.padding, self.strides, self.rhs_dilation, strict=True)
+        ):
+            known = all(isinstance(n, int) for n in (apart, low, w[self.rhs_spec[2 + d]]))
+            if known and isinstance(apart, int) and apart > 1 and is_one(step) and is_one(further):
+                found.append(d)
+                kernels *= apart
+        work = prod([*w, *places, x[self.lhs_spec[0]]])
+        return found if kernels <= MOST_PHASES and isinstance(work, int) and work >= PHASED_WORK else []
+
+    def _by_phases(self, x: ArrayLike, w: ArrayLike, out_shape: Shape, axes: list[int]) -> Result:
+        """Place `q * apart + r` sees the elements `j0 + t * apart` of the filter, with those of x from `q` on."""
+        out = full(out_shape, aval_of_argument(x).dtype.type(0))
+        step, every = [1] * len(out_shape), [1] * len(out_shape)  # of places, and of elements of the filter
+        for d in axes:
+            step[self.out_spec[2 + d]] = every[self.rhs_spec[2 + d]] = cast("int", self.lhs_dilation[d])
+        for turn in itertools.product(*[range(cast("int", self.lhs_dilation[d])) for d in axes]):
+            padding, apart = list(self.padding), list(self.lhs_dilation)
+            start, begin, extents = [0] * len(out_shape), [0] * len(out_shape), list(shape_of(w))
+            counts: list[Extent] = []
+            for d, r in zip(axes, turn, strict=True):
+                low, dilation = cast("int", self.padding[d][0]), cast("int", self.lhs_dilation[d])
+                first = (low - r) % dilation
+                a, b, c = self.lhs_spec[2 + d], self.rhs_spec[2 + d], self.out_spec[2 + d]
+                taps = len(range(first, cast("int", extents[b]), dilation))
+                count = -((r - out_shape[c]) // dilation)
+                before = (low - r - first) // dilation
+                padding[d], apart[d] = (before, count - 1 + taps - before - shape_of(x)[a]), 1
+                start[c], begin[b], extents[b] = r, first, taps
+                counts += [taps, count]
+            if _has_none(tuple(counts)):
+                continue
+            part = slice_array(w, tuple(begin), tuple(extents), tuple(every))
+            y = bind(evolve(self, padding=tuple(padding), lhs_dilation=tuple(apart)), x, part)
+            out = update_slice(out, y, tuple(start), tuple(step))
+        return out
 
     def _surrounded(self, x: ArrayLike, channels_last: bool) -> Result:
         """x with zeros between and around its elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -74,17 +75,18 @@ class Windows(Primitive):
 
     def impl(self, *args: ArrayLike) -> Result:
         x = np.asarray(args[0])
-        index: list[np.ndarray] = []
-        counts, rank = self._counts(x.shape), x.ndim + len(self.sizes)
+        index: list[Any] = []
+        counts: list[Any] = self._counts(x.shape)
+        rank, sizes = x.ndim + len(self.sizes), tuple[Any, ...](self.sizes)
         for d, n in enumerate(counts):
             at = np.arange(n).reshape([-1 if e == d else 1 for e in range(rank)])
             if d in self.axes:
                 j = self.axes.index(d)
-                k = np.arange(self.sizes[j]).reshape([-1 if e == x.ndim + j else 1 for e in range(rank)])
+                k = np.arange(sizes[j]).reshape([-1 if e == x.ndim + j else 1 for e in range(rank)])
                 at = at * self.strides[j] + k * self.dilations[j]
             index.append(at)
-        shape = (*counts, *self.sizes)
-        return x[tuple(index)] if 0 not in shape else np.zeros(shape, x.dtype)  # type: ignore[arg-type]
+        shape = (*counts, *sizes)
+        return x[tuple(index)] if 0 not in shape else np.zeros(shape, x.dtype)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         (x,) = operands

@@ -499,7 +499,8 @@ def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = 
     rows = transpose(convert(signal, dtype), order)
     *rest, n = aval(rows).shape
     m = aval(taps).shape[0]
-    p = ConvGeneralDilated((down,), ((m - 1, m - 1),), (up,), (1,), *((0, 1, 2),) * 3)
+    spec = (0, 1, 2)
+    p = ConvGeneralDilated((down,), ((m - 1, m - 1),), (up,), (1,), spec, spec, spec)
     filter_ = reshape(reverse(convert(taps, dtype), (0,)), (1, 1, m))
     found = bind(p, reshape(rows, (prod(rest), 1, n)), filter_)
     found = reshape(found, (*rest, aval(found).shape[2]))
