@@ -22,9 +22,10 @@ from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
-    "conv_general_dilated_patches", "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
-    "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding",
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers",
+    "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose", "conv_transpose_shape_tuple",
+    "conv_with_general_padding",
 ]  # fmt: skip
 
 
@@ -43,7 +44,8 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
-DimensionNumbers: TypeAlias = "ConvDimensionNumbers | tuple[str, str, str] | None"
+ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str, str, str] | None
+"""What `dimension_numbers=` takes."""
 
 
 # -- which axis is which -----------------------------------------------------------------------------------------------
