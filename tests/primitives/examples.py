@@ -19,6 +19,7 @@ from tracejit.primitives import (
     comparison,
     complex_numbers,
     contraction,
+    convolution,
     counted_loop,
     creation,
     cumulative,
@@ -35,6 +36,7 @@ from tracejit.primitives import (
     transcendental,
     triangular,
     while_loop,
+    windows,
 )
 from tracejit.tracer.stage import stage
 
@@ -321,6 +323,40 @@ def _contractions() -> dict[str, list[Example]]:
     }
 
 
+def _windows() -> dict[str, list[Example]]:
+    def conv(
+        x: tuple[int, ...], w: tuple[int, ...], dtypes: tuple[str, ...], *parameters: Any, **groups: int
+    ) -> Example:
+        made = convolution.ConvGeneralDilated(*parameters, **groups)
+        return Example(made, (Array(x), Array(w)), dtypes, "sum")
+
+    straight, last = ((0, 1, 2),) * 3, ((0, 2, 1), (2, 1, 0), (0, 2, 1))
+    slid = ((1,), (2,), (2,), (2,))
+    return {
+        "windows": [
+            Example(windows.Windows((1,), (2,), (1,), (1,)), (Array(),), ALL),
+            Example(windows.Windows((2, 0), (2, 3), (2, 1), (1, 2)), (Array((6, 2, 5)),), ("f8", "i4")),
+            Example(windows.Windows((0,), (4,), (1,), (1,)), (Array((3,)),), ("f8",)),
+        ],
+        "window_sum": [
+            Example(windows.WindowSum((1,), (2,), (1,), (1,), (4,)), (Array((3, 3, 2)),), NUMBERS, "sum"),
+            Example(windows.WindowSum(*slid, (6,)), (Array((2, 2, 2)),), ("f8",), "sum"),
+            Example(windows.WindowSum(*slid, (4,)), (Array((2, 1, 2)),), ("f8",), "sum"),
+        ],
+        "first_max": [Example(windows.FirstMax((1,)), (Array(distinct=True),), ALL)],
+        "first_min": [Example(windows.FirstMin((0, 2)), (Array((3, 2, 4), distinct=True),), ALL)],
+        "conv_general_dilated": [
+            conv((2, 2, 5), (3, 2, 2), ALL, (1,), ((0, 0),), (1,), (1,), *straight),
+            conv((2, 5, 2), (2, 2, 3), ("f8", "i4"), (2,), ((2, 1),), (1,), (2,), *last),
+            conv((2, 3, 2), (3, 2, 4), ("f8",), (1,), ((-1, 2),), (2,), (1,), *last),
+            conv((2, 4, 5), (4, 2, 2), ("f8",), (1,), ((1, 0),), (1,), (1,), *straight, feature_groups=2),
+            conv((2, 2, 30), (2, 1, 3), ("f8", "?"), (1,), ((1, 1),), (1,), (1,), *straight, feature_groups=2),
+            conv((4, 2, 5), (4, 2, 2), ("f8",), (2,), ((1, 0),), (1,), (1,), *straight, batch_groups=2),
+            conv((3, 4), (2, 4), ("f8",), (), (), (), (), *((0, 1),) * 3),
+        ],
+    }  # fmt: skip
+
+
 def jaxpr_of(function: Callable[..., Sequence[Any]], *avals: ShapedArray) -> Jaxpr:
     staged = stage(function, avals)
     assert not staged.constants
@@ -415,6 +451,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_reductions(),
     **_indexing(),
     **_contractions(),
+    **_windows(),
     **_control_flow(),
     **_decompositions(),
     "sort": [

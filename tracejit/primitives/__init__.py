@@ -10,6 +10,7 @@ from tracejit.primitives import (
     comparison as comparison,
     complex_numbers as complex_numbers,
     contraction as contraction,
+    convolution as convolution,
     counted_loop as counted_loop,
     creation as creation,
     cumulative as cumulative,
@@ -26,6 +27,7 @@ from tracejit.primitives import (
     transcendental as transcendental,
     triangular as triangular,
     while_loop as while_loop,
+    windows as windows,
 )
 from tracejit.tracer.operators import PRIMITIVES, Primitives, provide
 
