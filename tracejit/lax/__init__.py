@@ -14,7 +14,18 @@ from tracejit.lax import linalg as linalg
 from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
+from tracejit.lax.products import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.lax.shapes import *  # noqa: F403
+from tracejit.support.precision import (
+    AccuracyMode as AccuracyMode,
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
+    Precision as Precision,
+    PrecisionLike as PrecisionLike,
+    RoundingMethod as RoundingMethod,
+    Tolerance as Tolerance,
+)
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import prepare
@@ -42,7 +53,7 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
-    "tracejit.lax.reductions")
+    "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

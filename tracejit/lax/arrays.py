@@ -1,4 +1,4 @@
-"""Operations that make and rearrange arrays, and products."""
+"""Operations that make and rearrange arrays."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.lax.operands import array, aval, operands, reject
-from tracejit.primitives import contraction, creation, shape as p, slicing
+from tracejit.primitives import creation, shape as p, slicing
 from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical, weak_kind
+from tracejit.support.precision import check_one_device
 from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import extent_of
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general",
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate",
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
     "dynamic_update_slice", "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "index_in_dim", "iota",
     "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
@@ -33,8 +34,9 @@ def _shape(sizes: ShapeLike) -> Shape:
     return out
 
 
-def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Result:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None) -> Result:
     """An array filled with a scalar."""
+    check_one_device("full", sharding=sharding)
     value = (
         canonical(dtype).type(fill_value)
         if dtype is not None and weak_kind(fill_value) is not None
@@ -47,8 +49,15 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Re
     return creation.full(_shape(shape), value)
 
 
-def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None) -> Result:
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    sharding: Any = None,
+) -> Result:
     """An array filled with a scalar, with x's shape and dtype unless given."""
+    check_one_device("full_like", sharding=sharding)
     have = aval(array(x))
     return full(have.shape if shape is None else shape, fill_value, have.dtype if dtype is None else dtype)
 
@@ -71,13 +80,19 @@ def broadcast(operand: ArrayLike, sizes: ShapeLike) -> Result:
     return p.broadcast_in_dim(x, (*lead, *have), tuple(builtins.range(len(lead), len(lead) + len(have))))
 
 
-def broadcast_in_dim(operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int]) -> Result:
+def broadcast_in_dim(
+    operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Result:
     """The operand spread to `shape`, its axis k becoming axis broadcast_dimensions[k]."""
+    check_one_device("broadcast_in_dim", out_sharding=out_sharding)
     return p.broadcast_in_dim(array(operand), _shape(shape), tuple(int(d) for d in broadcast_dimensions))
 
 
-def reshape(operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None) -> Result:
+def reshape(
+    operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Result:
     """The same elements under another shape, after a transpose by `dimensions`."""
+    check_one_device("reshape", out_sharding=out_sharding)
     x = array(operand)
     if dimensions is not None:
         x = transpose(x, dimensions)
@@ -292,33 +307,3 @@ def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: In
         have = aval(block).shape
         block = p.reshape(block, (*have[:k], 1, *have[k:]))
     return dynamic_update_slice_in_dim(x, block, index, k)
-
-
-# -- products ----------------------------------------------------------------------------------------------------------
-def dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: DTypeLike = None,
-) -> Result:
-    """Sums of products over pairs of axes.
-
-    dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free
-    of rhs]. preferred_element_type: the operands are converted to it first.
-    """
-    x, y = operands("dot_general", lhs, rhs)
-    if preferred_element_type is not None:
-        from tracejit.primitives.elementwise import convert
-
-        x, y = convert(x, canonical(preferred_element_type)), convert(y, canonical(preferred_element_type))
-    contract, batch = dimension_numbers
-    return contraction.dot_general(x, y, contract, batch)
-
-
-def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: DTypeLike = None) -> Result:
-    """The product of vectors or matrices."""
-    x, y = operands("dot", lhs, rhs)
-    if not (1 <= aval(x).ndim <= 2 and 1 <= aval(y).ndim <= 2):
-        raise reject("[dot] takes vectors and matrices; use dot_general for other ranks")
-    return dot_general(x, y, (((aval(x).ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
