@@ -12,6 +12,11 @@ from typing import Any
 from numpy import (
     False_ as False_,
     True_ as True_,
+    array2string as array2string,
+    array_repr as array_repr,
+    array_str as array_str,
+    base_repr as base_repr,
+    binary_repr as binary_repr,
     bool as bool,
     bool_ as bool_,
     byte as byte,
@@ -24,6 +29,7 @@ from numpy import (
     double as double,
     dtype as dtype,
     e as e,
+    errstate as errstate,
     euler_gamma as euler_gamma,
     finfo as finfo,
     flexible as flexible,
@@ -31,7 +37,11 @@ from numpy import (
     float32 as float32,
     float64 as float64,
     floating as floating,
+    format_float_positional as format_float_positional,
+    format_float_scientific as format_float_scientific,
     generic as generic,
+    get_printoptions as get_printoptions,
+    geterr as geterr,
     half as half,
     iinfo as iinfo,
     inexact as inexact,
@@ -44,17 +54,26 @@ from numpy import (
     intc as intc,
     integer as integer,
     intp as intp,
+    iterable as iterable,
+    little_endian as little_endian,
     long as long,
     longlong as longlong,
+    mintypecode as mintypecode,
     nan as nan,
     ndarray as ndarray,
+    ndenumerate as ndenumerate,
+    ndindex as ndindex,
     newaxis as newaxis,
     number as number,
     object_ as object_,
     pi as pi,
+    printoptions as printoptions,
+    set_printoptions as set_printoptions,
+    seterr as seterr,
     short as short,
     signedinteger as signedinteger,
     single as single,
+    typename as typename,
     ubyte as ubyte,
     ufunc as ufunc,
     uint as uint,
@@ -112,6 +131,7 @@ from tracejit.numpy.sorting import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403
+from tracejit.numpy.windows import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import current_interpreter, eager

@@ -32,10 +32,11 @@ from tracejit.numpy import (
     shaping,
     taking,
     triangles,
+    windows,
 )
 from tracejit.numpy.axes import unsupported
 from tracejit.numpy.index_syntax import Grid, Joined
-from tracejit.numpy.queries import isscalar
+from tracejit.numpy.queries import broadcast_shapes, isscalar
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redirect_members, substitute_for
 from tracejit.tracer.tables import FUNCTIONS
@@ -46,7 +47,7 @@ __all__ = ["fromfunction", "ndenumerate", "new_array", "nditer", "resize", "vect
 _MODULES = (
     conversions, convolution, creation, differences, einstein, evenly_spaced, inserting, joining, linear,
     nan_reductions, number_parts, padding, polynomials, positions, real_functions, reductions, selecting, shaping,
-    taking, triangles,
+    taking, triangles, windows,
 )  # fmt: skip
 
 
@@ -129,7 +130,7 @@ def _fill() -> None:
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)
-    redirect_members({np.resize: resize})
+    redirect_members({np.resize: resize, np.broadcast_shapes: broadcast_shapes})
 
 
 _fill()
