@@ -84,7 +84,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     >>> tj.lax.broadcast_shapes((2, 1), (1, 3))
     (2, 3)
     """
-    given = [tuple(shape) if isinstance(shape, Sequence) else (shape,) for shape in shapes]
+    given: list[tuple[Any, ...]] = [tuple(shape) if isinstance(shape, Sequence) else (shape,) for shape in shapes]
     rank = max((len(shape) for shape in given), default=0)
     found: list[Extent] = [1] * rank
     for shape in given:

@@ -278,26 +278,28 @@ class _Ufunc:
         Raises: ShapeError for no elements, unless the function has an identity.
         """
         self._binary("reduce")
-        from tracejit.api.control import fori_loop  # for speed of import
-
         x = array_of(a) if dtype is None else to_dtype(array_of(a), dtype)
         rank = aval(x).ndim
         axes = tuple(range(rank)) if axis is None else tuple([axis_index(d, rank) for d in items_of(axis)])
         shape = tuple([1 if d in axes else n for d, n in enumerate(aval(x).shape)])
         for d in sorted(axes, reverse=True):
-            rows = moveaxis(x, d, 0)
-            n = aval(rows).shape[0]
-            if is_zero(n):
-                if self.identity is None:
-                    raise reject("zero-size array to a reduction that has no identity")
-                x = FUNCTIONS[np.full](aval(rows).shape[1:], self.identity, aval(rows).dtype)
-                continue
-
-            def step(i: Any, y: Any, rows: Any = rows) -> Any:
-                return to_dtype(self._elementwise(y, OPERATORS.getitem(rows, i)), aval(rows).dtype)
-
-            x = fori_loop(1, n, step, element_at(rows, 0))
+            x = self._folded(moveaxis(x, d, 0))
         return own(p.reshape(x, shape) if keepdims else x, a)
+
+    def _folded(self, rows: ArrayLike) -> Result:
+        """The rows of an array joined by the function."""
+        from tracejit.api.control import fori_loop  # for speed of import
+
+        n, dtype = aval(rows).shape[0], aval(rows).dtype
+        if is_zero(n):
+            if self.identity is None:
+                raise reject("zero-size array to a reduction that has no identity")
+            return FUNCTIONS[np.full](aval(rows).shape[1:], self.identity, dtype)
+
+        def step(i: Any, y: Any) -> Any:
+            return to_dtype(self._elementwise(y, OPERATORS.getitem(rows, i)), dtype)
+
+        return fori_loop(1, n, step, element_at(rows, 0))
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: Any = None) -> Result:
         """All prefixes along an axis, joined by the function from the first element on."""

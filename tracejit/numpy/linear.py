@@ -18,6 +18,7 @@ from tracejit.numpy.views import Reading, view
 from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
+from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
@@ -65,7 +66,7 @@ def preferring(
 
 def preferred(x: ArrayLike, dtype: np.dtype[Any] | None) -> Result:
     """A result in the dtype that was preferred."""
-    return x if dtype is None else to_dtype(x, dtype)
+    return x if dtype is None else convert(x, dtype)
 
 
 def _paired(name: str, x: ArrayLike, y: ArrayLike, i: int, j: int) -> None:

@@ -13,6 +13,7 @@ from tracejit.numpy.counts import may_count
 from tracejit.numpy.decompositions import inv, lstsq
 from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.linear import dot, outer
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, atleast_1d
 from tracejit.numpy.triangles import vander
@@ -21,6 +22,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -95,8 +97,10 @@ def _without_first(x: ArrayLike, count: ArrayLike, name: str) -> Result:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool | None = None) -> Result:
     """The product of two polynomials.
 
-    trim_leading_zeros: whether leading zeros of both are dropped first, as NumPy does, so that data say how long the
-    product is; by default they are.  Without, it is as long as the two together, less 1: as in JAX.
+    trim_leading_zeros: whether leading zeros of both are dropped first, so that data say how long the product is.  By
+    default they are where they are known, as in NumPy, and otherwise there may be none; False leaves them, as in JAX.
+
+    Raises: ValueError for a leading zero that only the program finds, by default.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda p, q: np.polymul(p, q))(np.array([1, 2]), np.array([9, 5, 1]))
@@ -107,8 +111,25 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool | None = N
     product = convolve(x, y)
     if trim_leading_zeros is False:
         return product
+    if trim_leading_zeros is None and not all(_is_known(z) for z in (x, y)):
+        for z in (x, y):
+            if int(aval(z).shape[0]) > 1:
+                check_none(u.equal(element_at(z, 0), 0), _LEADING_ZERO)
+        return product
     dropped = [_leading(u.equal(z, 0), int(aval(z).shape[0]) - 1) for z in (x, y)]
     return _without_first(product, u.add(*dropped), "polymul")
+
+
+_LEADING_ZERO = Raised(
+    ValueError(
+        "np.polymul drops leading zeros of polynomials, and one that data give has such; use "
+        "tj.numpy.polymul(p, q, trim_leading_zeros=False), whose product is as long as both together"
+    )
+)
+
+
+def _is_known(x: ArrayLike) -> bool:
+    return not isinstance(x, Tracer) or x.known() is not None
 
 
 def polydiv(u_: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool | None = None) -> tuple[Result, Result]:
@@ -208,7 +229,7 @@ def poly(seq_of_zeros: ArrayLike) -> Result:
         raise reject("np.poly: input must be 1d or non-empty square 2d array.")
     if not int(have.shape[0]):
         return 1.0
-    dtype = have.dtype if have.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    dtype = np.dtype(np.float32 if have.dtype == np.float32 else np.float64)
     zeros = to_dtype(zeros, dtype)
     found: Any = np.ones(1, dtype)
     for n in range(int(have.shape[0])):

@@ -31,7 +31,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
     def plain(x: ArrayLike) -> Result:
         if not isinstance(x, Tracer):
-            return 0 if isinstance(x, Dim) else x.dtype if has_aval(x) else x
+            return 0 if isinstance(x, Dim) else x.aval.dtype if has_aval(x) else x
         return number[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
 
     return np.result_type(*map(plain, arrays_and_dtypes))
@@ -59,7 +59,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 def _dtype_of(x: Any) -> Any:
     """The dtype of an array; anything else as it is."""
-    return x.dtype if isinstance(x, Tracer) or has_aval(x) else x
+    return x.aval.dtype if isinstance(x, Tracer) or has_aval(x) else x
 
 
 def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
