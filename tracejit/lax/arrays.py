@@ -247,6 +247,12 @@ def _starts(start_indices: ArrayLike, rank: int) -> list[Result]:
     return [np.int64(s) if weak_kind(s) is not None else array(s) for s in given]
 
 
+def _placed(starts: Sequence[ArrayLike], shape: Shape, negative: bool | Sequence[bool]) -> list[Result]:
+    """Starts of a block; where they may be negative such ones count from the end."""
+    allowed = [negative] * len(shape) if isinstance(negative, bool) else list(negative)
+    return [_wrapped(s, n) if wrap else s for s, n, wrap in zip(starts, shape, allowed, strict=True)]
+
+
 def _wrapped(start: ArrayLike, n: Extent) -> Result:
     """Negative starts count from the end, as in JAX."""
     from tracejit.primitives.elementwise import add, convert, select
@@ -259,51 +265,85 @@ def _wrapped(start: ArrayLike, n: Extent) -> Result:
     return select(bind(Lt(), x, np.int64(0)), add(x, creation.extent_value(n, np.int64)), x)
 
 
-def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike, slice_sizes: ShapeLike) -> Result:
-    """A block of known size from computed starts, clamped so that all of it lies inside."""
+def dynamic_slice(
+    operand: ArrayLike,
+    start_indices: ArrayLike,
+    slice_sizes: ShapeLike,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Result:
+    """A block of known size from computed starts, clamped so that all of it lies inside.
+
+    allow_negative_indices: whether negative starts count from the end of the axis, for all axes or each.
+    """
     x = array(operand)
     have = aval(x).shape
-    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    starts = _placed(_starts(start_indices, len(have)), have, allow_negative_indices)
     return slicing.dynamic_slice(x, starts, _shape(slice_sizes))
 
 
-def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: ArrayLike, axis: int = 0) -> Result:
+def dynamic_slice_in_dim(
+    operand: ArrayLike,
+    start_index: ArrayLike,
+    slice_size: ArrayLike,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Result:
     """`dynamic_slice` of one axis."""
     x = array(operand)
     have = aval(x).shape
     k = axis_index(axis, len(have))
     starts: list[Any] = [0] * len(have)
     starts[k] = start_index
-    return dynamic_slice(x, starts, tuple([slice_size if d == k else n for d, n in enumerate(have)]))
+    sizes = tuple([slice_size if d == k else n for d, n in enumerate(have)])
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: ArrayLike, index: IndexLike, axis: int = 0, keepdims: bool = True) -> Result:
+def dynamic_index_in_dim(
+    operand: ArrayLike,
+    index: IndexLike,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Result:
     """The element of an axis at a computed place."""
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike) -> Result:
+def dynamic_update_slice(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Result:
     """The operand with a block written at computed starts, clamped so that all of it lies inside."""
     x, block = operands("dynamic_update_slice", operand, update)
     have = aval(x).shape
-    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    starts = _placed(_starts(start_indices, len(have)), have, allow_negative_indices)
     return slicing.dynamic_update_slice(x, block, starts)
 
 
-def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Result:
+def dynamic_update_slice_in_dim(
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Result:
     """`dynamic_update_slice` along one axis."""
     x = array(operand)
     starts: list[Any] = [0] * aval(x).ndim
     starts[axis_index(axis, aval(x).ndim)] = start_index
-    return dynamic_update_slice(x, update, starts)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int) -> Result:
+def dynamic_update_index_in_dim(
+    operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int, *, allow_negative_indices: bool = True
+) -> Result:
     """The operand with the element of an axis at a computed place replaced."""
     x, block = operands("dynamic_update_index_in_dim", operand, update)
     k = axis_index(axis, aval(x).ndim)
     if aval(block).ndim != aval(x).ndim:
         have = aval(block).shape
         block = p.reshape(block, (*have[:k], 1, *have[k:]))
-    return dynamic_update_slice_in_dim(x, block, index, k)
+    return dynamic_update_slice_in_dim(x, block, index, k, allow_negative_indices=allow_negative_indices)

@@ -53,7 +53,7 @@ def dot_general(
     >>> import numpy as np, tracejit as tj
     >>> x = np.array([100, 100], np.int8)
     >>> tj.lax.dot_general(x, x, (((0,), (0,)), ((), ())), preferred_element_type=np.int32)
-    np.int32(20000)
+    array(20000, dtype=int32)
     """
     check_precision("dot_general", precision)
     check_one_device("dot_general", out_sharding=out_sharding)
@@ -91,7 +91,7 @@ def dot(
 
     >>> import numpy as np, tracejit as tj
     >>> tj.lax.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    np.float64(11.0)
+    array(11.)
     """
     x, y = array(lhs), array(rhs)
     if dimension_numbers is None:

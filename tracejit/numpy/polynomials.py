@@ -27,7 +27,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"]
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "roots"]
 
 
 def _coefficients(name: str, p_: ArrayLike) -> Result:
@@ -236,6 +236,26 @@ def poly(seq_of_zeros: ArrayLike) -> Result:
         pair = concatenate([np.ones(1, dtype), u.negative(part(zeros, 0, n, 1))])
         found = convolve(found, pair)
     return found
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Result:
+    """The zeros of a polynomial whose coefficients are known, complex unless all are real: NumPy's own.
+
+    Raises: UnsupportedError for coefficients that are not known while tracing, and where zeros are not to be stripped.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.numpy.roots([1.0, 0.0, -4.0])
+    Array([-2.,  2.], dtype=float64)
+    """
+    if not strip_zeros:
+        raise unsupported("np.roots with strip_zeros=False is not supported; leave it out")
+    known = p.known() if isinstance(p, Tracer) else p
+    if known is None:
+        raise unsupported(
+            "np.roots is not supported in traced code: whether zeros are complex depends on data; call it on the "
+            "coefficients before"
+        )
+    return np.roots(np.asarray(known))
 
 
 # -- fits --------------------------------------------------------------------------------------------------------------
