@@ -76,7 +76,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLi
     value = array_of(a)
     rank = aval(value).ndim
     for axis in items_of(axes):
-        k = axis_index(axis, rank)
+        k = int(axis) + rank if axis < 0 else int(axis)  # which the function looks at
         found = array_of(prepared(func)(value, k))
         if aval(found).ndim != rank:
             found = expand_dims(found, k)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import reject, static_int, unsupported
+from tracejit.numpy.axes import reject, same_extent, static_int, unsupported
 from tracejit.numpy.convolution import convolve
 from tracejit.numpy.counts import may_count
 from tracejit.numpy.decompositions import inv, lstsq
@@ -44,9 +44,10 @@ def _lengthened(x: ArrayLike, count: int) -> Result:
 
 
 def _together(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Result, Result]:
-    x, y = _coefficients(name, a1), _coefficients(name, a2)
-    if aval(x).shape == aval(y).shape:
-        return x, y
+    x, y = atleast_1d(array_of(a1)), atleast_1d(array_of(a2))
+    if same_extent(aval(x).shape[0], aval(y).shape[0]) or aval(x).shape[0] == aval(y).shape[0]:
+        return x, y  # of any rank, as in NumPy
+    x, y = _coefficients(name, x), _coefficients(name, y)
     count = max(int(aval(x).shape[0]), int(aval(y).shape[0]))
     return _lengthened(x, count), _lengthened(y, count)
 
@@ -178,7 +179,7 @@ def polyder(p: ArrayLike, m: ArrayLike = 1) -> Result:
     >>> tj.jit(lambda p: np.polyder(p))(np.array([1, 1, 1, 1]))
     array([3, 2, 1])
     """
-    x = _coefficients("polyder", p)
+    x = atleast_1d(array_of(p))
     times = static_int(m, "np.polyder's order")
     if times < 0:
         raise reject("np.polyder: Order of derivative must be positive (see polyint)")

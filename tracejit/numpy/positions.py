@@ -139,7 +139,7 @@ def _order(name: str, order: Any) -> bool:
 
 def _index(name: str, x: ArrayLike) -> Result:
     y = array_of(x)
-    if aval(y).dtype.kind not in "iu":
+    if aval(y).dtype.kind not in "biu":
         raise DtypeError(f"np.{name}: {aval(y)} is not an index; only integers are", location=user_location())
     return to_dtype(y, np.int64)
 
