@@ -31,6 +31,11 @@ def test_several_places_are_numpys(agree_together: Callable[..., None]):
     )  # fmt: skip
 
 
+def test_many_places_are_numpys(agree: Callable[..., None]):
+    places = np.random.default_rng(0).integers(-12, 13, 40)
+    agree(lambda xp, x, v: xp.insert(x, places, v), X, np.arange(40.0))
+
+
 def test_inserted_elements_have_derivatives():
     f: Any = lambda x, v: np.sum(np.insert(x, [0, 2], v) * np.arange(5.0))  # noqa: E731
     left, right = tj.jit(tj.grad(f, argnums=(0, 1)))(np.ones(3), np.ones(2))

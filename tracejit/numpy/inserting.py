@@ -142,8 +142,16 @@ def _several(x: ArrayLike, k: int, where: np.ndarray[Any, Any], new: ArrayLike) 
     new = spread(new, tuple([count if d == k else m for d, m in enumerate(have)]))
     if not count:
         return current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()
-    found = np.empty(count, np.int64)
     order = np.argsort(where, kind="stable")
+    if count <= _MOST_RUNS:
+        pieces: list[Any] = []
+        edges = [0, *map(int, where[order]), n]
+        for place, begin, end in zip([*map(int, order), None], edges[:-1], edges[1:], strict=True):
+            pieces.append(part(x, k, begin, end - begin))
+            if place is not None:
+                pieces.append(part(new, k, place, 1))
+        return join([piece for piece in pieces if aval(piece).shape[k] != 0], k)
+    found = np.empty(count, np.int64)
     found[order] = where[order] + np.arange(count)
     source = np.empty(n + count, np.int64)  # of each element of the result, in x followed by the new ones
     old = np.ones(n + count, np.bool_)
