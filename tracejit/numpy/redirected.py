@@ -130,7 +130,9 @@ def _fill() -> None:
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)
-    redirect_members({np.resize: resize, np.broadcast_shapes: broadcast_shapes})
+    redirect_members(
+        {np.resize: resize, np.broadcast_shapes: broadcast_shapes, np.mask_indices: positions.mask_indices}
+    )
 
 
 _fill()
