@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import UserError
+from tracejit.support.errors import TracerError, UserError
 
 X = np.arange(24.0).reshape(2, 3, 4)
 
@@ -33,6 +33,20 @@ def test_a_function_that_decides_is_applied_too():
     np.testing.assert_array_equal(tj.jit(f)(x), f(x))
     eager = tj.numpy.apply_along_axis(lambda v: v.sum() if v[0] > 2 else -v.sum(), 1, x)
     np.testing.assert_array_equal(np.asarray(eager), f(x))
+
+
+def test_a_function_that_changes_its_vectors_changes_the_array_or_is_refused():
+    def of_one(x: Any) -> Any:
+        np.apply_along_axis(lambda row: row.fill(9) or row, 0, x)
+        return x + 1
+
+    def of_several(x: Any) -> Any:
+        np.apply_along_axis(lambda row: row.fill(9) or row, 1, x)
+        return x + 1
+
+    np.testing.assert_array_equal(tj.jit(of_one)(np.ones(3)), of_one(np.ones(3)))
+    with pytest.raises(TracerError, match="changed in place"):
+        tj.jit(of_several)(np.ones((2, 3)))
 
 
 def test_no_vectors_and_missing_axes_are_rejected():
