@@ -1345,7 +1345,6 @@ CHANGES_OF_KNOWN_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "as_strided": lambda y: np.lib.stride_tricks.as_strided(y, (3,), (8,)).fill(9),
     "nditer": lambda y: [x.fill(7) for x in np.nditer(y, op_flags=["readwrite"])],  # type: ignore[call-overload]
     "masked": lambda y: np.ma.array(y, copy=False).__setitem__(0, 9),
-    "apply_along_axis": lambda y: np.apply_along_axis(lambda row: row.fill(9) or row, 0, y),
 }
 FILLED_OUTSIDE = np.zeros(3)
 

@@ -260,7 +260,7 @@ OUTSIDE = "call it before or after the compiled function"
             lambda x: np.bincount(x),
             "np.bincount is not supported in traced code; use np.add.at(counts, x, 1), with the weights in place of 1",
         ),
-        (lambda x: np.modf(x), "np.modf is not supported in traced code; use np.trunc(x) and x - np.trunc(x)"),
+        (lambda x: np.put(x, 0, 1.0), "np.put is not supported in traced code; use x.flat[index] = values"),
         (
             lambda x: np.fmax.reduce(x),
             f"np.fmax.reduce is not supported in traced code; use tj.lax.scan, or {OUTSIDE}",

@@ -1288,7 +1288,7 @@ def with_shapes(x):
     return (x.shape[0] * x, len(x), x.size, x.nbytes, x.itemsize)
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_vect(x):
     return np.vectorize(lambda v: v * 2)(x)
 
@@ -1298,7 +1298,7 @@ def with_frompy(x):
     return np.frompyfunc(lambda v: v * 2, 1, 1)(x)
 
 
-@expect("refused", M)
+@expect("same", M)
 def with_apax(a):
     return np.apply_along_axis(np.sum, 0, a)
 

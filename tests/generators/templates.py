@@ -40,7 +40,18 @@ ZEROS = frozenset({"maximum", "minimum", "fmax", "fmin", "sign"})
 PRODUCTS = frozenset({"matmul", "matvec", "vecmat", "vecdot"})
 INTEGER_SECOND = frozenset({"left_shift", "right_shift"})
 NO_ARRAYS = frozenset(
-    {"result_type", "can_cast", "shares_memory", "may_share_memory", "einsum_path", "shape", "ndim", "size"}
+    {
+        "result_type",
+        "can_cast",
+        "shares_memory",
+        "may_share_memory",
+        "einsum_path",
+        "shape",
+        "ndim",
+        "size",
+        "min_scalar_type",
+        "roots",
+    }
 )
 REFUSED = frozenset(
     {
@@ -120,7 +131,8 @@ CALLS: dict[str, str] = {
     "split": "> np.split({a}, [2])[1]; np.split({a}, 5, -1)[3]; np.split({a}, [1, 1, 4], {ax})[2]", "hsplit": "> np.hsplit({a}, [2])[1]",
     "vsplit": "> np.vsplit({a}, 3)[2]", "dsplit": "> np.dsplit({a}, [1])[0]", "unstack": "> np.unstack({a})[0]; np.unstack({a}, axis={ax})[-1]",
     "delete": "> np.delete({a}, 1); np.delete({a}, {k}, {ax}); np.delete({a}, [0, 2], {ax}); np.delete({a}, slice(None, None, 2), {ax})",
-    "insert": "> np.insert({a}, 1, {n}); np.insert({a}, {k}, {b}, {ax}); np.insert({a}, 0, 7, {ax})",
+    "insert": "> np.insert({a}, 1, {n}); np.insert({a}, {k}, {b}, {ax}); np.insert({a}, 0, 7, {ax}); np.insert({a}, [0, 2, 0], 7, {ax}); "
+    "np.insert({a}, slice(0, 2), {b}, {ax})",
     "dot": "d np.dot({a}, {b}); {a}.dot({b})", "inner": "d np.inner({a}, {b})", "vdot": "d np.vdot({a}, {b})",
     "outer": "x np.outer({a}, {b}); np.linalg.outer({a}, {b})",
     "tensordot": "d np.tensordot({a}, {b}, 1); np.tensordot({a}, {b}, (0, 0)); np.tensordot({a}, {b}, ([0, 1], [0, 1])); np.tensordot({a}, {b}, 0); "
@@ -139,6 +151,17 @@ CALLS: dict[str, str] = {
     "ediff1d": "x np.ediff1d({a}); np.ediff1d({a}, to_end=3); np.ediff1d({a}, to_begin=[1, 2])",
     "gradient": "i np.gradient({a}); np.gradient({a}, 0.5); np.gradient({a}, axis={ax}); np.gradient({a}, 2, axis=-1, edge_order=2)",
     "trapezoid": "s np.trapezoid({a}); np.trapezoid({a}, dx=0.5, axis={ax})", "unwrap": "i np.unwrap({a}); np.unwrap({a}, axis={ax})",
+    "angle": "m np.angle({a}); np.angle({a}, deg=True)", "real_if_close": "> np.real_if_close({a})",
+    "diag_indices_from": "x {a}[np.diag_indices_from({a})]", "tril_indices_from": "> {a}[np.tril_indices_from({a}, {k})]",
+    "triu_indices_from": "> {a}[np.triu_indices_from({a})]", "ix_": "> {a}[np.ix_([0, 1], [2, 0])]; {a}[np.ix_([1, 0])]",
+    "unravel_index": "x np.unravel_index(np.arange(5), (2, 3))[1] + {a}; {a}[np.unravel_index([0, 2], {a}.shape)]",
+    "ravel_multi_index": "x np.ravel_multi_index(([0, 1], [2, 0]), (2, 3)) + {a}; np.ravel_multi_index(({a}, {b}), (3, 5), mode='wrap')",
+    "apply_along_axis": "s np.apply_along_axis(np.sum, {ax}, {a}); np.apply_along_axis(np.flip, -1, {a})",
+    "apply_over_axes": "s np.apply_over_axes(np.sum, {a}, {ax}); np.apply_over_axes(np.sum, {a}, (0, -1))",
+    "poly": "w np.poly({a})", "polyadd": "x np.polyadd({a}, {b}); np.polyadd({a}, [1, 2])", "polysub": "x np.polysub({a}, {b})",
+    "polymul": "d np.polymul(np.abs({a}) + 1, np.abs({b}) + 1)", "polydiv": "w np.polydiv({a}, [2, 1])[0]",
+    "polyder": "x np.polyder({a}); np.polyder({a}, 2)", "polyint": "m np.polyint({a}); np.polyint({a}, 2, k=[1, 2])",
+    "polyfit": "i np.polyfit(np.arange(5), {a}, 1)",
     "sinc": "i np.sinc({a})", "polyval": "w np.polyval({a}, {b}); np.polyval([1, 2, 3], {a})",
     "convolve": "d np.convolve({a}, {b}); np.convolve({a}, {b}, 'same'); np.convolve({a}, {b}, 'valid')",
     "correlate": "d np.correlate({a}, {b}); np.correlate({a}, {b}, 'full'); np.correlate({a}, {b}, 'same')",
@@ -217,7 +240,8 @@ def _ufuncs() -> list[Template]:
         second = "({b} % 8)" if name in INTEGER_SECOND else "({b} > 0).astype('i4')" if name == "ldexp" else "{b}"
         match method:
             case "" if ufunc.nout == 2:
-                texts = [f"np.{name}({{a}}, {{b}})[0]", f"np.{name}({{a}}, {{b}})[1]"]
+                given = "{a}, {b}" if ufunc.nin == 2 else "{a}"
+                texts = [f"np.{name}({given})[0]", f"np.{name}({given})[1]"]
             case "" if ufunc.nin == 1:
                 texts = [f"np.{name}({{a}})"]
             case "":

@@ -25,7 +25,9 @@ from tracejit.primitives import (
     cumulative,
     custom,
     elementwise,
+    float_parts,
     indexing,
+    integers,
     lu,
     qr,
     reduction,
@@ -150,8 +152,9 @@ def _elementwise() -> dict[str, list[Example]]:
         binary(p, ALL)
     for p in (comparison.And(), comparison.Or(), comparison.Xor()):
         binary(p, ("?", *INTS))
-    for p in (comparison.ShiftLeft(), comparison.ShiftRight()):
+    for p in (comparison.ShiftLeft(), comparison.ShiftRight(), integers.Gcd(), integers.Lcm()):
         binary(p, INTS)
+    binary(float_parts.NextAfter(), FLOATS, a=Array(low=0.5, high=0.9), b=Array(low=1.5, high=1.9))
 
     unary(elementwise.Neg(), -2, 2, (*COMPLEX, *INTS, *FLOATS), "equal")
     unary(arithmetic.Abs(), 0.2, 2, (*ALL,), "equal")
@@ -165,6 +168,8 @@ def _elementwise() -> dict[str, list[Example]]:
         unary(p, 0.2, 0.8, FLOATS, "equal")
     unary(arithmetic.Rint(), 0.1, 0.4, FLOATS, "equal")
     unary(t.Sqrt(), 0.3, 3, FIELDS, close="equal")
+    unary(float_parts.FrexpFraction(), 0.6, 0.9, FLOATS, "equal")
+    unary(float_parts.FrexpExponent(), 0.6, 0.9, FLOATS, "equal")
     for p, low, high in (
         (t.Cbrt(), 0.3, 3), (t.Exp(), -2, 2), (t.Exp2(), -2, 2), (t.Expm1(), -2, 2), (t.Log(), 0.3, 3),
         (t.Log2(), 0.3, 3), (t.Log10(), 0.3, 3), (t.Log1p(), -0.5, 2), (t.Sin(), -2, 2), (t.Cos(), -2, 2),
@@ -261,6 +266,11 @@ def _reductions() -> dict[str, list[Example]]:
             for a in (0, 1)
             for back in (False, True)
         ]
+    out["cumlogsumexp"] = [
+        Example(cumulative.CumLogSumExp(a, back), (Array((4, 5)),), ("f8", "f4"), "sum")
+        for a in (0, 1)
+        for back in (False, True)
+    ]
     out["cumprod"] += [
         Example(cumulative.CumProd(a, back), (Array((20, 19), low=0.7, high=1.3),), ("f8",), "sum")
         for a in (0, 1)
@@ -468,7 +478,9 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne", "not",
+    "and", "argmax", "argmin", "as_extent", "eq", "extent",
+    "frexp_exponent", "gcd", "ge", "gt", "iota", "is_finite",
+    "lcm", "le", "lt", "ne", "not",
     "or", "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""

@@ -16,8 +16,19 @@ from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.convolution import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.padding import padtype_to_pads as padtype_to_pads
+from tracejit.lax.products import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.lax.shapes import *  # noqa: F403
 from tracejit.lax.windows import *  # noqa: F403
+from tracejit.support.precision import (
+    AccuracyMode as AccuracyMode,
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
+    Precision as Precision,
+    PrecisionLike as PrecisionLike,
+    RoundingMethod as RoundingMethod,
+    Tolerance as Tolerance,
+)
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import prepare
@@ -45,7 +56,8 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.convolution",
-    "tracejit.lax.elementwise", "tracejit.lax.reductions", "tracejit.lax.windows")
+    "tracejit.lax.elementwise", "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes",
+    "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

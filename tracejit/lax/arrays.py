@@ -1,4 +1,4 @@
-"""Operations that make and rearrange arrays, and products."""
+"""Operations that make and rearrange arrays."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
 from tracejit.lax.operands import array, aval, operands, reject
-from tracejit.primitives import contraction, creation, shape as p, slicing
+from tracejit.primitives import creation, shape as p, slicing
 from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical, weak_kind
+from tracejit.support.precision import check_one_device
 from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tracer import extent_of
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general",
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate",
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
     "dynamic_update_slice", "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "index_in_dim", "iota",
     "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
@@ -33,8 +34,9 @@ def _shape(sizes: ShapeLike) -> Shape:
     return out
 
 
-def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Result:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: Any = None) -> Result:
     """An array filled with a scalar."""
+    check_one_device("full", sharding=sharding)
     value = (
         canonical(dtype).type(fill_value)
         if dtype is not None and weak_kind(fill_value) is not None
@@ -47,8 +49,15 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> Re
     return creation.full(_shape(shape), value)
 
 
-def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None) -> Result:
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    sharding: Any = None,
+) -> Result:
     """An array filled with a scalar, with x's shape and dtype unless given."""
+    check_one_device("full_like", sharding=sharding)
     have = aval(array(x))
     return full(have.shape if shape is None else shape, fill_value, have.dtype if dtype is None else dtype)
 
@@ -71,13 +80,19 @@ def broadcast(operand: ArrayLike, sizes: ShapeLike) -> Result:
     return p.broadcast_in_dim(x, (*lead, *have), tuple(builtins.range(len(lead), len(lead) + len(have))))
 
 
-def broadcast_in_dim(operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int]) -> Result:
+def broadcast_in_dim(
+    operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Result:
     """The operand spread to `shape`, its axis k becoming axis broadcast_dimensions[k]."""
+    check_one_device("broadcast_in_dim", out_sharding=out_sharding)
     return p.broadcast_in_dim(array(operand), _shape(shape), tuple(int(d) for d in broadcast_dimensions))
 
 
-def reshape(operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None) -> Result:
+def reshape(
+    operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Result:
     """The same elements under another shape, after a transpose by `dimensions`."""
+    check_one_device("reshape", out_sharding=out_sharding)
     x = array(operand)
     if dimensions is not None:
         x = transpose(x, dimensions)
@@ -232,6 +247,12 @@ def _starts(start_indices: ArrayLike, rank: int) -> list[Result]:
     return [np.int64(s) if weak_kind(s) is not None else array(s) for s in given]
 
 
+def _placed(starts: Sequence[ArrayLike], shape: Shape, negative: bool | Sequence[bool]) -> list[Result]:
+    """Starts of a block; where they may be negative such ones count from the end."""
+    allowed = [negative] * len(shape) if isinstance(negative, bool) else list(negative)
+    return [_wrapped(s, n) if wrap else s for s, n, wrap in zip(starts, shape, allowed, strict=True)]
+
+
 def _wrapped(start: ArrayLike, n: Extent) -> Result:
     """Negative starts count from the end, as in JAX."""
     from tracejit.primitives.elementwise import add, convert, select
@@ -244,81 +265,85 @@ def _wrapped(start: ArrayLike, n: Extent) -> Result:
     return select(bind(Lt(), x, np.int64(0)), add(x, creation.extent_value(n, np.int64)), x)
 
 
-def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike, slice_sizes: ShapeLike) -> Result:
-    """A block of known size from computed starts, clamped so that all of it lies inside."""
+def dynamic_slice(
+    operand: ArrayLike,
+    start_indices: ArrayLike,
+    slice_sizes: ShapeLike,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Result:
+    """A block of known size from computed starts, clamped so that all of it lies inside.
+
+    allow_negative_indices: whether negative starts count from the end of the axis, for all axes or each.
+    """
     x = array(operand)
     have = aval(x).shape
-    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    starts = _placed(_starts(start_indices, len(have)), have, allow_negative_indices)
     return slicing.dynamic_slice(x, starts, _shape(slice_sizes))
 
 
-def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: ArrayLike, axis: int = 0) -> Result:
+def dynamic_slice_in_dim(
+    operand: ArrayLike,
+    start_index: ArrayLike,
+    slice_size: ArrayLike,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Result:
     """`dynamic_slice` of one axis."""
     x = array(operand)
     have = aval(x).shape
     k = axis_index(axis, len(have))
     starts: list[Any] = [0] * len(have)
     starts[k] = start_index
-    return dynamic_slice(x, starts, tuple([slice_size if d == k else n for d, n in enumerate(have)]))
+    sizes = tuple([slice_size if d == k else n for d, n in enumerate(have)])
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: ArrayLike, index: IndexLike, axis: int = 0, keepdims: bool = True) -> Result:
+def dynamic_index_in_dim(
+    operand: ArrayLike,
+    index: IndexLike,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Result:
     """The element of an axis at a computed place."""
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike) -> Result:
+def dynamic_update_slice(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Result:
     """The operand with a block written at computed starts, clamped so that all of it lies inside."""
     x, block = operands("dynamic_update_slice", operand, update)
     have = aval(x).shape
-    starts = [_wrapped(s, n) for s, n in zip(_starts(start_indices, len(have)), have, strict=True)]
+    starts = _placed(_starts(start_indices, len(have)), have, allow_negative_indices)
     return slicing.dynamic_update_slice(x, block, starts)
 
 
-def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Result:
+def dynamic_update_slice_in_dim(
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Result:
     """`dynamic_update_slice` along one axis."""
     x = array(operand)
     starts: list[Any] = [0] * aval(x).ndim
     starts[axis_index(axis, aval(x).ndim)] = start_index
-    return dynamic_update_slice(x, update, starts)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int) -> Result:
+def dynamic_update_index_in_dim(
+    operand: ArrayLike, update: ArrayLike, index: IndexLike, axis: int, *, allow_negative_indices: bool = True
+) -> Result:
     """The operand with the element of an axis at a computed place replaced."""
     x, block = operands("dynamic_update_index_in_dim", operand, update)
     k = axis_index(axis, aval(x).ndim)
     if aval(block).ndim != aval(x).ndim:
         have = aval(block).shape
         block = p.reshape(block, (*have[:k], 1, *have[k:]))
-    return dynamic_update_slice_in_dim(x, block, index, k)
-
-
-# -- products ----------------------------------------------------------------------------------------------------------
-def dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: DTypeLike = None,
-) -> Result:
-    """Sums of products over pairs of axes.
-
-    dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)) -> [*batch, *free of lhs, *free
-    of rhs]. preferred_element_type: the operands are converted to it first.
-    """
-    x, y = operands("dot_general", lhs, rhs)
-    if preferred_element_type is not None:
-        from tracejit.primitives.elementwise import convert
-
-        x, y = convert(x, canonical(preferred_element_type)), convert(y, canonical(preferred_element_type))
-    contract, batch = dimension_numbers
-    return contraction.dot_general(x, y, contract, batch)
-
-
-def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: DTypeLike = None) -> Result:
-    """The product of vectors or matrices."""
-    x, y = operands("dot", lhs, rhs)
-    if not (1 <= aval(x).ndim <= 2 and 1 <= aval(y).ndim <= 2):
-        raise reject("[dot] takes vectors and matrices; use dot_general for other ranks")
-    return dot_general(x, y, (((aval(x).ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
+    return dynamic_update_slice_in_dim(x, block, index, k, allow_negative_indices=allow_negative_indices)

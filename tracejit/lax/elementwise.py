@@ -24,11 +24,15 @@ from tracejit.primitives.arithmetic import (
 )
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, IsFinite, Le, Lt, Ne, Not, Or, ShiftLeft, ShiftRight, Xor
 from tracejit.primitives.elementwise import Add, Div, Elementwise, Mul, Neg, Sub
+from tracejit.primitives.float_parts import NextAfter
 from tracejit.primitives.transcendental import (
     Acos,
+    Acosh,
     Asin,
+    Asinh,
     Atan,
     Atan2,
+    Atanh,
     Cbrt,
     Cos,
     Cosh,
@@ -46,27 +50,39 @@ from tracejit.primitives.transcendental import (
 )
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
+from tracejit.support.precision import RoundingMethod, check_accuracy
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
-    "ceil", "clamp", "convert_element_type", "cos", "cosh", "div", "eq", "erf", "exp", "exp2", "expm1", "floor", "ge",
-    "gt", "integer_pow", "is_finite", "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "pow",
-    "reciprocal", "rem", "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "convert_element_type", "cos", "cosh", "div", "eq",
+    "erf", "exp", "exp2", "expm1", "floor", "ge", "gt", "integer_pow", "is_finite", "le", "log", "log1p",
+    "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "pow", "reciprocal", "rem", "round",
+    "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+    "sinh", "sqrt", "square", "sub", "tan", "tanh",
 ]  # fmt: skip
 
 
+_ACCURATE = frozenset({
+    "cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh",
+})  # fmt: skip
+"""Functions that take `accuracy=`, which changes nothing."""
+
+
 def _named(name: str, primitive: Elementwise, arity: int) -> Callable[..., Any]:
-    def unary(x: ArrayLike) -> Result:
+    def plain(x: ArrayLike) -> Result:
+        return bind(primitive, *operands(name, x))
+
+    def accurate(x: ArrayLike, *, accuracy: Any = None) -> Result:
+        check_accuracy(name, accuracy)
         return bind(primitive, *operands(name, x))
 
     def binary(x: ArrayLike, y: ArrayLike) -> Result:
         return bind(primitive, *spread(operands(name, x, y)))
 
-    function = unary if arity == 1 else binary
+    function = binary if arity == 2 else accurate if name in _ACCURATE else plain
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Primitive `{primitive.name}`: {type(primitive).__doc__}"
     return function
@@ -74,7 +90,7 @@ def _named(name: str, primitive: Elementwise, arity: int) -> Callable[..., Any]:
 
 add = _named("add", Add(), 2)
 sub = _named("sub", Sub(), 2)
-mul = _named("mul", Mul(), 2)
+_product = _named("mul", Mul(), 2)
 max = _named("max", Maximum(), 2)
 min = _named("min", Minimum(), 2)
 neg = _named("neg", Neg(), 1)
@@ -96,6 +112,10 @@ asin = _named("asin", Asin(), 1)
 acos = _named("acos", Acos(), 1)
 atan = _named("atan", Atan(), 1)
 atan2 = _named("atan2", Atan2(), 2)
+acosh = _named("acosh", Acosh(), 1)
+asinh = _named("asinh", Asinh(), 1)
+atanh = _named("atanh", Atanh(), 1)
+nextafter = _named("nextafter", NextAfter(), 2)
 sinh = _named("sinh", Sinh(), 1)
 cosh = _named("cosh", Cosh(), 1)
 tanh = _named("tanh", Tanh(), 1)
@@ -116,8 +136,23 @@ _shift_right = _named("shift_right", ShiftRight(), 2)
 _power = _named("pow", Power(), 2)
 
 
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Result:
+    """x * y; with out_dtype computed in that, to which both are converted first.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.lax.mul(np.array([100], np.int8), np.array([3], np.int8), out_dtype=np.int32)
+    array([300], dtype=int32)
+    """
+    if out_dtype is None:
+        return _product(x, y)
+    return _product(*[elementwise.convert(a, canonical(out_dtype)) for a in operands("mul", x, y)])
+
+
 def pow(x: ArrayLike, y: ArrayLike) -> Result:
-    """x ** y."""
+    """x ** y; y may be an array of integers beside x of floating point."""
+    base, exponent = array(x), array(y)
+    if aval(base).dtype.kind == "f" and aval(exponent).dtype.kind in "iu" and not aval(exponent).weak:
+        y = elementwise.convert(exponent, aval(base).dtype)
     return _power(x, y)
 
 
@@ -186,21 +221,26 @@ def reciprocal(x: ArrayLike) -> Result:
     return bind(Div(), _scalar(a, 1), a)
 
 
-def rsqrt(x: ArrayLike) -> Result:
+def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Result:
     """1 / sqrt(x)"""
+    check_accuracy("rsqrt", accuracy)
     return reciprocal(sqrt(x))
 
 
-def logistic(x: ArrayLike) -> Result:
+def logistic(x: ArrayLike, *, accuracy: Any = None) -> Result:
     """1 / (1 + exp(-x))"""
+    check_accuracy("logistic", accuracy)
     (a,) = operands("logistic", x)
     return reciprocal(add(_scalar(a, 1), exp(neg(a))))
 
 
-def round(x: ArrayLike, rounding_method: int = 0) -> Result:
-    """Rounded to an integer: halves away from zero (0), or to even (1)."""
+def round(x: ArrayLike, rounding_method: int = RoundingMethod.AWAY_FROM_ZERO) -> Result:
+    """Rounded to an integer: halves away from zero (RoundingMethod 0), or to even (1).
+
+    Raises: ValueError for another method.
+    """
     (a,) = operands("round", x)
-    if rounding_method == 1:
+    if RoundingMethod(rounding_method) == RoundingMethod.TO_NEAREST_EVEN:
         return bind(Rint(), a)
     # The half is added in magnitude; from 2**52 (or its like) on every number is an integer already.
     whole = bind(Trunc(), a)

@@ -19,8 +19,8 @@ from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
 __all__ = [
-    "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
-    "reduce_prod", "reduce_sum",
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max",
+    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
 ]  # fmt: skip
 
 
@@ -55,6 +55,19 @@ def _running(name: str) -> Callable[..., Any]:
 
 
 cumsum, cumprod, cummax, cummin = (_running(name) for name in ("cumsum", "cumprod", "cummax", "cummin"))
+
+
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Result:
+    """The running log(sum(exp(x))) along an axis, from its end with `reverse`, without overflow.
+
+    Raises: DtypeError for integers.
+
+    >>> import numpy as np, tracejit as tj
+    >>> np.exp(tj.lax.cumlogsumexp(np.log(np.array([1.0, 2.0, 3.0])))).round(12)
+    array([1., 3., 6.])
+    """
+    x = array(operand)
+    return cumulative("cumlogsumexp", x, axis_index(axis, aval(x).ndim), reverse)
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int64) -> Result:

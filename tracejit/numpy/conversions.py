@@ -14,6 +14,7 @@ from tracejit.numpy.views import contiguous, reshaped
 from tracejit.primitives.complex_numbers import real
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
+from tracejit.support.precision import check_one_device
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS
@@ -41,9 +42,12 @@ def array(
     ndmin: int = 0,
     ndmax: int = 0,
     like: Any = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Result:
     """A new array from an array, a number, or nested sequences of them, traced ones included."""
     refuse_like(like, order)
+    check_one_device("np.array", out_sharding=out_sharding)
     return _uncopied(copy, object, _converted(object, dtype, ndmin, order, copy is True))
 
 

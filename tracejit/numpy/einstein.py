@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, is_one, spreads
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject, same_extent
-from tracejit.numpy.linear import alike, diagonal, diagonal_view
+from tracejit.numpy.linear import alike, diagonal, diagonal_view, preferred, preferring
 from tracejit.numpy.promotion import aval
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import laid_out_by, strides_of
@@ -20,6 +20,7 @@ from tracejit.primitives import shape as p
 from tracejit.primitives.contraction import dot_general
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
+from tracejit.support.precision import PrecisionLike
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, UNKNOWN, Layout
@@ -46,16 +47,20 @@ def einsum(
     dtype: DTypeLike = None,
     order: Any = "K",
     casting: Any = "safe",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
 ) -> Result:
     """Sums of products by subscripts ("ij,jk->ik"), with ellipses, repeated labels and the form with lists of integers.
 
     Operands are taken from left to right; with `optimize` in the order that numpy.einsum_path finds.
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
 
     Raises: ShapeError if subscripts do not fit the operands or extents of a label differ; DtypeError if `casting`
     forbids `dtype`.
     """
     subscripts, values = _arguments(operands)
-    if len(values) == 1 and out is None:
+    if len(values) == 1 and out is None and preferred_element_type is None:
         x = array_of(values[0])
         (labels,), result = _parsed(subscripts, [aval(x).ndim])
         if set(labels) == set(result):
@@ -64,7 +69,7 @@ def einsum(
         raise DtypeError(
             f"np.einsum computes in {dtype} what casts to it by the rule {casting!r}", location=user_location()
         )
-    xs = alike(*values, dtype=dtype)
+    xs, wanted = preferring("einsum", alike(*values, dtype=dtype), precision, preferred_element_type, out_sharding)
     inputs, result = _parsed(subscripts, [aval(x).ndim for x in xs])
     terms = [_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)]
     terms = _unit_axes_dropped(terms, _extents(terms), result)
@@ -74,9 +79,8 @@ def einsum(
         kept = set(result).union(*[t.labels for t in later])
         terms = [*later, _product(terms[i], terms[j], kept)]
     extents = _extents([_Term(x, labels) for x, labels in zip(xs, inputs, strict=True)])
-    made = u.unchanged(
-        _placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result]))
-    )
+    made = _placed(_summed(_no_repeats(terms[0]), set(result)), result, tuple([extents[a] for a in result]))
+    made = u.unchanged(preferred(made, wanted))
     if isinstance(made, Tracer):
         made.layout = _layout(made, values, inputs, result) if optimize is False else UNKNOWN
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -18,9 +19,11 @@ from tracejit.primitives import shape as p
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
+from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.nodes import frozen
+from tracejit.support.precision import PrecisionLike, check_one_device, check_precision
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.interpreter import current_interpreter
@@ -41,6 +44,32 @@ def alike(*operands: ArrayLike, dtype: DTypeLike = None) -> list[Result]:
     return [to_dtype(x, target) for x in xs]
 
 
+def preferring(
+    name: str, xs: Sequence[ArrayLike], precision: PrecisionLike, preferred: DTypeLike, out_sharding: Any = None
+) -> tuple[list[Result], np.dtype[Any] | None]:
+    """Operands of one dtype in the dtype that their products are summed in, and that of the result, None for the same.
+
+    Raises: DtypeError where integers would be summed in a narrower dtype than theirs.
+    """
+    check_precision(f"np.{name}", precision)
+    check_one_device(f"np.{name}", out_sharding=out_sharding)
+    if preferred is None:
+        return list(xs), None
+    have, wanted = aval(xs[0]).dtype, canonical(preferred)
+    if wanted.kind in "iu" and have.kind in "iu" and wanted.itemsize < have.itemsize:
+        raise DtypeError(
+            f"np.{name}: preferred_element_type={wanted} is narrower than the operands' {have}; convert the result",
+            location=user_location(),
+        )
+    wide = np.promote_types(have, wanted) if have.kind in "bf" and wanted.kind == "f" else wanted
+    return [to_dtype(x, wide) for x in xs], wanted
+
+
+def preferred(x: ArrayLike, dtype: np.dtype[Any] | None) -> Result:
+    """A result in the dtype that was preferred."""
+    return x if dtype is None else convert(x, dtype)
+
+
 def _paired(name: str, x: ArrayLike, y: ArrayLike, i: int, j: int) -> None:
     """Raises ShapeError unless axis i of x and axis j of y are of one extent."""
     n, m = aval(x).shape[i], aval(y).shape[j]
@@ -52,18 +81,30 @@ def _paired(name: str, x: ArrayLike, y: ArrayLike, i: int, j: int) -> None:
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------
-def matmul(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike = None, **kwargs: Any) -> Result:
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
+    **kwargs: Any,
+) -> Result:
     """The matrix product; a vector is a row on the left and a column on the right; leading axes are broadcast.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
 
     Raises: ShapeError if the inner extents differ or an operand is of rank 0.
     """
     _no_keywords("matmul", kwargs)
-    x, y = alike(x1, x2, dtype=dtype)
+    (x, y), wanted = preferring("matmul", alike(x1, x2, dtype=dtype), precision, preferred_element_type, out_sharding)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
         raise reject("np.matmul does not accept arrays of rank 0; use *")
     i, j = aval(x).ndim - 1, max(aval(y).ndim - 2, 0)
     _paired("matmul", x, y, i, j)
-    return _batched_product(x, y, i, j, min(aval(x).ndim, 2), min(aval(y).ndim, 2))
+    return preferred(_batched_product(x, y, i, j, min(aval(x).ndim, 2), min(aval(y).ndim, 2)), wanted)
 
 
 def _no_keywords(name: str, kwargs: dict[str, Any]) -> None:
@@ -125,48 +166,91 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /, **kwargs: Any) -> Result:
     return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 2, 1, 2)
 
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: AxisLike = -1, **kwargs: Any) -> Result:
-    """Sums of products of vectors over broadcast leading axes."""
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: AxisLike = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    **kwargs: Any,
+) -> Result:
+    """Sums of products of vectors over broadcast leading axes.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
+    """
     _no_keywords("vecdot", kwargs)
-    x, y = alike(x1, x2)
+    (x, y), wanted = preferring("vecdot", alike(x1, x2), precision, preferred_element_type)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
         raise reject("np.vecdot takes vectors")
     axis = -1 if axis is np._NoValue else axis  # pyright: ignore[reportPrivateUsage, reportUnnecessaryComparison]
     if axis != -1:
         x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _paired("vecdot", x, y, aval(x).ndim - 1, aval(y).ndim - 1)
-    return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 1, 1, 1)
+    return preferred(_batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 1, 1, 1), wanted)
 
 
-def dot(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    out: ArrayLike = None,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
+) -> Result:
     """The sum of products over the last axis of a and the last but one of b;
     with an operand of rank 0 the plain product.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
     """
-    x, y = alike(a, b)
+    (x, y), wanted = preferring("dot", alike(a, b), precision, preferred_element_type, out_sharding)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
-        return u.multiply(x, y)
+        return preferred(u.multiply(x, y), wanted)
     i, j = aval(x).ndim - 1, max(aval(y).ndim - 2, 0)
     _paired("dot", x, y, i, j)
-    return dot_general(x, y, ((i,), (j,)))
+    return preferred(dot_general(x, y, ((i,), (j,))), wanted)
 
 
-def inner(a: ArrayLike, b: ArrayLike, /) -> Result:
-    """The sum of products over the last axes."""
-    x, y = alike(a, b)
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Result:
+    """The sum of products over the last axes.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
+    """
+    (x, y), wanted = preferring("inner", alike(a, b), precision, preferred_element_type)
     if aval(x).ndim == 0 or aval(y).ndim == 0:
-        return u.multiply(x, y)
+        return preferred(u.multiply(x, y), wanted)
     i, j = aval(x).ndim - 1, aval(y).ndim - 1
     _paired("inner", x, y, i, j)
-    return dot_general(x, y, ((i,), (j,)))
+    return preferred(dot_general(x, y, ((i,), (j,))), wanted)
 
 
-def vdot(a: ArrayLike, b: ArrayLike, /) -> Result:
-    """The sum of products of all elements, the first of each pair conjugated."""
-    x, y = alike(a, b)
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Result:
+    """The sum of products of all elements, the first of each pair conjugated.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
+    """
+    (x, y), wanted = preferring("vdot", alike(a, b), precision, preferred_element_type)
     x = conj(x)
     if not same_extent(aval(x).size, aval(y).size) and aval(x).size != aval(y).size:
         raise reject(f"np.vdot: shapes {aval(x).shape} and {aval(y).shape} differ in size")
-    return dot_general(p.reshape(x, (aval(x).size,)), p.reshape(y, (aval(y).size,)), ((0,), (0,)))
+    made = dot_general(p.reshape(x, (aval(x).size,)), p.reshape(y, (aval(y).size,)), ((0,), (0,)))
+    return preferred(made, wanted)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
@@ -178,12 +262,22 @@ def outer(a: ArrayLike, b: ArrayLike, out: ArrayLike = None) -> Result:
     )
 
 
-def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2) -> Result:
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: AxisLike = 2,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    out_sharding: Any = None,
+) -> Result:
     """The sum of products over pairs of axes: the last of a with the first of b, or the ones named.
+
+    preferred_element_type: the dtype of sums and result.  precision: changes nothing.
 
     Raises: ShapeError if paired axes differ.
     """
-    x, y = alike(a, b)
+    (x, y), wanted = preferring("tensordot", alike(a, b), precision, preferred_element_type, out_sharding)
     rank_x, rank_y = aval(x).ndim, aval(y).ndim
     if isinstance(axes, (tuple, list)):
         first, second = axes
@@ -197,7 +291,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2) -> Result:
         raise reject(f"np.tensordot: {len(over_x)} axes of the first array and {len(over_y)} of the second")
     for i, j in zip(over_x, over_y, strict=True):
         _paired("tensordot", x, y, i, j)
-    return as_rank_0_array(dot_general(x, y, (over_x, over_y)))
+    return as_rank_0_array(preferred(dot_general(x, y, (over_x, over_y)), wanted))
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Result:

@@ -142,13 +142,14 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: ArrayLike = True,
+    mean: ArrayLike = None,
     correction: ArrayLike = None,
 ) -> Result:
     """The variance of what is not NaN (where a mask holds); NaN where no more than `ddof` numbers are."""
     x, gone = _without(a, 0)
     ddof = correction if correction is not None else ddof
     if gone is None:
-        return r.var(x, axis, dtype, None, ddof, keepdims, where=where)
+        return r.var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
     mask = mask_of(where)
     if mask is not None:
         mask = broadcast_to(mask, aval(x).shape)
@@ -159,7 +160,8 @@ def nanvar(
     x = to_dtype(x, wide)
     present = u.logical_not(gone)
     count = to_dtype(r.sum(present, axis, keepdims=True), wide)
-    gap = u.where(gone, wide.type(0), u.subtract(x, u.divide(r.sum(x, axis, keepdims=True), count)))
+    center = u.divide(r.sum(x, axis, keepdims=True), count) if mean is None else mean
+    gap = u.where(gone, wide.type(0), u.subtract(x, center))
     free = u.subtract(to_dtype(r.sum(present, axis, keepdims=keepdims), wide), ddof)
     total = r.sum(u.multiply(gap, gap), axis, keepdims=keepdims)
     return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), result)

@@ -18,6 +18,7 @@ from tracejit.numpy.triangles import eye
 from tracejit.primitives import shape as p
 from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import LinearAlgebraError
+from tracejit.support.precision import PrecisionLike, check_precision
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, HANDED_BACK
@@ -189,10 +190,11 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Result:
     return linear.cross(x1, x2, axis=axis)
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None) -> Result:
+def multi_dot(arrays: Sequence[ArrayLike], *, out: ArrayLike = None, precision: PrecisionLike = None) -> Result:
     """The product of a chain of matrices in the cheapest order, each in the dtype of its factors;
-    a vector may stand at either end.
+    a vector may stand at either end.   precision: changes nothing.
     """
+    check_precision("np.linalg.multi_dot", precision)
     xs = [as_array(x) for x in arrays]
     if len(xs) < 2:
         raise reject("np.linalg.multi_dot takes at least two arrays")

@@ -10,10 +10,10 @@ import numpy as np
 from tracejit.ir.extents import Extent, is_empty, is_one
 from tracejit.numpy import reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
+from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import part
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy
-from tracejit.numpy.spacing import linspace
 from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
 from tracejit.support.typing import ArrayLike, Result

@@ -141,8 +141,8 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
 """The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
 
 
-def polyval(p: ArrayLike, x: ArrayLike) -> Result:
-    """The polynomial with coefficients p (highest first) at x, by Horner's rule."""
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Result:
+    """The polynomial with coefficients p (highest first) at x, by Horner's rule.   unroll: changes nothing."""
     coefficients = array_of(p)
     have = aval(coefficients).shape
     if not have:

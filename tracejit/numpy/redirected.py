@@ -11,35 +11,43 @@ import numpy as np
 
 from tracejit.ir.extents import Dim
 from tracejit.numpy import (
+    applying,
     conversions,
     convolution,
     creation,
     differences,
     einstein,
+    evenly_spaced,
     inserting,
     joining,
     linear,
     nan_reductions,
+    number_parts,
     padding,
+    polynomials,
+    positions,
     real_functions,
     reductions,
     selecting,
     shaping,
-    spacing,
     taking,
     triangles,
+    windows,
 )
 from tracejit.numpy.axes import unsupported
+from tracejit.numpy.index_syntax import Grid, Joined
+from tracejit.numpy.queries import broadcast_shapes, isscalar
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
-from tracejit.tracer.substitutes import CREATION, redirect_members, substitute_for
+from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redirect_members, substitute_for
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["fromfunction", "isscalar", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
+__all__ = ["fromfunction", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
-    conversions, convolution, creation, differences, einstein, inserting, joining, linear, nan_reductions, padding,
-    real_functions, reductions, selecting, shaping, spacing, taking, triangles,
+    conversions, convolution, creation, differences, einstein, evenly_spaced, inserting, joining, linear,
+    nan_reductions, number_parts, padding, polynomials, positions, real_functions, reductions, selecting, shaping,
+    taking, triangles, windows,
 )  # fmt: skip
 
 
@@ -48,11 +56,6 @@ def fromfunction(
 ) -> Result:
     """`function` of the index grids of a shape."""
     return function(*creation.indices(shape, dtype=dtype), **kwargs)
-
-
-def isscalar(element: ArrayLike) -> bool:
-    """Whether something is a number, Python's or NumPy's, and no array."""
-    return element.is_scalar if isinstance(element, Tracer) else isinstance(element, Dim) or np.isscalar(element)
 
 
 def ndenumerate(arr: ArrayLike) -> Iterator[tuple[tuple[int, ...], Result]]:
@@ -72,16 +75,13 @@ def new_array(shape: ShapeLike, dtype: DTypeLike = float, *args: ArrayLike, **kw
 
 
 def vectorize(pyfunc: Any, *args: ArrayLike, **kwargs: Any) -> Result:
-    """np.vectorize, which calls Python for each element of arrays
-    that are known.  Raises UnsupportedError for others.
-    """
+    """np.vectorize, which calls Python for each element of arrays that are known; for others it is mapped over them."""
     real = np.vectorize(pyfunc, *args, **kwargs)
+    mapped = applying.vectorize(pyfunc, *args, **kwargs)
 
     def call(*xs: ArrayLike, **kws: Any) -> Result:
         if any(isinstance(x, Tracer) and x.known() is None for x in (*xs, *kws.values())):
-            raise unsupported(
-                "np.vectorize calls Python for each element; call the function on whole arrays, or use tj.vmap"
-            )
+            return mapped(*xs, **kws)
         return real(*xs, **kws)
 
     return call
@@ -121,11 +121,18 @@ def _fill() -> None:
         {np.require: conversions.require, np.isscalar: isscalar, np.ndenumerate: ndenumerate, np.ndarray: new_array}
     )
     redirect_members({np.nditer: nditer, np.vectorize: vectorize})
+    for written, substitute in (
+        (np.r_, Joined(original=np.r_)), (np.c_, Joined(-1, 2, 0, np.c_)), (np.mgrid, Grid(False, np.mgrid)),
+        (np.ogrid, Grid(True, np.ogrid)),
+    ):  # fmt: skip
+        REDIRECTED[id(written)] = Redirected(written, substitute)
     handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
     nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
     nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
     redirect_members(nested, only_nested=True)
-    redirect_members({np.resize: resize})
+    redirect_members(
+        {np.resize: resize, np.broadcast_shapes: broadcast_shapes, np.mask_indices: positions.mask_indices}
+    )
 
 
 _fill()

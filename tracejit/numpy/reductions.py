@@ -82,6 +82,7 @@ def _reduction(
         keepdims: Any = False,
         initial: ArrayLike = None,
         where: ArrayLike = True,
+        promote_integers: bool = True,
     ) -> Result:
         x = as_array(a)
         have = aval(x)
@@ -93,6 +94,8 @@ def _reduction(
             truth = any if name == "sum" else all
             found = truth(x, axis, keepdims=keepdims is True, where=where)
             return found if initial is None else combine(found, np.bool_(initial))
+        if dtype is None and not promote_integers and have.dtype.kind in "iu":
+            dtype = have.dtype
         x = to_dtype(x, canonical(dtype) if dtype is not None else widen(have.dtype))
         axes = _folded_axes(axis, have.ndim)
         mask = mask_of(where)

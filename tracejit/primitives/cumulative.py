@@ -15,8 +15,8 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.scalar import is_complex
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import greater_complex, lesser_complex
-from tracejit.primitives.comparison import And, Eq, Ge, Le, Not, Or
-from tracejit.primitives.elementwise import convert, mul, select
+from tracejit.primitives.comparison import And, Eq, Ge, Le, Ne, Not, Or
+from tracejit.primitives.elementwise import convert, mul, select, zero_like
 from tracejit.primitives.reduction import extreme, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, transpose
 from tracejit.support.errors import DtypeError, ShapeError
@@ -239,12 +239,69 @@ class CumMin(_CumulativeExtremum):
         return np.minimum.accumulate(x, axis=self.axis)
 
 
-_CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin)}
+@frozen(eq=False)
+class CumLogSumExp(_Cumulative):
+    """Running log(sum(exp(x))) along `axis`, without overflow."""
+
+    name = "cumlogsumexp"
+    axis: int
+    reverse: bool = False
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        if avals[0].dtype.kind != "f":
+            raise DtypeError(f"[{self.name}] takes floating-point numbers, not {avals[0]}; convert them first")
+        return super().abstract_eval(*avals)
+
+    def accumulate(self, x: ArrayLike) -> Result:
+        return np.logaddexp.accumulate(x, axis=self.axis, dtype=x.dtype)
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        (x,) = operands
+        dtype = x.dtype
+
+        def joined(r: Any, acc: Sequence[Any], e: Sequence[Any]) -> Any:
+            (a,), (c,) = acc, e
+            top = r.op("max", a, c)
+            gap = r.op("sub", r.op("min", a, c), top)
+            more = r.op("add", top, r.op("log1p", r.op("exp", gap)))
+            infinite = r.op("ne", r.op("sub", top, top), r.const(0, dtype))
+            return r.op("select", infinite, top, more)
+
+        return Scan(
+            x.shape,
+            self.axis,
+            b.body(len(x.shape), lambda i: x[i]),
+            (Const(-np.inf, dtype),),
+            b.combiner([dtype], joined),
+            self.reverse,
+            ordered=True,
+        )
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
+        from tracejit.primitives.elementwise import sub
+        from tracejit.primitives.transcendental import Exp
+
+        (x,), (t,) = primals, tangents
+        out = bind(self, x)
+        if t is None:
+            return out, None
+        # d y_k = d y_k-1 * exp(y_k-1 - y_k) + t_k * exp(x_k - y_k), where nothing but -inf has come: 0.
+        nothing = aval_of_argument(x).dtype.type(-np.inf)
+        some = bind(Ne(), out, nothing)
+
+        def share(z: ArrayLike) -> Result:
+            return select(some, bind(Exp(), sub(z, select(some, out, zero_like(out)))), zero_like(out))
+
+        before = _shifted(out, self.axis, self.reverse, nothing)
+        return out, _linear_recurrence(share(before), mul(share(x), t), self.axis, self.reverse)
+
+
+_CUMULATIVE = {c.name: c for c in (CumSum, CumProd, CumMax, CumMin, CumLogSumExp)}
 
 
 def cumulative(name: str, x: ArrayLike, axis: int, reverse_order: bool = False) -> Result:
-    """cumsum, cumprod, cummax or cummin along `axis`; sums and products of float16 are carried in float32."""
+    """cumsum, cumprod, cummax, cummin or cumlogsumexp along `axis`; but for extrema, float16 is carried in float32."""
     primitive = _CUMULATIVE[name](axis, reverse_order)
-    if aval_of_argument(x).dtype == np.float16 and name in ("cumsum", "cumprod"):
+    if aval_of_argument(x).dtype == np.float16 and name in ("cumsum", "cumprod", "cumlogsumexp"):
         return convert(bind(primitive, convert(x, np.float32)), np.float16)
     return bind(primitive, x)

@@ -18,16 +18,19 @@ _CALLBACK = (
 )
 
 NOT_HERE: dict[str, str] = {
-    **dict.fromkeys(("distributed", "make_mesh", "pmap", "shard_map", "sharding"), _DEVICES),
+    **dict.fromkeys(
+        ("distributed", "make_mesh", "pmap", "shard_map", "sharding", "with_sharding_constraint"), _DEVICES
+    ),
     **dict.fromkeys(
         ("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum",
-         "psum_scatter"), _AXES
+         "psum_scatter", "pbroadcast", "pcast", "pshuffle", "pswapaxes", "ragged_all_to_all"), _AXES
     ),
     **dict.fromkeys(("debug", "experimental", "io_callback", "pure_callback"), _CALLBACK),
     "disable_jit": "what is compiled stays compiled; f.__wrapped__ is the function as it was written",
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "export": "programs are not stored; f.lower(...).text() shows them",
+    "platform_dependent": "a program is one for all backends; choose the function by what backend= is given to jit",
     "custom_linear_solve": "solve the system in a function with tj.custom_jvp or tj.custom_vjp",
     "custom_root": "find the root in a function with tj.custom_jvp, whose rule solves the linear equation",
     "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",

@@ -1,0 +1,75 @@
+"""What numbers are made of: fractions and exponents, neighbours, common divisors, angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
+from tracejit.numpy.promotion import aval, promote
+from tracejit.numpy.shaping import array_of
+from tracejit.numpy.strides import in_order_of_operands
+from tracejit.primitives.float_parts import FrexpExponent, FrexpFraction, NextAfter
+from tracejit.primitives.integers import Gcd, Lcm
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.layout import AS_IS, LAYOUTS
+from tracejit.tracer.tables import FUNCTIONS
+
+__all__ = ["angle", "frexp", "gcd", "lcm", "modf", "nextafter", "real_if_close", "spacing"]
+
+
+gcd = of_primitive("gcd", Gcd(), 2, number_dtype)
+lcm = of_primitive("lcm", Lcm(), 2, number_dtype)
+nextafter = of_primitive("nextafter", NextAfter(), 2, floats)
+
+
+@composed("spacing")
+def spacing(x: ArrayLike, /) -> Result:
+    """How far the next number away from zero is from x, with x's sign; of infinities NaN.
+
+    Of float16 the next one towards plus infinity, as in NumPy.
+    """
+    (y,) = promote(x, to=floating_dtype)
+    dtype = aval(y).dtype
+    far = dtype.type(np.inf)
+    away = far if dtype == np.float16 else u.where(u.less(y, 0), u.negative(far), far)
+    found = u.subtract(bind(NextAfter(), y, away), y)
+    return u.where(u.isinf(y), dtype.type(np.nan), found)
+
+
+@composed("modf")
+def modf(x: ArrayLike, /) -> tuple[Result, Result]:
+    """(fraction, whole part), both with the sign of x; of an infinity a zero and itself."""
+    (y,) = promote(x, to=floating_dtype)
+    whole = u.trunc(y)
+    # Written for numbers of either sign, so that zeros have it too.
+    rest = u.where(u.less(y, 0), u.negative(u.subtract(u.negative(y), u.negative(whole))), u.subtract(y, whole))
+    zero = aval(y).dtype.type(0)
+    bare = u.logical_or(u.isinf(y), u.equal(y, 0))
+    return u.where(bare, u.where(u.equal(y, 0), y, u.where(u.less(y, 0), u.negative(zero), zero)), rest), whole
+
+
+@composed("frexp")
+def frexp(x: ArrayLike, /) -> tuple[Result, Result]:
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1, e of int32; x and 0 of zeros, infinities and NaN."""
+    (y,) = promote(x, to=floating_dtype)
+    return bind(FrexpFraction(), y), bind(FrexpExponent(), y)
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Result:
+    """The angle of numbers in the plane, of real ones 0 or pi (180 with `deg`)."""
+    found = u.arctan2(0, array_of(z))
+    return u.multiply(found, 180 / np.pi) if deg else found
+
+
+def real_if_close(a: ArrayLike, tol: Any = 100) -> Result:
+    """The array itself: what is real needs no rounding to real numbers."""
+    return array_of(a)
+
+
+FUNCTIONS.update({np.angle: angle, np.real_if_close: real_if_close})
+LAYOUTS[angle] = in_order_of_operands
+AS_IS.add(real_if_close)
