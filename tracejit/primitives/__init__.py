@@ -6,6 +6,7 @@
 # imported to be registered
 from tracejit.primitives import (
     arithmetic as arithmetic,
+    bits as bits,
     branch as branch,
     comparison as comparison,
     contraction as contraction,
@@ -18,6 +19,7 @@ from tracejit.primitives import (
     lu as lu,
     qr as qr,
     reduction as reduction,
+    segments as segments,
     shape as shape,
     slicing as slicing,
     sorting as sorting,
@@ -40,5 +42,6 @@ provide(
         transpose=shape.transpose,
         update_slice=slicing.update_slice,
         cumulative=cumulative.cumulative,
+        product_by_segments=segments.product_by_segments,
     ),
 )
