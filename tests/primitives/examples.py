@@ -443,8 +443,8 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "ge", "gt", "iota", "is_finite", "le", "lt", "ne",
-    "not", "or", "population_count", "shift_left", "shift_right", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "ge", "gt", "iota", "is_finite", "le",
+    "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 

@@ -12,8 +12,10 @@ import numpy as np
 
 from tracejit.lax import linalg as linalg
 from tracejit.lax.arrays import *  # noqa: F403
+from tracejit.lax.bits import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
+from tracejit.lax.gathering import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
@@ -41,8 +43,8 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
-    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
-    "tracejit.lax.reductions")
+    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
+    "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.reductions")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

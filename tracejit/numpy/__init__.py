@@ -9,6 +9,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any
 
+import numpy as _numpy
 from numpy import (
     bool_ as bool_,
     dtype as dtype,
@@ -68,6 +69,7 @@ from tracejit.numpy.sorting import *  # noqa: F403
 from tracejit.numpy.spacing import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403
+from tracejit.numpy.ufunc_methods import add_methods, methods_of
 from tracejit.numpy.ufuncs import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
@@ -85,9 +87,17 @@ def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+add_methods()
 globals().update({
     _name: _returning_arrays(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__.startswith("tracejit.numpy.")
 })  # fmt: skip
+for _name, _value in list(globals().items()):
+    _ufunc = getattr(_numpy, _name, None)
+    if isinstance(_ufunc, _numpy.ufunc) and type(_value) is FunctionType:
+        for _method, _function in methods_of(_ufunc).items():
+            setattr(_value, _method, _returning_arrays(_function))
+        for _attribute in ("nin", "nout", "nargs", "identity", "signature"):
+            setattr(_value, _attribute, getattr(_ufunc, _attribute))
 for _name in linalg.__all__:
     setattr(linalg, _name, _returning_arrays(getattr(linalg, _name)))
