@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import DtypeError, UnsupportedError, WriteError
+from tracejit.support.errors import DtypeError, WriteError
 
 X = np.arange(12.0).reshape(3, 4)
 
