@@ -20,7 +20,7 @@ LAYERS = {
     "compiler": 6,
     "api": 7,
     **dict.fromkeys(["numpy", "lax", "random", "nn", "scipy", "tree_util", "debug", "testing", "cli"], 8),
-    **dict.fromkeys(["tree", "flatten_util"], 9),
+    **dict.fromkeys(["tree", "flatten_util", "ops"], 9),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 FIXED_FOLDERS = [

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.api.applying import applied_at
 from tracejit.ir.extents import Extent, Shape, same_extent
 from tracejit.lax.operands import array, aval, operands, reject
-from tracejit.numpy.at import applied_at
-from tracejit.numpy.bounds import filled
 from tracejit.primitives import indexing, shape as p
 from tracejit.primitives.arithmetic import Maximum, Minimum, Remainder
 from tracejit.primitives.comparison import And, Ge, Le
@@ -26,6 +25,7 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather", "index_take", "scatter",
@@ -211,7 +211,8 @@ def gather(
     )  # fmt: skip
     out = indexing.gather(found.x, found.axes, found.indices)
     if found.valid is not None:
-        out = filled(out, found.valid, fill_value)
+        value = None if fill_value is None else OPERATORS.to_dtype(fill_value, aval(x).dtype)
+        out = indexing.filled(out, found.valid, value)
     rank = len(found.batch) + len(found.order)
     offsets = _checked_axes("[gather] offset_dims", numbers.offset_dims, rank, rising=True)
     if len(offsets) != len(found.order):

@@ -44,6 +44,8 @@ from tracejit.numpy import (
     operators as operators,
     redirected as redirected,
 )
+from tracejit.numpy.binning import *  # noqa: F403
+from tracejit.numpy.bits import *  # noqa: F403
 from tracejit.numpy.comparing import *  # noqa: F403
 from tracejit.numpy.complex_parts import *  # noqa: F403
 from tracejit.numpy.conversions import *  # noqa: F403
@@ -59,6 +61,7 @@ from tracejit.numpy.linear import *  # noqa: F403
 from tracejit.numpy.nan_reductions import *  # noqa: F403
 from tracejit.numpy.padding import *  # noqa: F403
 from tracejit.numpy.powers import *  # noqa: F403
+from tracejit.numpy.putting import *  # noqa: F403
 from tracejit.numpy.queries import result_type_of as result_type  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.reductions import *  # noqa: F403

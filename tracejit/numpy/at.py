@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.control import scan
-from tracejit.ir.extents import prod
+from tracejit.api.applying import applied_at
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import changed_part, scattered, updated, value_for
 from tracejit.numpy.axes import is_whole
@@ -16,9 +15,8 @@ from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, index_arrays, single_mask
 from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.powers import power
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
+from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.creation import full
-from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import UnsupportedError
@@ -29,7 +27,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["At", "IndexedAt", "applied", "applied_at", "are_apart", "written"]
+__all__ = ["At", "IndexedAt", "applied", "are_apart", "written"]
 
 _SCATTERED = {"add": "add", "subtract": "add", "multiply": "mul", "min": "min", "max": "max"}
 """What a scatter combines by itself, where indices may name an element more than once."""
@@ -261,39 +259,6 @@ def applied(
     kept = tuple([n for d, n in enumerate(have.shape) if d not in axes])
     spread = None if values is None else value_for(values, aval(arrays[0]).shape, kept, rest, first)
     return applied_at(x, axes, arrays, function, spread)
-
-
-def applied_at(
-    x: ArrayLike,
-    axes: Sequence[int],
-    arrays: Sequence[IndexLike],
-    function: Callable[[Any, Any], Any],
-    values: ArrayLike = None,
-    *,
-    unique: bool = False,
-) -> Result:
-    """x with function(x[k], value) at each place k in range that index arrays over axes name.
-
-    values: [*shape of the arrays, *other axes of x], or None.  unique: no element is named twice, so all are computed
-    together.
-    """
-    have, batch = aval(x), aval(arrays[0]).shape
-    kept = tuple([n for d, n in enumerate(have.shape) if d not in axes])
-    if unique:
-        new = to_dtype(function(gather(x, tuple(axes), arrays), values), have.dtype)
-        return scatter(x, broadcast_to(new, (*batch, *kept)), tuple(axes), arrays, "set", unique=True)
-    count = prod(batch)
-    rows: list[Any] = [reshape(a, (count,)) for a in arrays]
-    if values is not None:
-        rows.append(reshape(values, (count, *kept)))
-
-    def step(y: Any, row: Any) -> tuple[Any, None]:
-        places, value = row[: len(axes)], row[len(axes)] if values is not None else None
-        old = gather(y, tuple(axes), places)
-        new = broadcast_to(to_dtype(function(old, value), have.dtype), kept)
-        return scatter(y, new, tuple(axes), places, "set", unique=True), None
-
-    return scan(step, x, tuple(rows))[0]
 
 
 METHODS["at"] = At

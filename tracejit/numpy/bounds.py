@@ -11,17 +11,15 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.promotion import aval, broadcast_to, to_dtype
-from tracejit.primitives.elementwise import select
-from tracejit.primitives.indexing import gather
-from tracejit.primitives.shape import broadcast_in_dim
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.primitives.indexing import filled, gather
 from tracejit.support.modes import GatherScatterMode
 from tracejit.support.nodes import frozen
-from tracejit.support.typing import ArrayLike, DTypeLike, IndexLike, Result
+from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Bounds", "fill_value_of", "filled", "gathered", "inside"]
+__all__ = ["Bounds", "gathered", "inside"]
 
 
 @frozen
@@ -71,30 +69,9 @@ def inside(indices: Sequence[IndexLike], extents: Sequence[Extent]) -> Result:
     return found
 
 
-def fill_value_of(dtype: DTypeLike, value: ArrayLike = None) -> Result:
-    """What stands for elements out of range: NaN, the least signed and the greatest unsigned integer, True.
-
-    Source: JAX's lax.gather.
-    """
-    dtype = np.dtype(dtype)
-    if value is not None:
-        return to_dtype(value, dtype)
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return dtype.type(limits.min if dtype.kind == "i" else limits.max)
-    return dtype.type(True if dtype.kind == "b" else np.nan)
-
-
-def filled(out: ArrayLike, valid: ArrayLike, fill_value: ArrayLike) -> Result:
-    """What was gathered with `valid` over its first axes; a fill value where that does not hold."""
-    shape = aval(out).shape
-    first = tuple(range(aval(valid).ndim))
-    wide = valid if len(first) == len(shape) else broadcast_in_dim(valid, shape, first)
-    value = fill_value_of(aval(out).dtype, fill_value)
-    return select(wide, out, broadcast_to(value, shape) if aval(value).ndim else value)
-
-
 def gathered(x: ArrayLike, axes: Sequence[int], indices: Sequence[IndexLike], fill_value: ArrayLike = None) -> Result:
     """The elements of x at index arrays over axes, a fill value where one is out of range."""
     valid = inside(indices, [aval(x).shape[a] for a in axes])
-    return filled(gather(x, tuple(axes), indices, fill=True), valid, fill_value)
+    dtype = aval(x).dtype
+    value = None if fill_value is None else to_dtype(fill_value, dtype)
+    return filled(gather(x, tuple(axes), indices, fill=True), valid, value)

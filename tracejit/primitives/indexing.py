@@ -29,7 +29,7 @@ from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
-__all__ = ["gather", "scatter"]
+__all__ = ["filled", "gather", "scatter"]
 
 
 def clamped(x: ArrayLike, limit: Extent) -> Result:
@@ -318,6 +318,24 @@ class Scatter(Primitive):
 def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *, fill: bool = False) -> Result:
     """The elements of x at `indices` along `axes`; with `fill` zero for those out of range."""
     return bind(Gather(tuple(axes), fill), x, *indices)
+
+
+def filled(out: ArrayLike, valid: ArrayLike, fill_value: ArrayLike = None) -> Result:
+    """What was gathered with `valid` over its first axes; where that does not hold a value of its dtype: by default
+    NaN, the least signed and the greatest unsigned integer, True.
+
+    Source: JAX's lax.gather.
+    """
+    have = aval_of_argument(out)
+    value: Any = fill_value
+    if value is None and have.dtype.kind in "iu":
+        limits = np.iinfo(have.dtype)
+        value = have.dtype.type(limits.min if have.dtype.kind == "i" else limits.max)
+    elif value is None:
+        value = have.dtype.type(True if have.dtype.kind == "b" else np.nan)
+    rank = len(shape_of(valid))
+    wide = valid if rank == have.ndim else broadcast_in_dim(valid, have.shape, tuple(range(rank)))
+    return select(wide, out, value)
 
 
 def scatter(
