@@ -12,12 +12,20 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import changed_part, scattered, updated, value_for
 from tracejit.numpy.axes import is_whole
 from tracejit.numpy.bounds import Bounds
-from tracejit.numpy.indexing import BasicIndex, classify, expanded, getitem, index_arrays, single_mask
+from tracejit.numpy.indexing import (
+    BasicIndex,
+    classify,
+    expanded,
+    getitem,
+    has_traced_mask,
+    index_arrays,
+    single_mask,
+)
 from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.creation import full
-from tracejit.primitives.shape import reshape
+from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
@@ -161,6 +169,8 @@ class IndexedAt:
         mask = single_mask(self.index, aval(x))
         if mask is not None and (isinstance(mask, Tracer) or not mask.ndim or aval(as_array(values)).size == 1):
             return self.where_masked(name, mask, combine, values)
+        if has_traced_mask(self.index):
+            return self.where_masked_in_part(name, combine, values)
         found = classify(x, self.index, self.checked, bounds)
         if isinstance(found, BasicIndex) and (found.static or name not in _ADDITIVE):
             return written(x, found, self.get(), to_dtype(combine(self.get(), values), dtype))
@@ -198,6 +208,28 @@ class IndexedAt:
         values = reshape(values, ()) if have.ndim else values
         wide = reshape(mask, (*aval(mask).shape, *[1] * (aval(x).ndim - aval(mask).ndim)))
         return u.where(wide, to_dtype(combine(x, values), x.dtype), x)
+
+    def where_masked_in_part(self, name: str, combine: Callable[[Any, Any], Any], values: ArrayLike) -> Result:
+        """A mask that is known only when the program runs, beside numbers and slices."""
+        x = self.array
+        parts = expanded(self.index, aval(x).ndim)
+        masks = [k for k, part in enumerate(parts) if isinstance(part, Tracer) and part.dtype == np.bool_]
+        arrays = [part for part in parts if getattr(part, "shape", ()) or isinstance(part, (list, tuple))]
+        if len(masks) > 1 or len(arrays) > 1:
+            raise UnsupportedError(
+                f"{name} at an index of a mask that is not known while tracing and of other masks or arrays is not "
+                "supported; index in two steps, or use np.where",
+                location=user_location(),
+            )
+        place = masks[0]
+        mask = parts[place]
+        others = (*parts[:place], *[slice(None)] * mask.ndim, *parts[place + 1 :])
+        part = self.array[others] if not isinstance(x, Tracer) else getitem(x, others)
+        before = sum(1 for p in parts[:place] if p is None or isinstance(p, slice))
+        have = aval(part).shape
+        wide = broadcast_in_dim(mask, have, tuple(range(before, before + mask.ndim)))
+        changed = IndexedAt(part, wide, self.checked).where_masked(name, wide, combine, values)
+        return updated(x, others, changed, self.checked)
 
 
 def written(x: ArrayLike, place: BasicIndex, old: ArrayLike, new: ArrayLike) -> Result:

@@ -19,7 +19,7 @@ from tracejit.numpy.at import IndexedAt, applied, are_apart, written
 from tracejit.numpy.axes import axis_index, is_zero, normalize_axes, reject
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.index_checks import check_index, known_to_be_outside
-from tracejit.numpy.indexing import BasicIndex, classify, getitem, single_mask
+from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, single_mask
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import outer_of
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
@@ -329,6 +329,9 @@ def _changed(ufunc: np.ufunc, x: ArrayLike, index: IndexLike, values: ArrayLike)
     if mask is not None and isinstance(mask, Tracer):
         place, name = IndexedAt(x, index, checked=True), f"np.{ufunc.__name__}.at"
         return place.where_masked(name, mask, function, 0 if value is None else value)
+    if has_traced_mask(index):
+        place, name = IndexedAt(x, index, checked=True), f"np.{ufunc.__name__}.at"
+        return place.where_masked_in_part(name, function, 0 if value is None else value)
     found = classify(x, index)
     if isinstance(found, BasicIndex):
         old = getitem(x, index)
