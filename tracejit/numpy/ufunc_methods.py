@@ -31,6 +31,7 @@ from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
+from tracejit.tracer.failures import empty_reduction
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import UFUNCS
@@ -153,6 +154,8 @@ def _folded(ufunc: np.ufunc, x: ArrayLike, axes: tuple[int, ...], start: ArrayLi
             return broadcast_to(to_dtype(identity, dtype), kept)
         if identity is None:
             check_not_empty(f"{ufunc.__name__}.reduce", *[have[d] for d in axes])
+            if is_zero(count):
+                raise empty_reduction(f"{ufunc.__name__}.reduce").error()
         initial = reshape(part(rows, 0, 0, 1), kept)
         rows = part(rows, 0, 1, count - 1)
     masks = None if mask is None else _rows(broadcast_to(mask, have), axes)
@@ -216,8 +219,8 @@ def _reduceat(ufunc: np.ufunc) -> Callable[..., Any]:
         wanted = None if dtype is None else canonical(dtype)
         x = to_dtype(x, _dtype_of_fold(ufunc, "reduceat", aval(x).dtype, wanted))
         places = array_of(indices)
-        if not aval(places).size and not isinstance(places, Tracer):
-            places = np.zeros(0, np.int64)
+        if isinstance(indices, (list, tuple)) and not isinstance(places, Tracer):
+            places = np.asarray(places).astype(np.int64)
         if aval(places).dtype.kind not in "iub":
             raise DtypeError(f"np.{name}.reduceat: {aval(places)} is not an index", location=user_location())
         if aval(places).ndim != 1:
@@ -314,15 +317,7 @@ def _changed(ufunc: np.ufunc, x: ArrayLike, index: IndexLike, values: ArrayLike)
     dtype = aval(x).dtype
 
     def function(old: Any, value: Any) -> Any:
-        new = _called(ufunc)(old) if ufunc.nin == 1 else _called(ufunc)(old, value)
-        have = aval(new).dtype
-        if not np.can_cast(have, dtype, "same_kind"):
-            raise DtypeError(
-                f"np.{ufunc.__name__}.at gives {have}, which is not converted to an array of {dtype}; convert the "
-                "values, or the array",
-                location=user_location(),
-            )
-        return to_dtype(new, dtype)
+        return to_dtype(_called(ufunc)(old) if ufunc.nin == 1 else _called(ufunc)(old, value), dtype)
 
     value = None if values is None else as_array(values)
     mask = single_mask(index, aval(x))
