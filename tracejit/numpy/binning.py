@@ -78,7 +78,8 @@ def bincount(
         count = least
         check_none(u.greater_equal(y, OPERATORS.extent(count)), BEYOND_MINLENGTH)
     check_none(u.less(y, 0), NEGATIVE_COUNT)
-    return _counted(y, count, w, np.dtype(np.int64 if w is None else np.float64))
+    plain = w is None or is_zero(aval(y).shape[0])  # of nothing NumPy counts without weights
+    return _counted(y, count, w, np.dtype(np.int64 if plain else np.float64))
 
 
 def _known_count(y: ArrayLike, least: Any) -> Any:
@@ -313,6 +314,8 @@ def _columns(sample: Any) -> list[Any]:
     """The coordinates of points, a vector for each axis."""
     if isinstance(sample, (list, tuple)):
         columns = [array_of(x) for x in sample]
+        dtype = np.result_type(*[aval(x).dtype for x in columns])
+        columns = [to_dtype(x, dtype) for x in columns]
         if all(aval(x).ndim <= 1 for x in columns):
             return [p.reshape(x, (aval(x).size,)) for x in columns] if aval(columns[0]).ndim else [_joined(columns)]
         sample = array_of(sample)
