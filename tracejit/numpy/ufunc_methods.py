@@ -365,6 +365,9 @@ def add_methods() -> None:
             names = ("outer",) if ufunc.nin == 2 else ()
         else:
             names = METHODS_OF_UFUNCS if ufunc.nin == 2 else ("at",) if ufunc.nin == 1 else ()
+            loops = [loop for loop in ufunc.types if not set(loop) & set("mMO")]  # of no times and objects
+            if ufunc.nin == 2 and any(loop[0] != loop[1] for loop in loops):  # ldexp, by an integer
+                names = ("outer", "at")
         for name in names:
             if (ufunc, name) not in UFUNCS:
                 made = UFUNCS[ufunc, name] = _MAKERS[name](ufunc)
