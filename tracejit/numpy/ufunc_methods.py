@@ -365,8 +365,7 @@ def add_methods() -> None:
             names = ("outer",) if ufunc.nin == 2 else ()
         else:
             names = METHODS_OF_UFUNCS if ufunc.nin == 2 else ("at",) if ufunc.nin == 1 else ()
-            loops = [loop for loop in ufunc.types if not set(loop) & set("mMO")]  # of no times and objects
-            if ufunc.nin == 2 and any(loop[0] != loop[1] for loop in loops):  # ldexp, by an integer
+            if ufunc.nin == 2 and any(loop[0] in "efdg" and loop[1] in "il" for loop in ufunc.types):  # ldexp
                 names = ("outer", "at")
         for name in names:
             if (ufunc, name) not in UFUNCS:
