@@ -127,7 +127,7 @@ def _function(op: str, what: str, none: str, example: str) -> Callable[..., Any]
     return function
 
 
-segment_sum = _function("add", "sums", "0", "Array([7., 0., 5.])")
-segment_prod = _function("mul", "products", "1", "Array([12.,  1.,  5.])")
-segment_min = _function("min", "minima", "the greatest number of the dtype (infinity)", "Array([ 3., inf,  5.])")
-segment_max = _function("max", "maxima", "the least number of the dtype (-infinity)", "Array([  4., -inf,   5.])")
+segment_sum = _function("add", "sums", "0", "Array([7., 0., 5.], dtype=float64)")
+segment_prod = _function("mul", "products", "1", "Array([12.,  1.,  5.], dtype=float64)")
+segment_min = _function("min", "minima", "the greatest number of the dtype (infinity)", "Array([ 3., inf,  5.], dtype=float64)")
+segment_max = _function("max", "maxima", "the least number of the dtype (-infinity)", "Array([  4., -inf,   5.], dtype=float64)")

@@ -51,7 +51,7 @@ def put(a: ArrayLike, ind: IndexLike, v: ArrayLike, mode: str | None = "raise", 
 
     >>> import numpy as np, tracejit as tj
     >>> tj.numpy.put(np.zeros(4), np.array([0, 2, -1]), np.array([5.0, 6.0]), inplace=False)
-    Array([5., 0., 6., 5.])
+    Array([5., 0., 6., 5.], dtype=float64)
     """
     x = array_of(a)
     have, places = aval(x), array_of(ind)
@@ -112,7 +112,7 @@ def put_along_axis(
     >>> x = np.array([[10, 30, 20], [60, 40, 50]])
     >>> tj.numpy.put_along_axis(x, np.argmax(x, 1)[:, None], 99, axis=1, inplace=False)
     Array([[10, 99, 20],
-           [99, 40, 50]])
+           [99, 40, 50]], dtype=int64)
     """
     x, places = array_of(arr), array_of(indices)
     have = aval(x).shape
@@ -150,7 +150,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     >>> import numpy as np, tracejit as tj
     >>> x = np.arange(5)
     >>> tj.numpy.place(x, x % 2 == 0, np.array([-1, -2]), inplace=False)
-    Array([-1,  1, -2,  3, -1])
+    Array([-1,  1, -2,  3, -1], dtype=int64)
     """
     x, test = array_of(arr), u.not_equal(as_array(mask), 0)
     have = aval(x)
