@@ -155,7 +155,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     x, test = array_of(arr), u.not_equal(as_array(mask), 0)
     have = aval(x)
     values = as_array(vals)
-    listed = isinstance(vals, (list, tuple)) or aval(values).weak
+    listed = isinstance(vals, (list, tuple, np.generic)) or (isinstance(vals, Tracer) and vals.is_scalar)
+    listed = listed or aval(values).weak
     if not listed and not np.can_cast(aval(values).dtype, have.dtype):
         raise DtypeError(
             f"np.place: {aval(values)} cannot be cast to {have.dtype} by the rule 'safe'", location=user_location()
