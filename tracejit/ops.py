@@ -122,12 +122,12 @@ def _function(op: str, what: str, none: str, example: str) -> Callable[..., Any]
 
     >>> import numpy as np, tracejit as tj
     >>> tj.ops.{name}(np.array([3.0, 4.0, 5.0]), np.array([0, 0, 2]), num_segments=3)
-    {example}
+    Array([{example}], dtype=float64)
     """
     return function
 
 
-segment_sum = _function("add", "sums", "0", "Array([7., 0., 5.], dtype=float64)")
-segment_prod = _function("mul", "products", "1", "Array([12.,  1.,  5.], dtype=float64)")
-segment_min = _function("min", "minima", "the greatest number of the dtype (infinity)", "Array([ 3., inf,  5.], dtype=float64)")
-segment_max = _function("max", "maxima", "the least number of the dtype (-infinity)", "Array([  4., -inf,   5.], dtype=float64)")
+segment_sum = _function("add", "sums", "0", "7., 0., 5.")
+segment_prod = _function("mul", "products", "1", "12.,  1.,  5.")
+segment_min = _function("min", "minima", "the greatest number of the dtype (infinity)", " 3., inf,  5.")
+segment_max = _function("max", "maxima", "the least number of the dtype (-infinity)", "  4., -inf,   5.")

@@ -72,6 +72,16 @@ def test_reduceat(kind: str):
     agree(names, lambda u, x: u.reduceat(x, [0, 3, 1, 1, 4], axis=2), x)
 
 
+def test_reduceat_of_segments_of_one_length():
+    x = np.arange(1.0, 12.0)
+    names = ("add", "subtract", "multiply", "maximum", "fmin", "logical_xor")
+    for places in ([0, 3, 6, 9], [1, 2, 3], [2, 6, 10], [0, 10], [3, 3, 3], [9, 5, 1]):
+        agree(names, lambda u, x, k=places: u.reduceat(x, k), x)
+    agree(("add", "multiply"), lambda u, x: u.reduceat(x, [0, 2]), np.arange(5, dtype=np.int8))
+    for n in (11, 11, 7, 12):
+        check(tj.jit(lambda x: np.add.reduceat(x, [0, 3, 6]))(x[:n]), np.add.reduceat(x[:n], [0, 3, 6]), str(n))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_outer(kind: str):
     names, x = of_kind(kind)

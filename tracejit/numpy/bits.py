@@ -112,7 +112,8 @@ def unpackbits(a: ArrayLike, /, axis: AxisLike = None, count: Any = None, bitord
     wide = (*have[: k + 1], 8, *have[k + 1 :])
     kept = tuple(d for d in range(len(wide)) if d != k + 1)
     over = p.broadcast_in_dim(x, wide, kept)
-    one = u.bitwise_and(u.right_shift(over, p.broadcast_in_dim(shifts, wide, (k + 1,))), np.uint8(1))
+    masks = p.broadcast_in_dim(np.uint8(1) << shifts, wide, (k + 1,))
+    one = to_dtype(u.not_equal(u.bitwise_and(over, masks), 0), np.uint8)
     total = prod((have[k], 8))
     out = p.reshape(one, (*have[:k], total, *have[k + 1 :]))
     if count is None:

@@ -253,6 +253,8 @@ def _segments(ufunc: np.ufunc, rows: ArrayLike, places: ArrayLike) -> Result:
     m = aval(places).shape[0]
     if is_zero(m):
         return broadcast_to(aval(rows).dtype.type(0), (0, *kept))
+    if isinstance(places, np.ndarray) and m > 1 and len(set(np.diff(places))) == 1 and places[1] > places[0]:
+        return _even_segments(ufunc, rows, [int(k) for k in places])
     if isinstance(places, np.ndarray) and ufunc in _SCATTERED and ufunc is not np.subtract:
         # Which elements a segment has behind its first is known: one scatter.
         ends = np.append(places[1:], int(n))
@@ -278,6 +280,17 @@ def _segments(ufunc: np.ufunc, rows: ArrayLike, places: ArrayLike) -> Result:
         return None, bounded_loop(more, step, (u.add(begin, 1), first), n)[1]
 
     return scan(segment_of, None, (places, ends))[1]
+
+
+def _even_segments(ufunc: np.ufunc, rows: ArrayLike, places: list[int]) -> Result:
+    """Segments of one length, and what remains behind the last index."""
+    n, kept = aval(rows).shape[0], aval(rows).shape[1:]
+    length, count = places[1] - places[0], len(places) - 1
+    whole = reshape(part(rows, 0, places[0], count * length), (count, length, *kept))
+    rest = part(rows, 0, places[-1], n - places[-1])
+    options: dict[str, Any] = {"dtype": aval(rows).dtype} if ufunc in (np.add, np.multiply) else {}
+    fold = UFUNCS[ufunc, "reduce"]
+    return concatenate([fold(whole, 1, **options), reshape(fold(rest, 0, **options), (1, *kept))], 0)
 
 
 # -- outer, at ---------------------------------------------------------------------------------------------------------
