@@ -257,17 +257,6 @@ OUTSIDE = "call it before or after the compiled function"
         (lambda x: np.fft.fft(x), f"np.fft.fft is not supported in traced code; {OUTSIDE}"),
         (lambda x: scipy.special.gammaln(x), f"scipy.special.gammaln is not supported in traced code; {OUTSIDE}"),
         (
-            lambda x: np.bincount(x),
-            "np.bincount is not supported in traced code; use np.add.at(counts, x, 1), with the weights in place of 1",
-        ),
-        (lambda x: np.put(x, 0, 1.0), "np.put is not supported in traced code; use x.flat[index] = values"),
-        (
-            lambda x: np.fmax.reduce(x),
-            f"np.fmax.reduce is not supported in traced code; use tj.lax.scan, or {OUTSIDE}",
-        ),
-        (lambda x: np.multiply.at(x, 0, 2.0),
-         "np.multiply.at is not supported in traced code; use x.at[index], np.add.at or np.subtract.at"),
-        (
             lambda x: np.unique(x),
             f"np.unique gives a result whose shape depends on values, which are not known while tracing; {OUTSIDE}",
         ),

@@ -39,6 +39,8 @@ ROUNDED = frozenset({"logaddexp", "logaddexp2"})
 ZEROS = frozenset({"maximum", "minimum", "fmax", "fmin", "sign"})
 PRODUCTS = frozenset({"matmul", "matvec", "vecmat", "vecdot"})
 INTEGER_SECOND = frozenset({"left_shift", "right_shift"})
+NOT_IN_ORDER = frozenset({"arctan2", "power", "float_power"})
+"""Ufuncs that NumPy does not fold in order: np.arctan2.reduce([3, 2, 5, 7]) is arctan2(3, 7) where it has vectors."""
 NO_ARRAYS = frozenset(
     {
         "result_type",
@@ -70,7 +72,7 @@ DECOMPOSITIONS = frozenset(
     "cholesky cond det eigh eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve".split()
 )
 """How exact they are depends on the matrix: `tests/numpy/test_decompositions.py` makes theirs."""
-IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "putmask"})
+IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 """What the random programs call."""
 
 CALLS: dict[str, str] = {
@@ -186,6 +188,12 @@ CALLS: dict[str, str] = {
     "iscomplex": "x np.iscomplex({a})", "isclose": "x np.isclose({a}, {b}); np.isclose({a}, {a}, equal_nan=True); np.isclose({a}, {n})",
     "allclose": "x np.array(np.allclose({a}, {b})); np.array(np.allclose({a}, {a}))",
     "array_equal": "x np.array(np.array_equal({a}, {b})); np.array(np.array_equal({a}, {a}))", "array_equiv": "x np.array(np.array_equiv({a}, {b}))",
+    "bincount": "x np.bincount(({a} > 1).astype(int).ravel() + ({a} > 0).ravel(), minlength=4)",
+    "histogram": "x np.histogram({a}, 4, (-3, 3))[0]; np.histogram({a}, [-2, 0, 1, 9])[0]; np.histogram({a}, 3, (0, 5), weights={a} > 1)[0]",
+    "histogram_bin_edges": "i np.histogram_bin_edges({a}, 3, (0, 5)) + {b}",
+    "histogram2d": "x np.histogram2d({a}.ravel(), {a}.ravel(), 3, ((-3, 3), (-2, 4)))[0]",
+    "histogramdd": "x np.histogramdd({a}.reshape(-1, 1), [[-3, 0, 2]])[0]",
+    "packbits": "x np.packbits({a} > 0); np.packbits({a} > {b}, -1)", "unpackbits": "x np.unpackbits(({a} > 0).astype('u1'))",
     "digitize": "x np.digitize({a}, [0, 1, 2.5]); np.digitize({a}, [3, 1, 0], right=True)",
     "interp": "i np.interp({a}, [0, 1, 3], [2, 4, 1]); np.interp({a}, np.arange(5), np.arange(5) * 2, left=-1)",
     "sort": "> np.sort({a}, kind='stable'); np.sort({a}, {ax}, 'stable'); np.sort({a}, None, 'stable')",
@@ -248,8 +256,9 @@ def _ufuncs() -> list[Template]:
                 texts = [f"np.{name}({{a}}, {second})"]
                 if grade in "xmz" and name not in INTEGER_SECOND and name != "ldexp":
                     texts += [f"np.{name}({{a}}, {{n}})", f"np.{name}({{k}}, {{a}})"]
-            case "reduce" | "accumulate":
-                grade = {"add": "s", "multiply": "p", "maximum": "z", "minimum": "z"}.get(name, "x")
+            case "reduce" | "accumulate" if name not in NOT_IN_ORDER:
+                rounded = "i" if name in MATH | ROUNDED else "z" if name in ZEROS else "x"
+                grade = {"add": "s", "multiply": "p", "maximum": "z", "minimum": "z"}.get(name, rounded)
                 texts = [f"np.{name}.{method}({{a}})", f"np.{name}.{method}({{a}}, {{ax}})"]
             case "outer":
                 texts = [f"np.{name}.outer({{a}}, {second})"]
@@ -268,7 +277,7 @@ def missing() -> list[str]:
     tj.jit(lambda x: x + 1)(np.zeros(1))  # fills the tables
     text = " ".join(CALLS.values()) + " ".join(OTHER.values())
     functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS
-    methods = {m for m in METHODS if f".{m}" not in text} - REFUSED - {"fill", "at", "conjugate", "sort"}
+    methods = {m for m in METHODS if f".{m}" not in text} - REFUSED - {"fill", "at", "conjugate", "put", "sort"}
     return sorted(functions | methods)
 
 

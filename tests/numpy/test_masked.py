@@ -376,10 +376,6 @@ def test_putmask_and_place(name: str, value: Any, dtype: Any):
         with pytest.raises((TypeError, UnsupportedError)):
             tj.jit(write)(ours, y)
         return
-    if name == "place" and np.size(value) > 1:
-        with pytest.raises(UnsupportedError, match=r"use x\[mask\] = y\[mask\]"):
-            tj.jit(write)(ours, y)
-        return
     np.testing.assert_array_equal(tj.jit(write)(ours, y), expected)
     np.testing.assert_array_equal(ours, theirs)
 

@@ -15,6 +15,7 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import (
     arithmetic,
+    bits,
     branch,
     comparison,
     complex_numbers,
@@ -309,7 +310,16 @@ def _indexing() -> dict[str, list[Example]]:
             Example(i.Scatter((0,), "add"), (x, Array((6, 4)), at(5, 6, low=-1)), NUMBERS, "sum"),
             *[
                 Example(i.Scatter((1, 0), op), (x, Array((2, 3)), at(3, 2, 3), at(4, 2, 3)), ("f8",), "sum")
-                for op in ("set", "add")
+                for op in ("set", "add", "mul", "min", "max")
+            ],
+            *[
+                Example(i.Scatter((0,), op), (x, Array((6, 4), distinct=True), at(5, 6, low=-1)), ALL, "sum")
+                for op in ("mul", "min", "max")
+            ],
+            *[Example(i.Scatter((0,), op), (x, Array((6, 4)), at(3, 6)), ("?", *INTS)) for op in ("and", "or", "xor")],
+            *[
+                Example(i.Scatter((1,), op, True), (x, Array((1, 5)), at(5, 1, low=-1)), ("f8",), "sum")
+                for op in ("set", "add", "mul", "min", "max")
             ],
         ],
     }  # fmt: skip
@@ -469,6 +479,18 @@ EXAMPLES: dict[str, list[Example]] = {
         *[Example(sorting.Sort(a), (Array(distinct=True), Array()), ("f8", "i4")) for a in (0, 1)],
         Example(sorting.Sort(0, 2), (Array((6,), "i1", 0, 1), Array((6,), distinct=True), Array((6,))), ("f8",)),
     ],
+    "population_count": [Example(bits.PopulationCount(), (Array(),), INTS, edges=True)],
+    "clz": [Example(bits.Clz(), (Array(),), INTS, edges=True)],
+    "bitcast": [
+        Example(lambda dtype: bits.Bitcast(np.dtype(f"i{dtype.itemsize}")), (Array(),), NUMBERS),
+        Example(bits.Bitcast(np.dtype("f4")), (Array((3, 2)),), ("u4", "i4", "f4"), edges=True),
+        Example(bits.Bitcast(np.dtype("f2")), (Array((4,)),), ("u2", "i2"), edges=True),
+        Example(bits.Bitcast(np.dtype("f8")), (Array(()),), ("u8", "i8"), edges=True),
+    ],
+    "reduce_precision": [
+        Example(bits.ReducePrecision(e, m), (Array(),), FLOATS, edges=True)
+        for e, m in ((5, 3), (8, 7), (11, 52), (4, 0), (5, 23), (8, 23))
+    ],
     "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [
@@ -478,10 +500,8 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "eq", "extent",
-    "frexp_exponent", "gcd", "ge", "gt", "iota", "is_finite",
-    "lcm", "le", "lt", "ne", "not",
-    "or", "shift_left", "shift_right", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt", "iota",
+    "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 
@@ -491,5 +511,5 @@ ONE_FOR_ALL = frozenset({"as_extent"})
 FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
-WITH_ITS_OWN_DERIVATIVE = frozenset({"checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"})
+WITH_ITS_OWN_DERIVATIVE = frozenset({"checkpoint", "custom_jvp", "custom_vjp", "reduce_precision", "stop_gradient"})
 """Primitives whose derivative is another than that of what they compute."""

@@ -12,9 +12,11 @@ import numpy as np
 
 from tracejit.lax import linalg as linalg
 from tracejit.lax.arrays import *  # noqa: F403
+from tracejit.lax.bits import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.convolution import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
+from tracejit.lax.gathering import *  # noqa: F403
 from tracejit.lax.padding import padtype_to_pads as padtype_to_pads
 from tracejit.lax.products import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
@@ -55,9 +57,9 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
-    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.convolution",
-    "tracejit.lax.elementwise", "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes",
-    "tracejit.lax.windows")
+    if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
+    "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.products",
+    "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

@@ -22,7 +22,7 @@ __all__ = [
     "broadcast", "broadcast_in_dim", "broadcasted_iota", "collapse", "concatenate",
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
     "dynamic_update_slice", "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "index_in_dim", "iota",
-    "pad", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose",
+    "pad", "reshape", "rev", "slice", "slice_in_dim", "split", "squeeze", "transpose",
 ]  # fmt: skip
 
 
@@ -238,6 +238,35 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     place = index + n if index < 0 else index
     out = slice_in_dim(x, place, place + 1, 1, k)
     return out if keepdims else squeeze(out, (k,))
+
+
+def split(operand: ArrayLike, sizes: Sequence[Extent], axis: int = 0) -> list[Result]:
+    """The parts of an array along an axis, one of each of these sizes, which are as many elements as the axis has.
+
+    Raises: ShapeError for other sizes.   Source: JAX's lax.split.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.lax.split(np.arange(3), (1, 2))
+    [array([0]), array([1, 2])]
+    """
+    x = array(operand)
+    have = aval(x).shape
+    k = axis_index(axis, len(have))
+    counts = [extent_of(n) if isinstance(extent_of(n), Dim) else int(extent_of(n)) for n in sizes]
+    total: Extent = 0
+    for n in counts:
+        if isinstance(n, int) and n < 0:
+            raise reject(f"[split] {n} is no size")
+        total = total + n
+    if not total == have[k]:
+        raise reject(f"[split] sizes {tuple(counts)} are not those of axis {k} of extent {have[k]}")
+    parts: list[Any] = []
+    begin: Extent = 0
+    for n in counts:
+        starts = tuple([begin if d == k else 0 for d in builtins.range(len(have))])
+        parts.append(p.slice_array(x, starts, tuple([n if d == k else m for d, m in enumerate(have)])))
+        begin = begin + n
+    return parts
 
 
 def _starts(start_indices: ArrayLike, rank: int) -> list[Result]:

@@ -9,6 +9,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any
 
+import numpy as _numpy
 from numpy import (
     False_ as False_,
     True_ as True_,
@@ -100,6 +101,8 @@ from tracejit.numpy import (
 )
 from tracejit.numpy.aliases import *  # noqa: F403
 from tracejit.numpy.applying import *  # noqa: F403
+from tracejit.numpy.binning import *  # noqa: F403
+from tracejit.numpy.bits import *  # noqa: F403
 from tracejit.numpy.comparing import *  # noqa: F403
 from tracejit.numpy.complex_parts import *  # noqa: F403
 from tracejit.numpy.conversions import *  # noqa: F403
@@ -120,6 +123,7 @@ from tracejit.numpy.padding import *  # noqa: F403
 from tracejit.numpy.polynomials import *  # noqa: F403
 from tracejit.numpy.positions import *  # noqa: F403
 from tracejit.numpy.powers import *  # noqa: F403
+from tracejit.numpy.putting import *  # noqa: F403
 from tracejit.numpy.queries import *  # noqa: F403
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.redirected import fromfunction  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -130,6 +134,7 @@ from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.sorting import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403
+from tracejit.numpy.ufunc_methods import add_methods, methods_of
 from tracejit.numpy.ufuncs import *  # noqa: F403
 from tracejit.numpy.windows import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
@@ -148,9 +153,17 @@ def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+add_methods()
 globals().update({
     _name: _returning_arrays(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__.startswith("tracejit.numpy.")
 })  # fmt: skip
+for _name, _value in list(globals().items()):
+    _ufunc = getattr(_numpy, _name, None)
+    if isinstance(_ufunc, _numpy.ufunc) and type(_value) is FunctionType:
+        for _method, _function in methods_of(_ufunc).items():
+            setattr(_value, _method, _returning_arrays(_function))
+        for _attribute in ("nin", "nout", "nargs", "identity", "signature"):
+            setattr(_value, _attribute, getattr(_ufunc, _attribute))
 for _name in linalg.__all__:
     setattr(linalg, _name, _returning_arrays(getattr(linalg, _name)))

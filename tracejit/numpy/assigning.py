@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tracejit.ir.extents import Shape, has_count, is_one, same_shape
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole
+from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.counts import may_count, with_selected
 from tracejit.numpy.indexing import (
     IndexArray,
@@ -41,7 +42,7 @@ from tracejit.tracer.mixed import as_pythons, has_mixed
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["assign", "scattered", "setitem", "updated"]
+__all__ = ["assign", "changed_part", "scattered", "setitem", "updated", "value_for"]
 
 
 def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
@@ -119,8 +120,19 @@ def _writes_itself(x: Tracer, index: IndexLike, value: ArrayLike) -> bool:
     return (found.start, found.size, found.step, found.shape) == (view.start, view.size, view.step, view.shape)
 
 
-def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = True) -> Result:
-    """x with x[index] replaced, as a new array; with `checked` an error for traced indices out of range."""
+def updated(
+    x: ArrayLike,
+    index: IndexLike,
+    value: ArrayLike,
+    checked: bool = True,
+    bounds: Bounds | None = None,
+    unique: bool = False,
+) -> Result:
+    """x with x[index] replaced, as a new array.
+
+    checked: an error for traced indices out of range.  bounds: what is done with them instead.  unique: no element is
+    named twice.
+    """
     have: ShapedArray = aval(x)
     if isinstance(index, Rearranged):
         return index.write(x, value)
@@ -132,7 +144,7 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
         mask = single_mask(index, have)
         if mask is not None:
             return _masked(x, mask, value)
-        found = classify(x, index, checked)
+        found = classify(x, index, checked, bounds)
     if isinstance(found, BasicIndex):
         part = reshape(_fit(value, found.shape), found.size)
         if found.static:
@@ -150,11 +162,16 @@ def updated(x: ArrayLike, index: IndexLike, value: ArrayLike, checked: bool = Tr
                 location=user_location(),
             )
         return dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
-    return scattered(x, found, value, "set", checked)
+    return scattered(x, found, value, "set", checked, unique)
 
 
-def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked: bool = True) -> Result:
-    """x with the elements at index arrays set to (or increased by) a value."""
+def scattered(
+    x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked: bool = True, unique: bool = False
+) -> Result:
+    """x with the elements at index arrays set to a value, or combined with one (`Scatter`'s op).
+
+    unique: no element is named twice.
+    """
     axes, arrays, rest, first = index_arrays(x, parts, checked)
     have = aval(x)
     cut = {item[0]: item[1] for item in rest if isinstance(item, tuple)}
@@ -162,9 +179,17 @@ def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked
     partial = {d: s for d, s in cut.items() if not is_whole(s)}
     batch = aval(arrays[0]).shape
     if partial:
-        return _scatter_part(x, parts, value, op, partial, checked)
-    kept = [d for d in range(have.ndim) if d not in axes]
-    shape = (*batch, *[have.shape[d] for d in kept])
+        return changed_part(x, parts, partial, lambda part, inner: scattered(part, inner, value, op, checked, unique))
+    kept = tuple([n for d, n in enumerate(have.shape) if d not in axes])
+    return scatter(x, value_for(value, batch, kept, rest, first), tuple(axes), arrays, op, unique=unique)
+
+
+def value_for(value: ArrayLike, batch: Shape, kept: Shape, rest: Sequence[Any], first: bool) -> Result:
+    """The value of an assignment by index arrays, spread, with the axes of these (`batch`) before those that are kept.
+
+    rest, first: of `index_arrays`.
+    """
+    shape = (*batch, *kept)
     order: list[int] = list(range(len(batch))) if first else []
     where = len(batch)
     target: list[Any] = []
@@ -183,20 +208,22 @@ def scattered(x: ArrayLike, parts: IndexLike, value: ArrayLike, op: str, checked
             where += 1
     numpy_shape = tuple(1 if t is None else shape[t] for t in ([*range(len(batch)), *target] if first else target))
     spread = reshape(_fit(value, numpy_shape), tuple(shape[o] for o in order))
-    inverse = [order.index(k) for k in range(len(order))]
-    return scatter(x, transpose(spread, inverse), tuple(axes), arrays, op)
+    return transpose(spread, [order.index(k) for k in range(len(order))])
 
 
-def _scatter_part(
-    x: ArrayLike, parts: Sequence[IndexLike], value: ArrayLike, op: str, partial: dict[int, slice], checked: bool
+def changed_part(
+    x: ArrayLike,
+    parts: Sequence[IndexLike],
+    partial: dict[int, slice],
+    change: Callable[[Any, list[Any]], Any],
 ) -> Result:
-    """Index arrays together with slices: scatter into the sliced part, then write it back."""
+    """Index arrays together with slices: the sliced part is changed, then written back."""
     shape = aval(x).shape
     cut = [partial.get(d, slice(None)) for d in range(len(shape))]
     basic = basic_index(cut, shape)
     part = slice_array(x, basic.start, basic.size, basic.step)
     inner = [slice(None) if isinstance(item, slice) else item for item in parts]
-    return update_slice(x, scattered(part, inner, value, op, checked), basic.start, basic.step)
+    return update_slice(x, change(part, inner), basic.start, basic.step)
 
 
 def _fit(value: ArrayLike, shape: Shape) -> Result:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import joining, ufuncs as u
+from tracejit.numpy.assigning import updated
 from tracejit.numpy.axes import reject, same_shape, unsupported
 from tracejit.numpy.complex_parts import is_python_number
 from tracejit.numpy.promotion import (
@@ -16,16 +17,17 @@ from tracejit.numpy.promotion import (
     to_dtype,
 )
 from tracejit.numpy.shaping import array_of, flat, ravel, reshape
+from tracejit.primitives import shape as p
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
-from tracejit.support.typing import ArrayLike
+from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["copyto", "fill_diagonal", "place", "putmask"]
+__all__ = ["copyto", "fill_diagonal", "putmask"]
 
 
 def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: ArrayLike = True) -> None:
@@ -102,25 +104,14 @@ def set_flat(a: ArrayLike, values: ArrayLike) -> None:
     OPERATORS.setitem(a, Ellipsis, joining.resize(value, a.shape))
 
 
-def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> None:
-    """Write one value into arr where the mask holds.
-
-    Raises: UnsupportedError for several, which are put down one after another: where each goes depends on the values of
-    the mask.
-    """
-    have = aval(as_array(vals))
-    if have.ndim and int(have.size) != 1:
-        raise unsupported(
-            "np.place with several values, each for the next True element, is not supported; use x[mask] = y[mask]"
-        )
-    putmask(arr, mask, vals)
-
-
-def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False) -> None:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Result:
     """Set the main diagonal of a to val, repeated or cut to its length;
     with `wrap` it starts again below a tall matrix.
+
+    inplace: whether `a` is changed, or a changed copy is the result.
     """
-    have = aval(array_of(a))
+    x = array_of(a)
+    have = aval(x)
     if have.ndim < 2:
         raise reject("np.fill_diagonal needs at least 2 axes")
     shape = [int(n) for n in have.shape]
@@ -131,9 +122,12 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False) -> None:
     value = as_array(val)
     if aval(value).ndim:
         if aval(value).size == 0:
-            return
+            return None if inplace else x
         value = joining.resize(value, (len(range(0, end, step)),))
-    OPERATORS.setitem(flat(a), slice(0, end, step), value)
+    if inplace:
+        OPERATORS.setitem(flat(a), slice(0, end, step), value)
+        return None
+    return p.reshape(updated(ravel(x), slice(0, end, step), to_dtype(value, have.dtype)), have.shape)
 
 
 def fill(a: ArrayLike, value: ArrayLike) -> None:
@@ -144,5 +138,5 @@ def fill(a: ArrayLike, value: ArrayLike) -> None:
 
 
 METHODS["fill"] = fill
-for _function in (copyto, putmask, place, fill_diagonal):
+for _function in (copyto, putmask, fill_diagonal):
     FUNCTIONS[getattr(np, _function.__name__)] = _function

@@ -17,6 +17,7 @@ from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero, unsupported
+from tracejit.numpy.bounds import Bounds, gathered
 from tracejit.numpy.conversions import asarray
 from tracejit.numpy.counts import may_count, place_in_counted, slice_by_numbers, slice_of_counted
 from tracejit.numpy.index_checks import from_start, known_to_be_outside
@@ -50,9 +51,10 @@ __all__ = [
 
 @frozen(eq=False)
 class IndexArray:
-    """An index array (or boolean mask already turned into integers)."""
+    """An index array (or boolean mask already turned into integers).  settled: it is counted from the start."""
 
     value: Any
+    settled: bool = False
 
 
 def expanded(index: IndexLike, rank: int) -> list[Result]:
@@ -211,14 +213,19 @@ def basic_index(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) 
     return BasicIndex(tuple(start), tuple(size), tuple(step), tuple(out))
 
 
-def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex | list[Result]:
-    """What x[index] takes: a view, or the parts of an index with arrays.  `checked`:
-    traced integers out of range are an error.
+def classify(
+    x: ArrayLike, index: IndexLike, checked: bool = True, bounds: Bounds | None = None
+) -> BasicIndex | list[Result]:
+    """What x[index] takes: a view, or the parts of an index with arrays.
+
+    checked: traced integers out of range are an error.  bounds: what is done with integers out of range instead.
     """
     have = aval(x)
     parts = expanded(index, have.ndim)
+    if bounds is not None:
+        parts = _settled(parts, have.shape, bounds)
     for k, part in enumerate(parts):
-        if part is None or isinstance(part, slice) or _is_integer(part):
+        if part is None or isinstance(part, (slice, IndexArray)) or _is_integer(part):
             continue
         if isinstance(part, (list, tuple, range, np.ndarray, Tracer)) or isinstance(part, (bool, np.bool_)):
             listed = isinstance(part, (list, tuple, range))
@@ -242,18 +249,50 @@ def classify(x: ArrayLike, index: IndexLike, checked: bool = True) -> BasicIndex
     return basic_index(parts, have.shape, checked)
 
 
+def _settled(parts: Sequence[IndexLike], shape: Shape, bounds: Bounds) -> list[Result]:
+    """The parts of an index, integers as index arrays that obey `bounds`; those known to be in range remain where there
+    are no others.
+    """
+    numbers: list[tuple[int, int]] = []
+    axis = 0
+    for k, part in enumerate(parts):
+        if part is None:
+            continue
+        if not isinstance(part, slice) and not _is_mask(part):
+            numbers.append((k, axis))
+        axis += aval(part).ndim if _is_mask(part) else 1
+    if all(_is_integer(parts[k]) and bounds.known(parts[k], shape[d]) for k, d in numbers):
+        return list(parts)
+    out = list(parts)
+    for k, d in numbers:
+        part = out[k]
+        if isinstance(part, (list, tuple, range)):
+            part = np.asarray(part, dtype=None if len(part) else np.int64)
+        if aval(part).dtype.kind in "iu":
+            out[k] = IndexArray(bounds.settle(part, shape[d]), settled=True)
+    return out
+
+
 # -- reading -----------------------------------------------------------------------------------------------------------
-def getitem(x: ArrayLike, index: IndexLike, checked: bool = True) -> Result:
-    """x[index]: a view for basic indices, a new array for index arrays;
-    with `checked` an error for traced indices out of range.
+def getitem(
+    x: ArrayLike,
+    index: IndexLike,
+    checked: bool = True,
+    bounds: Bounds | None = None,
+    fill_value: ArrayLike = None,
+) -> Result:
+    """x[index]: a view for basic indices, a new array for index arrays.
+
+    checked: an error for traced indices out of range.  bounds: what is done with them instead; if they are not brought
+    into range they read a fill value.
     """
     if has_traced_mask(index):
         place = masked_part(x, index)
         if place is not None:
             return select(*place)
-    found = classify(x, index, checked)
+    found = classify(x, index, checked, bounds)
     if not isinstance(found, BasicIndex):
-        return _gather(x, found, checked)
+        return _gather(x, found, checked, bounds is not None and not bounds.clip, fill_value)
     view = read_view(x, found)
     if isinstance(view, Tracer) and isinstance(getattr(x, "index", None), Flat):
         return METHODS["copy"](view) if found.shape else Tracer(view.interpreter, view.value, view.aval)
@@ -341,6 +380,7 @@ def index_arrays(
     arrays: list[Any] = []
     rest: list[Any] = []
     places: list[int] = []
+    settled: set[int] = set()
     axis = 0
     for position, part in enumerate(parts):
         if part is Ellipsis:  # of no axes
@@ -383,13 +423,18 @@ def index_arrays(
                 raise IndexOutOfBounds(
                     f"an index array is {aval(value)}; indices are integers or booleans", location=user_location()
                 )
+            if part.settled:
+                settled.add(len(arrays))
             axes.append(axis)
             arrays.append(value)
             rest.append("index")
             places.append(position)
             axis += 1
     common = broadcast_shapes(*[aval(a).shape for a in arrays])
-    wrapped = [broadcast_to(_from_start(a, shape[d], checked), common) for a, d in zip(arrays, axes, strict=True)]
+    wrapped = [
+        broadcast_to(a if k in settled else _from_start(a, shape[d], checked), common)
+        for k, (a, d) in enumerate(zip(arrays, axes, strict=True))
+    ]
     adjacent = all(b - a <= 1 for a, b in itertools.pairwise(places))
     return axes, wrapped, rest, not adjacent
 
@@ -409,7 +454,9 @@ def _from_start(a: ArrayLike, n: Extent, checked: bool) -> Result:
     return u.where(u.less(found, 0), u.add(found, OPERATORS.extent(n)), found)
 
 
-def _gather(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> Result:
+def _gather(
+    x: ArrayLike, parts: Sequence[IndexLike], checked: bool, fills: bool = False, fill_value: ArrayLike = None
+) -> Result:
     axes, arrays, rest, first = index_arrays(x, parts, checked)
     # Slices on the other axes come first: they are views, and the gather then reads from them.
     shape = aval(x).shape
@@ -420,7 +467,8 @@ def _gather(x: ArrayLike, parts: Sequence[IndexLike], checked: bool) -> Result:
     basic = basic_index(cut, shape)
     y = slice_array(x, basic.start, basic.size, basic.step) if not all(map(is_whole, cut)) else x
     batch = len(aval(arrays[0]).shape)
-    out = _arrange(gather(y, tuple(axes), arrays), batch, rest, first)
+    found = gathered(y, axes, arrays, fill_value) if fills else gather(y, tuple(axes), arrays)
+    out = _arrange(found, batch, rest, first)
     if isinstance(out, Tracer) and out.ndim > 1:
         out.layout = _layout_of_gathered(x, out, batch, rest, first)
     return out

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import axis_index, is_flattened, reject, unsupported
+from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.linear import alike
@@ -18,6 +19,7 @@ from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError
+from tracejit.support.modes import GatherScatterMode
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
 from tracejit.tracer.failures import UNORDERED_BINS
@@ -57,8 +59,21 @@ def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike
     return OPERATORS.getitem(x, (slice(None),) * k + (to_dtype(places, np.int64),))
 
 
-def take_along_axis(arr: ArrayLike, indices: IndexLike, axis: AxisLike = -1) -> Result:
-    """out[.., i, ..] = arr[.., indices[.., i, ..], ..] along one axis; the others are broadcast."""
+def take_along_axis(
+    arr: ArrayLike,
+    indices: IndexLike,
+    axis: AxisLike = -1,
+    mode: Any = None,
+    fill_value: ArrayLike = None,
+    *,
+    wrap_negative_indices: bool = True,
+) -> Result:
+    """out[.., i, ..] = arr[.., indices[.., i, ..], ..] along one axis; the others are broadcast.
+
+    mode: what becomes of indices out of range (`tj.lax.GatherScatterMode`), which by default are an error; with "fill"
+    they read `fill_value` (NaN, the least signed or greatest unsigned integer, True).  wrap_negative_indices: whether
+    -1 is the last element, or out of range.
+    """
     x, places = array_of(arr), array_of(indices)
     if axis is None:
         x, axis = ravel(x), 0
@@ -69,7 +84,12 @@ def take_along_axis(arr: ArrayLike, indices: IndexLike, axis: AxisLike = -1) -> 
     k = axis_index(axis, rank)
     lines = [c.iota(tuple([n if e == d else 1 for e in range(rank)]), d, np.int64) for d, n in enumerate(have)]
     lines[k] = places
-    return OPERATORS.getitem(x, tuple(lines))
+    if mode is None and wrap_negative_indices:
+        return OPERATORS.getitem(x, tuple(lines))
+    if mode == "one_hot" or mode is GatherScatterMode.ONE_HOT:  # zero where no index is hit
+        mode, fill_value = "fill", 0
+    bounds = Bounds.of(mode, wrap=wrap_negative_indices, reads=True)
+    return OPERATORS.getitem(x, tuple(lines), True, bounds, fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: AxisLike = None) -> Result:
@@ -93,11 +113,19 @@ def _places_of_true(name: str, condition: ArrayLike, rank: int | None = None) ->
     return data_dependent(name, "use np.where(condition, x, fill)", places)(condition)
 
 
-def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike = None) -> Result:
+_METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
+
+
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike = None, *, method: str | None = None
+) -> Result:
     """Where values would be put into a sorted vector, before (left) or after (right) equal ones; NaN is greatest.
 
-    A binary search with as many steps as the extent has bits.
+    A binary search with as many steps as the extent has bits, whatever JAX's `method` says; with one the result is
+    int32, as JAX's.
     """
+    if method is not None and method not in _METHODS:
+        raise reject(f"np.searchsorted: method is one of {', '.join(_METHODS)}, not {method!r}")
     if sorter is not None:
         a = take(a, sorter)
     if side not in ("left", "right"):
@@ -113,7 +141,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         inside = u.less_equal(further, n)
         found = gather(line, (0,), [u.subtract(u.minimum(further, n), 1)])
         place = u.where(u.logical_and(inside, _before(found, value, side)), further, place)
-    return place
+    return place if method is None else to_dtype(place, np.int32)
 
 
 def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
@@ -127,8 +155,8 @@ def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
     )
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Result:
-    """The number of the bin that each value lies in; bins rise or fall.
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Result:
+    """The number of the bin that each value lies in; bins rise or fall.  method: of `searchsorted`.
 
     Raises: UnorderedBins if they do neither; where that depends on values, the program does.
     """
@@ -142,10 +170,11 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Result:
     side = "left" if right else "right"
 
     def rising() -> Result:
-        return searchsorted(edges, x, side)
+        return searchsorted(edges, x, side, method=method)
 
     def falling() -> Result:
-        return u.subtract(n, searchsorted(OPERATORS.getitem(edges, slice(None, None, -1)), x, side))
+        back = OPERATORS.getitem(edges, slice(None, None, -1))
+        return u.subtract(n, searchsorted(back, x, side, method=method))
 
     if isinstance(falls, Tracer):
         return u.where(falls, falling(), rising())

@@ -6,6 +6,7 @@
 # imported to be registered
 from tracejit.primitives import (
     arithmetic as arithmetic,
+    bits as bits,
     branch as branch,
     comparison as comparison,
     complex_numbers as complex_numbers,
@@ -22,6 +23,7 @@ from tracejit.primitives import (
     lu as lu,
     qr as qr,
     reduction as reduction,
+    segments as segments,
     shape as shape,
     slicing as slicing,
     sorting as sorting,
@@ -45,5 +47,6 @@ provide(
         transpose=shape.transpose,
         update_slice=slicing.update_slice,
         cumulative=cumulative.cumulative,
+        product_by_segments=segments.product_by_segments,
     ),
 )

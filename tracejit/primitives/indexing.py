@@ -17,7 +17,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import Maximum, Minimum
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.creation import extent_value, filled_tangents, full, iota
-from tracejit.primitives.elementwise import add, convert, mul, select
+from tracejit.primitives.elementwise import add, convert, div, mul, select
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.nodes import frozen
@@ -25,9 +25,11 @@ from tracejit.support.typing import ArrayLike, IndexLike, Result
 from tracejit.tracer.batch import move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.jvp import jvp as jvp_function
+from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.transpose import UndefinedPrimal, shape_of
 
-__all__ = ["gather", "scatter"]
+__all__ = ["filled", "gather", "scatter"]
 
 
 def clamped(x: ArrayLike, limit: Extent) -> Result:
@@ -137,18 +139,32 @@ class Gather(Primitive):
         return ranges_of.either(ranges[0], (0, 0)) if self.fill else ranges[0]
 
 
+_COMBINING: dict[str, tuple[np.ufunc, str, str]] = {
+    "add": (np.add, "add", "or"),
+    "mul": (np.multiply, "mul", "and"),
+    "min": (np.minimum, "min", "and"),
+    "max": (np.maximum, "max", "or"),
+    "and": (np.bitwise_and, "and", "and"),
+    "or": (np.bitwise_or, "or", "or"),
+    "xor": (np.bitwise_xor, "xor", "xor"),
+}
+"""How `Scatter` combines: NumPy's function, and the scalar operation of numbers and of bool."""
+
+
 @frozen(eq=False)
 class Scatter(Primitive):
-    """`base` with `updates` set or added at index arrays over `axes`;
-    in order, so that of equal targets the last one stays.
+    """`base` with `updates` set at index arrays over `axes`, or combined with what is there; in order, so that of equal
+    targets the last one stays.  op: set, add, mul, min, max, and, or, xor
 
     base: [*s], updates: [*b, *s without axes], one int[*b] per axis -> [*s].  Indices outside are dropped.
+    unique: no two indices name one element.
     """
 
     name = "scatter"
     changes_part = True
     axes: tuple[int, ...]
     op: str
+    unique: bool = False
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         base, updates, *indices = avals
@@ -156,8 +172,10 @@ class Scatter(Primitive):
         want = (*indices[0].shape, *[base.shape[d] for d in _rest(base.shape, self.axes)])
         if updates.shape != want or updates.dtype != base.dtype:
             raise ShapeError(f"[{self.name}] updates are {updates}, not {base.with_shape(want)}")
-        if self.op not in ("set", "add"):
-            raise ShapeError(f"[{self.name}] unknown operation {self.op!r}; known are set and add")
+        if self.op != "set" and self.op not in _COMBINING:
+            raise ShapeError(f"[{self.name}] unknown operation {self.op!r}; known are set, {', '.join(_COMBINING)}")
+        if self.op in ("and", "or", "xor") and base.dtype.kind not in "biu":
+            raise DtypeError(f"[{self.name}] {self.op} takes integers and bool, not {base}")
         return base.strong()
 
     def impl(self, *args: ArrayLike) -> Result:
@@ -169,10 +187,10 @@ class Scatter(Primitive):
         moved = np.moveaxis(out, self.axes, range(len(self.axes)))
         at = tuple(i[valid] for i in indices)
         with np.errstate(all="ignore"):
-            if self.op == "add":
-                np.add.at(moved, at, updates[valid])
-            else:
+            if self.op == "set":
                 moved[at] = updates[valid]
+            else:
+                _COMBINING[self.op][0].at(moved, at, updates[valid])
         return out
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
@@ -191,18 +209,67 @@ class Scatter(Primitive):
                 at[d] = k
             return (*at, inside if inside is not None else Const(True, "bool"), updates[tuple(i)])
 
-        combine = (
-            b.combiner([base.dtype], lambda r, acc, e: r.op("or" if base.dtype == "bool" else "add", acc[0], e[0]))
-            if self.op == "add"
-            else None
-        )
+        combine = None if self.op == "set" else b.combiner([base.dtype], self._combined)
         return ScatterForm(base.shape, updates.shape, b.body(len(updates.shape), body), combine)
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
         out = bind(self, *primals)
         if tangents[0] is None and tangents[1] is None:
             return out, None
+        if self.op == "mul":
+            return out, self._tangent_of_product(primals, tangents)
+        if self.op in ("min", "max"):
+            return out, self._tangent_of_extremum(out, primals, tangents)
         return out, bind(self, *filled_tangents(tangents[:2], primals[:2]), *primals[2:])
+
+    def _combined(self, r: Any, acc: Sequence[Scalar], e: Sequence[Scalar]) -> Scalar:
+        _, op, of_bool = _COMBINING[self.op]
+        old, new = acc[0], e[0]
+        if old.dtype == "bool":
+            return r.op(of_bool, old, new)
+        swapped = self.op in ("min", "max") and old.dtype == "f16"  # of zeros of both signs as NumPy has it
+        return r.op(op, new, old) if swapped else r.op(op, old, new)
+
+    def _tangent_of_product(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> Result:
+        """The base's tangent times all factors; each factor's times the others of its element, in any order if none
+        shares one, else in those of the factors (`segments.py`).
+        """
+        base, updates, *indices = primals
+        if tangents[1] is not None and not self.unique:
+            _, (tangent,) = jvp_function(
+                lambda x, y: [PRIMITIVES.product_by_segments(x, y, self.axes, indices)], [base, updates], tangents[:2]
+            )
+            return tangent
+        total: Any = None
+        if tangents[0] is not None:
+            ones = full(shape_of(base), aval_of_argument(base).dtype.type(1))
+            total = mul(tangents[0], bind(self, ones, updates, *indices))
+        if tangents[1] is not None:
+            zeros = full(shape_of(base), aval_of_argument(base).dtype.type(0))
+            term = mul(tangents[1], gather(base, self.axes, indices, fill=True))
+            term = scatter(zeros, term, self.axes, indices, "add", unique=True)
+            total = term if total is None else add(total, term)
+        return total
+
+    def _tangent_of_extremum(
+        self, out: ArrayLike, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]
+    ) -> Result:
+        """The mean of the tangents of all that are equal to the extremum.   Source: JAX's convention."""
+        base, updates, *indices = primals
+        dtype = aval_of_argument(base).dtype
+        zero, zeros = dtype.type(0), full(shape_of(base), dtype.type(0))
+        kept = bind(Eq(), base, out)
+        new = bind(Eq(), updates, gather(out, self.axes, indices, fill=True))
+
+        def summed(first: ArrayLike, others: ArrayLike) -> Result:
+            return scatter(first, others, self.axes, indices, "add", unique=self.unique)
+
+        of_base, of_updates = tangents[:2]
+        picked = summed(
+            zeros if of_base is None else select(kept, of_base, zero),
+            full(shape_of(updates), zero) if of_updates is None else select(new, of_updates, zero),
+        )
+        return div(picked, summed(convert(kept, dtype), convert(new, dtype)))
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
         base, updates, *indices = args
@@ -217,7 +284,11 @@ class Scatter(Primitive):
         if isinstance(base, UndefinedPrimal):
             first = bind(self, ct, full(shape_of(updates), aval_of_argument(ct).dtype.type(0)), *indices)
         if isinstance(updates, UndefinedPrimal):
-            second = self._of_winners(ct, shape_of(updates), indices)
+            second = (
+                gather(ct, self.axes, indices, fill=True)
+                if self.unique
+                else self._of_winners(ct, shape_of(updates), indices)
+            )
         return [first, second, *none]
 
     def _of_winners(self, ct: ArrayLike, shape: Shape, indices: Sequence[IndexLike]) -> Result:
@@ -240,7 +311,8 @@ class Scatter(Primitive):
         base, updates = spread(base, dims[0], size), spread(updates, dims[1], size)
         moved = [spread(i, d, size) for i, d in zip(indices, dims[2:], strict=True)]
         lanes = iota(shape_of(moved[0]), 0, np.int64)
-        return bind(Scatter((0, *[a + 1 for a in self.axes]), self.op), base, updates, lanes, *moved), 0
+        over = (0, *[a + 1 for a in self.axes])
+        return bind(Scatter(over, self.op, self.unique), base, updates, lanes, *moved), 0
 
 
 def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *, fill: bool = False) -> Result:
@@ -248,8 +320,34 @@ def gather(x: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], *,
     return bind(Gather(tuple(axes), fill), x, *indices)
 
 
+def filled(out: ArrayLike, valid: ArrayLike, fill_value: ArrayLike = None) -> Result:
+    """What was gathered with `valid` over its first axes; where that does not hold a value of its dtype: by default
+    NaN, the least signed and the greatest unsigned integer, True.
+
+    Source: JAX's lax.gather.
+    """
+    have = aval_of_argument(out)
+    value: Any = fill_value
+    if value is None and have.dtype.kind in "iu":
+        limits = np.iinfo(have.dtype)
+        value = have.dtype.type(limits.min if have.dtype.kind == "i" else limits.max)
+    elif value is None:
+        value = have.dtype.type(True if have.dtype.kind == "b" else np.nan)
+    rank = len(shape_of(valid))
+    wide = valid if rank == have.ndim else broadcast_in_dim(valid, have.shape, tuple(range(rank)))
+    return select(wide, out, value)
+
+
 def scatter(
-    base: ArrayLike, updates: ArrayLike, axes: tuple[int, ...], indices: Sequence[IndexLike], op: str = "set"
+    base: ArrayLike,
+    updates: ArrayLike,
+    axes: tuple[int, ...],
+    indices: Sequence[IndexLike],
+    op: str = "set",
+    *,
+    unique: bool = False,
 ) -> Result:
-    """`base` with `updates` combined by `op` into the elements at `indices` along `axes`."""
-    return bind(Scatter(tuple(axes), op), base, updates, *indices)
+    """`base` with `updates` combined by `op` into the elements at `indices` along `axes`;
+    `unique`: no two indices name one element.
+    """
+    return bind(Scatter(tuple(axes), op, unique), base, updates, *indices)

@@ -111,6 +111,14 @@ class UnorderedBins(UserError, ValueError):
     """Edges of bins that neither rise nor fall."""
 
 
+class NegativeCount(UserError, ValueError):
+    """A negative number where numbers from 0 on are counted."""
+
+
+class InfiniteRange(UserError, ValueError):
+    """Bins between numbers that are not finite."""
+
+
 class AllNaN(UserError, ValueError):
     """The place of an extremum among NaN only."""
 

@@ -87,10 +87,6 @@ def for_index(location: Location | None) -> tuple[str, str]:
 
 _OUTSIDE = "call it before or after the compiled function"
 _FUNCTIONS = {
-    "np.bincount": "use np.add.at(counts, x, 1), with the weights in place of 1",
-    "np.histogram": "use np.add.at(counts, np.clip(np.searchsorted(edges, x, 'right') - 1, 0, len(counts) - 1), 1) "
-    "of the x within the edges",
-    "np.put": "use x.flat[index] = values", "np.put_along_axis": "use x[index] = values",
     "np.array_str": "print outside of the compiled function", "np.array_repr": "print outside of the compiled function",
     "np.array2string": "print outside of the compiled function",
 }  # fmt: skip
@@ -135,7 +131,7 @@ def for_function(name: str) -> str:
 
 _ATTRIBUTES = {
     "partition": _OUTSIDE, "argpartition": _OUTSIDE,
-    "put": "use x.flat[index] = values", "resize": "use np.resize(x, shape), a new array",
+    "resize": "use np.resize(x, shape), a new array",
     "strides": "an array here has no memory of its own", "base": "an array here has no memory of its own",
     "data": "an array here has no memory of its own", "ctypes": "an array here has no memory of its own",
     "flags": "arrays here are in C order, and writable", "setflags": "leave it out",

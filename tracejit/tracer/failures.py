@@ -22,13 +22,16 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
     IndexOutOfBounds,
+    InfiniteRange,
     MixedNumber,
+    NegativeCount,
     NegativePower,
     NoWeight,
     NumberOutOfBounds,
     ShapeError,
     TracejitError,
     UnorderedBins,
+    UnsupportedError,
 )
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
@@ -37,9 +40,9 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "ALL_NAN", "GROWTH", "INDEX_BITS", "LENGTHS", "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised",
-    "Reason", "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure",
-    "number_error",
+    "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
+    "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised", "Reason", "Site", "empty_reduction",
+    "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -98,6 +101,15 @@ MIXED = Reason(
     "is NumPy's",
 )
 UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
+NEGATIVE_COUNT = Reason(NegativeCount, "np.bincount: the vector has negative elements, which it does not count")
+BEYOND_MINLENGTH = Reason(
+    UnsupportedError,
+    "np.bincount of values that only the program knows gives minlength= elements, and one of them is not less; give a "
+    "greater minlength",
+)
+INFINITE_RANGE = Reason(
+    InfiniteRange, "a histogram has bins from the least to the greatest element, which are not finite; give range="
+)
 ALL_NAN = Reason(AllNaN, "all that np.nanargmax or np.nanargmin looks at is NaN; replace it first")
 LENGTHS = Reason(
     ShapeError,

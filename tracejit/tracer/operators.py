@@ -35,6 +35,7 @@ class Primitives:
     transpose: Callable[[Any, Sequence[int]], Any]
     update_slice: Callable[..., Any]
     cumulative: Callable[..., Any]
+    product_by_segments: Callable[..., Any]
 
 
 @define(eq=False)
