@@ -131,3 +131,58 @@ def test_one_sort_is_one_loop_kernel():
     text = tj.jit(lambda x: np.sort(x)).lower(np.ones(9)).text("program")
     assert text.count("launch loop_") == 1
     assert "while" not in text
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_descending_is_jaxs(dtype: str):
+    x = values((3, 9), dtype)
+    f = tj.jit(lambda x: (tj.numpy.sort(x, descending=True), tj.numpy.argsort(x, descending=True)))
+    got, places = f(x)
+    np.testing.assert_array_equal(got, np.sort(x)[:, ::-1])
+    want = 8 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
+    np.testing.assert_array_equal(places, want)
+
+
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("kth", [0, 2, -1, (1, 3), np.array([2])])
+def test_partitions_have_the_elements_at_their_places(axis: Any, kth: Any):
+    def check(x: Any, got: Any) -> None:
+        ordered, k = np.sort(x, axis), axis or 0
+        assert got.shape == ordered.shape
+        np.testing.assert_array_equal(np.sort(got, k), ordered)
+        for place in np.atleast_1d(kth):
+            value = np.take(ordered, [place], k)
+            np.testing.assert_array_equal(np.take(got, [place], k), value)
+            first = np.take(got, range(place % got.shape[k]), k)
+            assert (first <= value).all()
+            assert (np.take(got, range(place % got.shape[k], got.shape[k]), k) >= value).all()
+
+    f = tj.jit(lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)))
+    for shape in ((5, 4), (6, 7)):
+        x = values(shape, "i4")
+        got, places = f(x)
+        check(x, got)
+        check(x, x.ravel()[places] if axis is None else np.take_along_axis(x, places, axis))
+
+
+def test_the_method_partitions_in_place():
+    def f(x: Any) -> Any:
+        x.partition(1)
+        return x.argpartition(0)
+
+    x = np.array([5, 3, 1, 4])
+    places = tj.jit(f)(x)
+    assert x[1] == 3
+    assert sorted(places) == [0, 1, 2, 3]
+
+
+def test_bad_places_of_partitions_are_refused():
+    x = np.ones(3)
+    with pytest.raises(ValueError, match=r"kth\(=3\) out of bounds \(3\)"):
+        tj.jit(lambda x: np.partition(x, 3))(x)
+    with pytest.raises(TypeError, match="must be integer"):
+        tj.jit(lambda x: np.argpartition(x, 1.0))(x)
+    with pytest.raises(ValueError, match="kind is 'introselect'"):
+        tj.jit(lambda x: np.partition(x, 1, kind="quicksort"))(x)
+    with pytest.raises(ShapeError):
+        tj.jit(lambda x: np.partition(x, 1, axis=1))(x)

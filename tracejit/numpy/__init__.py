@@ -58,6 +58,7 @@ from tracejit.numpy.linear import *  # noqa: F403
 from tracejit.numpy.nan_reductions import *  # noqa: F403
 from tracejit.numpy.padding import *  # noqa: F403
 from tracejit.numpy.powers import *  # noqa: F403
+from tracejit.numpy.quantiles import *  # noqa: F403
 from tracejit.numpy.queries import result_type_of as result_type  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.reductions import *  # noqa: F403
