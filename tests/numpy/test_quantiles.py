@@ -28,7 +28,9 @@ def check(f: Any, g: Any, *args: Any, tolerance: float = 1e-13) -> None:
         want = np.asarray(g(*args))
     got = np.asarray(f(*args))
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    np.testing.assert_allclose(got, want, rtol=max(tolerance, 4 * np.finfo(got.dtype).eps if got.dtype.kind == "f" else 0))
+    np.testing.assert_allclose(
+        got, want, rtol=max(tolerance, 4 * np.finfo(got.dtype).eps if got.dtype.kind == "f" else 0)
+    )
 
 
 @pytest.mark.parametrize("name", ["median", "nanmedian"])
@@ -46,8 +48,13 @@ def test_medians_of_odd_and_even_numbers_of_elements(name: str, dtype: str, nan:
 @pytest.mark.parametrize(("axis", "keepdims"), [(None, True), (0, False), (-1, True), ((2, 1), False), ((), True)])
 def test_medians_over_any_axes(name: str, axis: Any, keepdims: bool):
     function = getattr(np, name)
-    g = lambda x: function(x, axis=axis, keepdims=keepdims)
-    f = lambda x: tj.numpy.__dict__[name](x, axis=axis, keepdims=keepdims)
+
+    def g(x):
+        return function(x, axis=axis, keepdims=keepdims)
+
+    def f(x):
+        return tj.numpy.__dict__[name](x, axis=axis, keepdims=keepdims)
+
     check(f, g, values((6, 1, 4), nan=0.1))
     if axis == (2, 1):
         check(tj.jit(lambda x: g(x)), g, values((2, 2, 7), nan=0.1))
@@ -65,16 +72,24 @@ def test_the_median_of_nothing_is_nan(shape: Any):
 def test_every_method_of_quantiles(name: str, method: str):
     function = getattr(np, name)
     q = np.array([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 0.99, 1.0])
-    g = lambda x: function(x, q, axis=1, method=method)
+
+    def g(x):
+        return function(x, q, axis=1, method=method)
+
     for shape in ((3, 1), (2, 12)):
-        f = lambda x: tj.numpy.__dict__[name](x, q, axis=1, method=method)
+
+        def f(x):
+            return tj.numpy.__dict__[name](x, q, axis=1, method=method)
+
         check(f, g, values(shape, nan=0.02), tolerance=1e-12)
 
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
 @pytest.mark.parametrize("method", ["linear", "closest_observation", "hazen"])
 def test_one_program_has_quantiles_of_all_sizes(name: str, method: str):
-    g = lambda x: getattr(np, name)(x, [0.0, 0.3, 0.6, 1.0], axis=1, method=method)
+    def g(x):
+        return getattr(np, name)(x, [0.0, 0.3, 0.6, 1.0], axis=1, method=method)
+
     f = tj.jit(lambda x: g(x))
     for shape in ((2, 7), (3, 12), (3, 1), (3, 2)):
         check(f, g, values(shape, nan=0.02), tolerance=1e-12)
@@ -86,7 +101,9 @@ def test_one_program_has_quantiles_of_all_sizes(name: str, method: str):
     "q", [0.3, np.float64(0.3), np.float32(0.3), 1, [0.2, 0.9], np.array([0, 1]), [[0.1, 0.2], [0.5, 1.0]]]
 )
 def test_quantiles_have_the_dtype_of_numpys(method: str, dtype: str, q: Any):
-    g = lambda x: np.quantile(x, q, method=method)
+    def g(x):
+        return np.quantile(x, q, method=method)
+
     if dtype == "f4" and method == "linear":
         check(tj.jit(lambda x: g(x)), g, np.abs(values(9, dtype)))
     check(lambda x: tj.numpy.quantile(x, q, method=method), g, np.abs(values(8, dtype)))
@@ -97,7 +114,10 @@ def test_quantiles_have_the_dtype_of_numpys(method: str, dtype: str, q: Any):
 def test_quantiles_over_any_axes(name: str, axis: Any, keepdims: bool):
     function = getattr(np, name)
     for q in ([0.1, 0.6],):
-        g = lambda x, q=q: function(x, q, axis=axis, keepdims=keepdims)
+
+        def g(x, q=q):
+            return function(x, q, axis=axis, keepdims=keepdims)
+
         f = tj.jit(lambda x, g=g: g(x))
         for shape in ((3, 4, 5), (2, 2, 7), (1, 3, 1)):
             check(f, g, values(shape, nan=0.1))
@@ -118,9 +138,16 @@ def test_weights_move_quantiles(name: str):
     function = getattr(np, name)
     q = np.array([0.0, 0.3, 1.0]) * (100 if name == "percentile" else 1)
     for axis, w in ((1, [1.0, 0.0, 2.0, 0.5, 3.0]), (None, np.arange(15.0).reshape(3, 5)), ((1, 0), np.ones((5, 3)))):
-        g = lambda x, w, axis=axis: function(x, q, axis=axis, weights=w, method="inverted_cdf")
-        f = lambda x, w, axis=axis: tj.numpy.__dict__[name](x, q, axis=axis, weights=w, method="inverted_cdf")
-        w = np.broadcast_to(w, (3, 5)) if name == "nanquantile" and axis == 1 else np.asarray(w)  # NumPy takes no others
+
+        def g(x, w, axis=axis):
+            return function(x, q, axis=axis, weights=w, method="inverted_cdf")
+
+        def f(x, w, axis=axis):
+            return tj.numpy.__dict__[name](x, q, axis=axis, weights=w, method="inverted_cdf")
+
+        w = (
+            np.broadcast_to(w, (3, 5)) if name == "nanquantile" and axis == 1 else np.asarray(w)
+        )  # NumPy takes no others
         for nan in (0, 0.2):
             check(f, g, values((3, 5), nan=nan), w)
         if axis == 1:
@@ -147,7 +174,7 @@ def test_bad_arguments_are_refused():
         tj.jit(lambda x: np.quantile(x, 1.5))(x)
     with pytest.raises(ShapeError):
         tj.jit(lambda x: np.median(x, axis=2))(x)
-    with pytest.raises(ShapeError, match="twice|duplicate"):
+    with pytest.raises(ShapeError, match="duplicate"):
         tj.jit(lambda x: np.median(x, axis=(0, 0)))(x)
     with pytest.raises(IndexError):
         tj.jit(lambda x: np.quantile(x, 0.5))(np.zeros(0))

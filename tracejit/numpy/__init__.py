@@ -64,9 +64,11 @@ from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.reductions import *  # noqa: F403
 from tracejit.numpy.rounding import *  # noqa: F403
 from tracejit.numpy.selecting import *  # noqa: F403
+from tracejit.numpy.sets import *  # noqa: F403
 from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.sorting import *  # noqa: F403
 from tracejit.numpy.spacing import *  # noqa: F403
+from tracejit.numpy.statistics import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403
 from tracejit.numpy.ufuncs import *  # noqa: F403

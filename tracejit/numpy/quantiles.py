@@ -209,11 +209,17 @@ def _median(rows: ArrayLike, numbers: ArrayLike) -> Result:
     wide = np.dtype(np.float32) if result == np.float16 else result
     if numbers is None:
         count: Any = extent_value(n, np.int64)
-        take: Callable[[Any], Any] = lambda at: gather(ordered, (last,), [at])
+
+        def take(at: Any) -> Any:
+            return gather(ordered, (last,), [at])
+
         nothing: Any = u.equal(count, 0) if has_count(n) else None
     else:
         count = numbers
-        take = lambda at: _taken(ordered, at)
+
+        def take(at):
+            return _taken(ordered, at)
+
         nothing = u.equal(count, 0)
     low = take(u.maximum(u.floor_divide(u.subtract(count, 1), 2), 0))
     if isinstance(n, int) and n % 2 == 1 and numbers is None:
@@ -399,7 +405,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "midpoint": _midpoint,
     "nearest": _on_elements("rint"),
 }
-"""By NumPy's name: (functions, count, q) -> (place, how much the next element counts; None where the place is an element's)."""
+"""By NumPy's name: (functions, count, q) -> (place, how much the next element counts).
+
+The latter is None where the place is an element's.
+"""
 
 
 # -- with weights ------------------------------------------------------------------------------------------------------
@@ -411,9 +420,7 @@ def _weight_rows(weights: ArrayLike, a: ArrayLike, axis: AxisLike, kept: tuple[i
     axes = [d for d in range(len(shape)) if d not in kept]
     if have != shape:
         if axis is None:
-            raise DtypeError(
-                "Axis must be specified when shapes of a and weights differ.", location=user_location()
-            )
+            raise DtypeError("Axis must be specified when shapes of a and weights differ.", location=user_location())
         given = [d % len(shape) for d in items_of(axis)]
         if have != tuple([shape[d] for d in given]):
             raise reject("Shape of weights must be consistent with shape of a along specified axis.")
