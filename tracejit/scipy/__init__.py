@@ -1,0 +1,1 @@
+"""Names of SciPy's over tracejit's arrays."""
