@@ -127,10 +127,40 @@ def test_what_is_refused():
         tj.jit(lambda x: np.lexsort((x[0], x[0, :2])))(x)
 
 
-def test_one_sort_is_one_loop_kernel():
+def test_a_short_row_is_sorted_without_loops_of_the_program_and_one_of_many_keys_is_one_kernel():
     text = tj.jit(lambda x: np.sort(x)).lower(np.ones(9)).text("program")
-    assert text.count("launch loop_") == 1
     assert "while" not in text
+    assert "for " not in text
+    text = tj.jit(lambda x: np.lexsort((x, x))).lower(np.ones(9)).text("program")
+    assert text.count("launch loop_") == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows_are_sorted_by_the_digits_of_their_keys(dtype: str):
+    f = tj.jit(lambda x: (np.sort(x), np.argsort(x)))
+    for shape in ((3, 40), (2, 128), (4, 127), (1, 700)):
+        x = values(shape, dtype, shape[1])
+        if dtype[0] != "?":
+            x[:, ::3] *= np.array(-9 if dtype[0] in "if" else 27).astype(dtype)
+        got, places = f(x)
+        want = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(places, want)
+        np.testing.assert_array_equal(got.view("u1"), np.take_along_axis(x, want, 1).view("u1"))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "f8", "i4", "f4"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_bits_are_sorted(dtype: str, seed: int):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, 1000 * np.dtype(dtype).itemsize, dtype="u1").view(dtype)
+    x = np.concatenate([x, x[:77], -x[:300]])
+    x.view(f"u{x.itemsize}")[::5] &= rng.integers(0, 2 ** (8 * x.itemsize - 1), dtype=f"u{x.itemsize}")
+    f = tj.jit(lambda x: (np.sort(x), np.argsort(x)))
+    with np.errstate(all="ignore"):
+        want = np.argsort(x, kind="stable")
+    got, places = f(x)
+    np.testing.assert_array_equal(places, want)
+    np.testing.assert_array_equal(got.view("u1"), x[want].view("u1"))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i8"])

@@ -17,6 +17,7 @@ from tracejit.primitives import (
     indexing as indexing,
     lu as lu,
     qr as qr,
+    radix as radix,
     reduction as reduction,
     shape as shape,
     slicing as slicing,
