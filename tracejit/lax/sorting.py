@@ -75,21 +75,22 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Result:
     return _greatest("top_k", operand, k, axis, True)
 
 
-def _greatest(name: str, operand: ArrayLike, k: int, axis: int, greatest: bool) -> tuple[Result, Result]:
+def _greatest(name: str, operand: ArrayLike, k: Any, axis: int, greatest: bool) -> tuple[Result, Result]:
     x = array(operand)
     have = aval(x)
     axis = axis_index(axis, have.ndim)
     n = have.shape[axis]
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise DtypeError(f"[{name}] k is an integer that is known while tracing, not {k!r}", location=user_location())
-    if k < 0 or bool(k > n):
-        raise reject(f"[{name}] k={k} of an axis of extent {n}")
+    count = int(k)
+    if count < 0 or bool(n < count):
+        raise reject(f"[{name}] k={count} of an axis of extent {n}")
     places = iota(have.shape, axis, np.int32)
     if greatest:
         x, places = reverse(x, (axis,)), reverse(places, (axis,))
     found = s.sort([x, places], axis)
-    start = tuple([n - k if d == axis and greatest else 0 for d in range(have.ndim)])
-    shape = tuple([k if d == axis else m for d, m in enumerate(have.shape)])
+    start = tuple([n - count if d == axis and greatest else 0 for d in range(have.ndim)])
+    shape = tuple([count if d == axis else m for d, m in enumerate(have.shape)])
     parts = [slice_array(y, start, shape) for y in found]
     return (reverse(parts[0], (axis,)), reverse(parts[1], (axis,))) if greatest else (parts[0], parts[1])
 

@@ -207,20 +207,12 @@ def _median(rows: ArrayLike, numbers: ArrayLike) -> Result:
     last = have.ndim - 1
     ordered = s.sort([rows], last)[0]
     wide = np.dtype(np.float32) if result == np.float16 else result
-    if numbers is None:
-        count: Any = extent_value(n, np.int64)
+    count: Any = extent_value(n, np.int64) if numbers is None else numbers
+    nothing: Any = u.equal(count, 0) if numbers is not None or has_count(n) else None
 
-        def take(at: Any) -> Any:
-            return gather(ordered, (last,), [at])
+    def take(at: ArrayLike) -> Result:
+        return gather(ordered, (last,), [at]) if numbers is None else _taken(ordered, at)
 
-        nothing: Any = u.equal(count, 0) if has_count(n) else None
-    else:
-        count = numbers
-
-        def take(at):
-            return _taken(ordered, at)
-
-        nothing = u.equal(count, 0)
     low = take(u.maximum(u.floor_divide(u.subtract(count, 1), 2), 0))
     if isinstance(n, int) and n % 2 == 1 and numbers is None:
         found = to_dtype(low, result)
@@ -246,7 +238,7 @@ def _of_part(
     limits: Reason,
 ) -> Result:
     rows, kept = _rows(name, a, axis)
-    weak = weak_kind(q) is not None or bool(getattr(getattr(q, "aval", None), "weak", False))
+    weak = weak_kind(q) is not None or (isinstance(q, Tracer) and q.aval.weak)
     part = to_dtype(as_array(q), np.float64) if weak and aval(as_array(q)).dtype.kind == "f" else array_of(q)
     if aval(part).dtype.kind not in "biuf":
         raise DtypeError(f"np.{name}: q is {aval(part)}, not a number", location=user_location())

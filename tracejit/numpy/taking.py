@@ -222,12 +222,8 @@ def isin(
     """
     x, others = array_of(element), ravel(test_elements)
     (n,) = aval(others).shape
-    dtypes = {aval(x).dtype, aval(others).dtype}
-    exact = (
-        len(dtypes) == 1
-        or np.can_cast(aval(others).dtype, aval(x).dtype)
-        or np.can_cast(*[aval(z).dtype for z in (x, others)])
-    )
+    mine, theirs = aval(x).dtype, aval(others).dtype
+    exact = mine == theirs or np.can_cast(theirs, mine) or np.can_cast(mine, theirs)
     if isinstance(n, int) and n > _FEW and exact:
         line, value = alike(others, x)
         line = sort([line], 0)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tracejit.tracer.interpreter import bind
 __all__ = ["SortKey", "sorted_by_comparing", "sorted_by_digits"]
 
 
-def _key_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+def _key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     size = 4 if dtype == np.float16 else dtype.itemsize
     return np.dtype(f"u{size}")
 
@@ -37,16 +38,16 @@ class SortKey(Elementwise):
     name = "sort_key"
     kinds = "biuf"
 
-    def result_dtype(self, *avals: ShapedArray) -> np.dtype[np.generic]:
+    def result_dtype(self, *avals: ShapedArray) -> np.dtype[Any]:
         return _key_dtype(avals[0].dtype)
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         return super().abstract_eval(*avals).strong()
 
     def impl(self, *args: ArrayLike) -> Result:
-        x = np.asarray(args[0])
+        x: Any = np.asarray(args[0])
         x = x.astype(np.float32) if x.dtype == np.float16 else x
-        unsigned = _key_dtype(x.dtype)
+        unsigned: Any = _key_dtype(x.dtype)
         if x.dtype.kind in "bu":
             return x.astype(unsigned)
         top = unsigned.type(1 << (8 * x.dtype.itemsize - 1))
