@@ -1307,10 +1307,10 @@ def test_random_numbers_are_drawn_outside():
 @pytest.mark.parametrize(
     "expression",
     [
-        "np.median(x)", "np.partition(x, 1)", "x.tobytes()", "np.random.rand()", "(x + 1j).real", "x.astype(complex)", "x.astype('>f8')",
+        "np.unravel_index(x, (3,))", "np.apply_over_axes(np.sum, x, 0)", "x.tobytes()", "np.random.rand()", "(x + 1j).real", "x.astype(complex)", "x.astype('>f8')",
         "np.sum(x, dtype=object)", "x.view('i4')", "x.ctypes", "np.add(x, x, where=x > 1)", "list(range(x[0]))",
-        "tj.lax.cond(x[0] > 0, lambda: np.median(x), lambda: 1.0)", "tj.lax.fori_loop(0, 3, lambda i, c: c if c > 0 else c + 1, 0.0)",
-        "tj.grad(lambda x: np.median(x))(x)", "tj.vmap(lambda v: np.partition(v, 1))(x[None])", "np.testing.assert_allclose(x, x)",
+        "tj.lax.cond(x[0] > 0, lambda: x.tobytes(), lambda: 1.0)", "tj.lax.fori_loop(0, 3, lambda i, c: c if c > 0 else c + 1, 0.0)",
+        "tj.grad(lambda x: x.tobytes())(x)", "tj.vmap(lambda v: v.tobytes())(x[None])", "np.testing.assert_allclose(x, x)",
     ],
 )  # fmt: skip
 def test_what_numpy_would_have_done_is_refused_although_the_function_catches_it(expression):

@@ -308,7 +308,6 @@ def test_what_needs_the_number_of_elements_has_it(function: Any):
     ("function", "kind", "part"),
     [
         (lambda x, a: [v for v in x[x > 0]], UnsupportedError, "is known when the program runs, and decides what is"),
-        (lambda x, a: np.median(x[x > 0]), UnsupportedError, "np.median is not supported in traced code"),
         (lambda x, a: x[x > 0] + x, ShapeError, "arrays of different lengths"),
         (lambda x, a: x.__setitem__(x > 0, x), ShapeError, "arrays of different lengths"),
         (lambda x, a: x.__setitem__(x > 0, x[x < 0]), ShapeError, "one element by chance is not spread"),

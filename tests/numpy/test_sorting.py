@@ -127,7 +127,91 @@ def test_what_is_refused():
         tj.jit(lambda x: np.lexsort((x[0], x[0, :2])))(x)
 
 
-def test_one_sort_is_one_loop_kernel():
+def test_a_short_row_is_sorted_without_loops_of_the_program_and_one_of_many_keys_is_one_kernel():
     text = tj.jit(lambda x: np.sort(x)).lower(np.ones(9)).text("program")
-    assert text.count("launch loop_") == 1
     assert "while" not in text
+    assert "for " not in text
+    text = tj.jit(lambda x: np.lexsort((x, x))).lower(np.ones(9)).text("program")
+    assert text.count("launch loop_") == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows_are_sorted_by_the_digits_of_their_keys(dtype: str):
+    f = tj.jit(lambda x: (np.sort(x), np.argsort(x)))
+    for shape in ((2, 130), (4, 127), (1, 700)) if dtype in ("f8", "i2") else ((2, 130),):
+        x = values(shape, dtype, shape[1])
+        if dtype[0] != "?":
+            x[:, ::3] *= np.array(-9 if dtype[0] in "if" else 27).astype(dtype)
+        got, places = f(x)
+        want = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(places, want)
+        np.testing.assert_array_equal(got.view("u1"), np.take_along_axis(x, want, 1).view("u1"))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "f8", "i4", "f4"])
+@pytest.mark.parametrize("seed", range(1))
+def test_random_bits_are_sorted(dtype: str, seed: int):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, 1000 * np.dtype(dtype).itemsize, dtype="u1").view(dtype)
+    x = np.concatenate([x, x[:77], -x[:300]])
+    x.view(f"u{x.itemsize}")[::5] &= rng.integers(0, 2 ** (8 * x.itemsize - 1), dtype=f"u{x.itemsize}")
+    f = tj.jit(lambda x: (np.sort(x), np.argsort(x)))
+    with np.errstate(all="ignore"):
+        want = np.argsort(x, kind="stable")
+    got, places = f(x)
+    np.testing.assert_array_equal(places, want)
+    np.testing.assert_array_equal(got.view("u1"), x[want].view("u1"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_descending_is_jaxs(dtype: str):
+    x = values((3, 9), dtype)
+    f = tj.jit(lambda x: (tj.numpy.sort(x, descending=True), tj.numpy.argsort(x, descending=True)))
+    got, places = f(x)
+    np.testing.assert_array_equal(got, np.sort(x)[:, ::-1])
+    want = 8 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
+    np.testing.assert_array_equal(places, want)
+
+
+@pytest.mark.parametrize(("axis", "kth"), [(0, 2), (None, -1), (-1, (1, 3)), (0, np.array([2]))])
+def test_partitions_have_the_elements_at_their_places(axis: Any, kth: Any):
+    def check(x: Any, got: Any) -> None:
+        ordered, k = np.sort(x, axis), axis or 0
+        assert got.shape == ordered.shape
+        np.testing.assert_array_equal(np.sort(got, k), ordered)
+        for place in np.atleast_1d(kth):
+            value = np.take(ordered, [place], k)
+            np.testing.assert_array_equal(np.take(got, [place], k), value)
+            first = np.take(got, range(place % got.shape[k]), k)
+            assert (first <= value).all()
+            assert (np.take(got, range(place % got.shape[k], got.shape[k]), k) >= value).all()
+
+    f = tj.jit(lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)))
+    for shape in ((5, 4),) if axis is None else ((5, 4), (6, 7)):
+        x = values(shape, "i4")
+        got, places = f(x)
+        check(x, got)
+        check(x, x.ravel()[places] if axis is None else np.take_along_axis(x, places, axis))
+
+
+def test_the_method_partitions_in_place():
+    def f(x: Any) -> Any:
+        x.partition(1)
+        return x.argpartition(0)
+
+    x = np.array([5, 3, 1, 4])
+    places = tj.jit(f)(x)
+    assert x[1] == 3
+    assert sorted(places) == [0, 1, 2, 3]
+
+
+def test_bad_places_of_partitions_are_refused():
+    x = np.ones(3)
+    with pytest.raises(ValueError, match=r"kth\(=3\) out of bounds \(3\)"):
+        tj.jit(lambda x: np.partition(x, 3))(x)
+    with pytest.raises(TypeError, match="must be integer"):
+        tj.jit(lambda x: np.argpartition(x, 1.0))(x)
+    with pytest.raises(ValueError, match="kind is 'introselect'"):
+        tj.jit(lambda x: np.partition(x, 1, kind="quicksort"))(x)
+    with pytest.raises(ShapeError):
+        tj.jit(lambda x: np.partition(x, 1, axis=1))(x)

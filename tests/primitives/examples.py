@@ -31,6 +31,7 @@ from tracejit.primitives import (
     integers,
     lu,
     qr,
+    radix,
     reduction,
     shape,
     slicing,
@@ -477,6 +478,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "sort": [
         Example(sorting.Sort(0), (Array((5,), distinct=True),), ALL),
         *[Example(sorting.Sort(a), (Array(distinct=True), Array()), ("f8", "i4")) for a in (0, 1)],
+        Example(sorting.Sort(1), (Array((2, 150), distinct=True),), ("f4", "i2")),
         Example(sorting.Sort(0, 2), (Array((6,), "i1", 0, 1), Array((6,), distinct=True), Array((6,))), ("f8",)),
     ],
     "population_count": [Example(bits.PopulationCount(), (Array(),), INTS, edges=True)],
@@ -491,6 +493,7 @@ EXAMPLES: dict[str, list[Example]] = {
         Example(bits.ReducePrecision(e, m), (Array(),), FLOATS, edges=True)
         for e, m in ((5, 3), (8, 7), (11, 52), (4, 0), (5, 23), (8, 23))
     ],
+    "sort_key": [Example(radix.SortKey(), (Array(),), ALL, edges=True)],
     "as_extent": [Example(creation.AsExtent(Count(1, 9)), (Array((), "i8", 0, 9),), ("i8",))],
     "extent": [Example(lambda dtype: creation.ExtentValue(7, dtype), (), NUMBERS)],
     "iota": [
@@ -501,7 +504,7 @@ EXAMPLES: dict[str, list[Example]] = {
 
 NOT_DIFFERENTIABLE = frozenset({
     "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt", "iota",
-    "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right", "xor",
+    "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right", "sort_key", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 

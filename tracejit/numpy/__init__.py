@@ -124,14 +124,17 @@ from tracejit.numpy.polynomials import *  # noqa: F403
 from tracejit.numpy.positions import *  # noqa: F403
 from tracejit.numpy.powers import *  # noqa: F403
 from tracejit.numpy.putting import *  # noqa: F403
+from tracejit.numpy.quantiles import *  # noqa: F403
 from tracejit.numpy.queries import *  # noqa: F403
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.redirected import fromfunction  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.reductions import *  # noqa: F403
 from tracejit.numpy.rounding import *  # noqa: F403
 from tracejit.numpy.selecting import *  # noqa: F403
+from tracejit.numpy.sets import *  # noqa: F403
 from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.sorting import *  # noqa: F403
+from tracejit.numpy.statistics import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403
 from tracejit.numpy.ufunc_methods import add_methods, methods_of

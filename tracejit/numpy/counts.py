@@ -6,6 +6,8 @@ most there may be.  Masks that have one value share one symbol, so that what the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tracejit.ir.extents import (
@@ -21,7 +23,7 @@ from tracejit.ir.extents import (
     surely_at_most,
 )
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import reject, unsupported
+from tracejit.numpy.axes import as_extent, reject, unsupported
 from tracejit.numpy.index_checks import check_index
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
@@ -40,7 +42,8 @@ from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "check_not_empty", "extent_of_number", "is_changed_here", "may_count", "nonzero_of", "place_in_counted", "selected",
+    "check_not_empty", "checked_size", "extent_of_number", "is_changed_here", "may_count", "nonzero_of",
+    "place_in_counted", "places_where", "selected",
     "slice_by_numbers", "slice_of_counted", "with_selected",
 ]  # fmt: skip
 
@@ -170,6 +173,27 @@ def nonzero_of(mask: Tracer) -> tuple[Extent, Result]:
     places = scatter(full((extent,), np.int64(0)), iota((n,), 0, np.int64), (0,), [at])
     trace.counted.append((mask, current_interpreter(), extent, places))
     return extent, places
+
+
+def places_where(mask: ArrayLike, size: ArrayLike = None, fill: Any = 0) -> tuple[Result, Result]:
+    """(where a vector of booleans holds, how many times it does): all places, or `size` of them, then `fill`."""
+    n = aval(mask).shape[0]
+    numbers = to_dtype(mask, np.int64)
+    if size is None:
+        assert isinstance(mask, Tracer)
+        extent, places = nonzero_of(mask)
+        return places, OPERATORS.extent(extent)
+    at = u.where(mask, u.subtract(cumulative("cumsum", numbers, 0), np.int64(1)), np.int64(-1))  # -1 is dropped
+    base = full((checked_size(size),), fill if isinstance(fill, Tracer) else np.int64(fill))
+    return scatter(base, iota((n,), 0, np.int64), (0,), [at]), reduce_sum(numbers, (0,))
+
+
+def checked_size(size: ArrayLike) -> Extent:
+    """The extent that `size=` asks for.  Raises ShapeError for a negative one."""
+    count = as_extent(size)
+    if isinstance(count, int) and count < 0:
+        raise reject(f"size={count} is negative")
+    return count
 
 
 def _of_selection(mask: Tracer) -> Tracer | None:

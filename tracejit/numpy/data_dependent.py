@@ -10,12 +10,10 @@ import numpy as np
 from tracejit.support.errors import ConcretizationError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result, has_aval
-from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["MASK", "data_dependent"]
 
-_OUTSIDE = "call it before or after the compiled function"
 MASK = "index with the mask itself (x[mask] = value), or use np.where(mask, x, other)"
 
 
@@ -32,11 +30,3 @@ def data_dependent(name: str, advice: str, function: Callable[..., Any]) -> Call
             ) from error
 
     return run
-
-
-for _name, _advice in (
-    ("unique", _OUTSIDE),
-    ("union1d", _OUTSIDE), ("intersect1d", "use np.isin(x, y), a mask"), ("setdiff1d", "use ~np.isin(x, y), a mask"),
-    ("trim_zeros", "slice with known bounds"),
-):  # fmt: skip
-    FUNCTIONS[getattr(np, _name)] = data_dependent(_name, _advice, getattr(np, _name))

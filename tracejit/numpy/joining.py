@@ -24,6 +24,9 @@ from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, ravel
 from tracejit.numpy.strides import like
 from tracejit.primitives import shape as p
+from tracejit.primitives.cumulative import cumulative
+from tracejit.primitives.elementwise import sub
+from tracejit.primitives.indexing import gather, scatter
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
@@ -214,13 +217,26 @@ def tile(A: ArrayLike, reps: ArrayLike) -> Result:
     return p.reshape(spread_out, tuple([n * m for n, m in zip(counts, have, strict=True)]))
 
 
-def repeat(a: ArrayLike, repeats: ArrayLike, axis: AxisLike = None) -> Result:
-    """Each element repeated; `repeats` is known while tracing, one number or one for each element of the axis."""
+def repeat(
+    a: ArrayLike, repeats: ArrayLike, axis: AxisLike = None, *, total_repeat_length: int | None = None
+) -> Result:
+    """Each element repeated; `repeats` is known while tracing, one number or one for each element of the axis.
+
+    total_repeat_length: how many elements there are in the end, as JAX has it; `repeats` may then be computed.  More
+    are left out, fewer end in the last element.
+
+    >>> import numpy as np, tracejit as tj
+    >>> f = tj.jit(lambda x, n: tj.numpy.repeat(x, n, total_repeat_length=5))
+    >>> f(np.array([7, 8]), np.array([1, 2]))
+    array([7, 8, 8, 8, 8])
+    """
     x = array_of(a)
     if is_flattened(axis, aval(x).ndim):
         x, axis = ravel(x), 0
     k = axis_index(axis, aval(x).ndim)
     have = aval(x).shape
+    if total_repeat_length is not None:
+        return _repeat_to_length(x, k, repeats, as_extent(total_repeat_length))
     if isinstance(repeats, Dim):
         return _repeat_each(x, k, repeats)
     counts = static_array(repeats, "np.repeat's counts")
@@ -243,6 +259,27 @@ def _repeat_each(x: ArrayLike, k: int, count: Extent) -> Result:
     wide: Shape = (*have[: k + 1], count, *have[k + 1 :])
     y = p.broadcast_in_dim(x, wide, tuple([d if d <= k else d + 1 for d in range(len(have))]))
     return p.reshape(y, (*have[:k], have[k] * count, *have[k + 1 :]))
+
+
+def _repeat_to_length(x: ArrayLike, k: int, repeats: ArrayLike, total: Extent) -> Result:
+    """Elements repeated as often as the program says, so that there are `total`."""
+    counts = array_of(repeats)
+    n = aval(x).shape[k]
+    if aval(counts).dtype.kind not in "iub" or aval(counts).ndim > 1:
+        raise reject(f"np.repeat's counts are integers, one or one for each element, not {aval(counts)}")
+    if is_zero(total):
+        return part(x, k, 0, 0)
+    if is_zero(n):
+        raise reject(f"np.repeat: there is no element to make {total} of")
+    ones = spread(np.int64(1), (n,))
+    counts = spread(to_dtype(counts, np.int64), (n,))
+    begins = sub(cumulative("cumsum", counts, 0), counts)
+    # each element counts one up where it begins; what is behind the last one is the last one
+    marks = scatter(spread(np.int64(0), (total,)), ones, (0,), [begins], "add")
+    found = gather(x, (k,), [sub(cumulative("cumsum", marks, 0), spread(np.int64(1), (total,)))])
+    if k == 0:
+        return found
+    return p.transpose(found, (*range(1, k + 1), 0, *range(k + 1, aval(x).ndim)))  # the axis came first
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:

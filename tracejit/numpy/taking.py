@@ -18,6 +18,7 @@ from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
+from tracejit.primitives.sorting import sort
 from tracejit.support.errors import DtypeError
 from tracejit.support.modes import GatherScatterMode
 from tracejit.support.source import user_location
@@ -32,6 +33,9 @@ __all__ = [
     "compress", "cumulative_prod", "cumulative_sum", "digitize", "extract", "interp", "isin", "searchsorted", "take",
     "take_along_axis",
 ]  # fmt: skip
+
+_FEW = 16
+"""Elements that `isin` compares with each one."""
 
 
 def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike = None, mode: str = "raise") -> Result:
@@ -228,12 +232,34 @@ def interp(
 
 
 def isin(
-    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+    method: str = "auto",
 ) -> Result:
-    """Whether each element is among others: every pair is compared."""
+    """Whether each element is among others, or with `invert` whether it is not.
+
+    Few others are compared with each element, many are sorted first; `kind`, `method` and `assume_unique` change
+    nothing.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: np.isin(x, [1, 3]))(np.array([3, 2]))
+    array([ True, False])
+    """
     x, others = array_of(element), ravel(test_elements)
-    column = p.reshape(x, (*aval(x).shape, 1))
-    found = r.any(u.equal(column, others), axis=-1)
+    (n,) = aval(others).shape
+    mine, theirs = aval(x).dtype, aval(others).dtype
+    exact = mine == theirs or np.can_cast(theirs, mine) or np.can_cast(mine, theirs)
+    if isinstance(n, int) and n > _FEW and exact:
+        line, value = alike(others, x)
+        line = sort([line], 0)[0]
+        place = u.minimum(searchsorted(line, value), n - 1)
+        found = u.equal(gather(line, (0,), [place]), value)
+    else:
+        found = r.any(u.equal(p.reshape(x, (*aval(x).shape, 1)), others), axis=-1)
     return as_rank_0_array(u.logical_not(found) if invert else found)
 
 

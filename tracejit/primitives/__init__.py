@@ -22,6 +22,7 @@ from tracejit.primitives import (
     integers as integers,
     lu as lu,
     qr as qr,
+    radix as radix,
     reduction as reduction,
     segments as segments,
     shape as shape,

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, prod
+from tracejit.ir.extents import Extent, prod, surely_at_most
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import Minimum
+from tracejit.primitives.branch import Cond
 from tracejit.primitives.comparison import And, Eq, Ge, Lt, Ne, Not, Or
 from tracejit.primitives.complex_numbers import imag, real
+from tracejit.primitives.control_flow import staged_body
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import extent_value, iota, zeros_of
 from tracejit.primitives.elementwise import add, convert, mul, select, zero_like
 from tracejit.primitives.indexing import gather, scatter
+from tracejit.primitives.radix import sorted_by_comparing, sorted_by_digits
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.primitives.while_loop import While
 from tracejit.support.errors import ShapeError
@@ -30,6 +33,9 @@ from tracejit.tracer.stage import stage
 from tracejit.tracer.transpose import shape_of
 
 __all__ = ["Sort", "sort"]
+
+LONG = 128
+"""Elements from which on a row is sorted by the digits of its keys, rather than by comparing all of them."""
 
 
 @frozen(eq=False)
@@ -61,10 +67,10 @@ class Sort(Primitive):
         return [np.take_along_axis(a, places, self.axis) for a in arrays]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
-        return Expand(self._merged)
+        return Expand(self._along_rows)
 
-    def _merged(self, *args: ArrayLike) -> Sequence[Result]:
-        """The operands sorted by merging runs, twice as long each time, in two sets of arrays by turns."""
+    def _along_rows(self, *args: ArrayLike) -> Sequence[Result]:
+        """The operands sorted as rows, which lie flat one behind the other."""
         shape = shape_of(args[0])
         if any(isinstance(n, int) and n == 0 for n in shape):
             return list(args)
@@ -73,8 +79,27 @@ class Sort(Primitive):
         wide = tuple(shape[d] for d in order)
         total = prod(shape)
         flat = [reshape(transpose(x, order), (total,)) for x in args]
-        spare = [zeros_of(aval_of_argument(x)) for x in flat]
+        rows = prod(wide[:-1])
+        if self.keys > 1:
+            found = self._merged(flat, n, total)
+        elif surely_at_most(n, LONG - 1):
+            found = sorted_by_comparing(flat, rows, n)
+        elif surely_at_most(LONG, n):
+            found = sorted_by_digits(flat, rows, n)
+        else:
+            avals = [aval_of_argument(x) for x in flat]
+            few = staged_body(lambda *xs: sorted_by_comparing(xs, rows, n), avals, "cond")
+            many = staged_body(lambda *xs: sorted_by_digits(xs, rows, n), avals, "cond")
+            found = bind(Cond((few, many)), bind(Ge(), extent_value(n, np.int64), np.int64(LONG)), *flat)
+        back = [order.index(d) for d in range(rank)]
+        return [transpose(reshape(x, wide), back) for x in found]
+
+    def _merged(self, flat: Sequence[ArrayLike], n: Extent, total: Extent) -> list[Result]:
+        """Rows of n elements, flat one behind the other, sorted by merging runs, twice as long each time, in two sets
+        of arrays by turns.
+        """
         avals = [aval_of_argument(x) for x in flat]
+        spare = [zeros_of(x) for x in avals]
         width = ShapedArray((), np.dtype(np.int64))
         count = len(flat)
 
@@ -88,9 +113,7 @@ class Sort(Primitive):
 
         inputs = [width, *avals, *avals]
         test, body = stage(lambda *xs: [unsorted(*xs)], inputs), stage(twice, inputs)
-        out = bind(While(test.jaxpr, body.jaxpr, 0, 0), np.int64(1), *flat, *spare)
-        back = [order.index(d) for d in range(rank)]
-        return [transpose(reshape(x, wide), back) for x in out[1 : count + 1]]
+        return list(bind(While(test.jaxpr, body.jaxpr, 0, 0), np.int64(1), *flat, *spare)[1 : count + 1])
 
     def _level(
         self, sources: Sequence[ArrayLike], targets: Sequence[ArrayLike], width: ArrayLike, n: Extent, total: Extent

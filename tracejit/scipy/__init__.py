@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tracejit.scipy import signal as signal
 
-_MODULES = frozenset({"signal"})
+_MODULES = frozenset({"signal", "stats_order"})
 
 
 def __getattr__(name: str) -> Any:

@@ -130,7 +130,6 @@ def for_function(name: str) -> str:
 
 
 _ATTRIBUTES = {
-    "partition": _OUTSIDE, "argpartition": _OUTSIDE,
     "resize": "use np.resize(x, shape), a new array",
     "strides": "an array here has no memory of its own", "base": "an array here has no memory of its own",
     "data": "an array here has no memory of its own", "ctypes": "an array here has no memory of its own",
