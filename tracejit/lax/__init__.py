@@ -15,6 +15,7 @@ from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
+from tracejit.lax.special import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import prepare
@@ -42,7 +43,7 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.elementwise",
-    "tracejit.lax.reductions")
+    "tracejit.lax.reductions", "tracejit.lax.special")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

@@ -21,6 +21,7 @@ from tracejit.primitives import (
     shape as shape,
     slicing as slicing,
     sorting as sorting,
+    special as special,
     spectral as spectral,
     transcendental as transcendental,
     triangular as triangular,
