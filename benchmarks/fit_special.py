@@ -127,14 +127,14 @@ FITS = [
     Fit("GAMMA_TAIL", gamma_tail, TINY, mp.mpf(1) / 9, 13, 5, "gamma(x) e**x / x**(x - 1/2), 1 / x"),
     Fit("ERFCX", scaled_erfc, -1, 1 - TINY, 25, 13, "(1 + 2 x) erfcx(x), (x - 3.75) / (x + 3.75)"),
     Fit("ERF_INV", lambda t: inverse(t + 3.125), -3.125, 3.125, 25, 11, "erf_inv(x) / x, w - 3.125"),
-    Fit("ERF_INV_FAR", lambda t: beyond(t + 4.3125), -1.8125, 1.8125, 31, 15, "erf_inv(x) / x - sqrt(w), sqrt(w) - 4.3125"),
-    Fit("ERF_INV_END", lambda t: beyond(t + 16.75), -10.75, 10.75, 34, 15, "erf_inv(x) / x - sqrt(w), sqrt(w) - 16.75"),
+    Fit("ERF_INV_FAR", lambda t: beyond(t + 4.3125), -1.8125, 1.8125, 31, 15, "erf_inv(x) / x - r, r - 4.3125"),
+    Fit("ERF_INV_END", lambda t: beyond(t + 16.75), -10.75, 10.75, 34, 15, "erf_inv(x) / x - r, r - 16.75"),
     Fit("I0", lambda z: mp.besseli(0, 16 * mp.sqrt(z)), 0, 1, 25, 20, "i0(x), (x / 16)**2"),
     Fit("I0_FAR", lambda u: scaled_bessel(0, u), TINY * 10**11, mp.mpf(1) / 16, 16, 6, "i0e(x) sqrt(x), 1 / x"),
     Fit("I1", lambda z: mp.besseli(1, 16 * mp.sqrt(z)) / mp.sqrt(z) / 16, 0, 1, 25, 18, "i1(x) / x, (x / 16)**2"),
     Fit("I1_FAR", lambda u: scaled_bessel(1, u), TINY * 10**11, mp.mpf(1) / 16, 16, 6, "i1e(x) sqrt(x), 1 / x"),
 ]  # fmt: skip
-"""w is -log((1 - x)(1 + x)).  The last word of a text is the variable."""
+"""w is -log((1 - x)(1 + x)), r its square root.  The last word of a text is the variable."""
 
 
 def rows(numbers: list[float]) -> str:

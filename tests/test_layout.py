@@ -19,8 +19,8 @@ LAYERS = {
     "autotune": 5,
     "compiler": 6,
     "api": 7,
-    **dict.fromkeys(["numpy", "lax", "random", "nn", "scipy", "tree_util", "debug", "testing", "cli"], 8),
-    **dict.fromkeys(["tree", "flatten_util"], 9),
+    **dict.fromkeys(["numpy", "lax", "random", "tree_util", "debug", "testing", "cli"], 8),
+    **dict.fromkeys(["nn", "scipy", "tree", "flatten_util"], 9),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 FIXED_FOLDERS = [

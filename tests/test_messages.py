@@ -255,7 +255,7 @@ OUTSIDE = "call it before or after the compiled function"
         (lambda x: np.partition(x, 1), f"np.partition is not supported in traced code; {OUTSIDE}"),
         (lambda x: np.linalg.eigvals(x), f"np.linalg.eigvals is not supported in traced code; {OUTSIDE}"),
         (lambda x: np.fft.fft(x), f"np.fft.fft is not supported in traced code; {OUTSIDE}"),
-        (lambda x: scipy.special.gammaln(x), f"scipy.special.gammaln is not supported in traced code; {OUTSIDE}"),
+        (lambda x: scipy.special.ellipk(x), f"scipy.special.ellipk is not supported in traced code; {OUTSIDE}"),
         (
             lambda x: np.bincount(x),
             "np.bincount is not supported in traced code; use np.add.at(counts, x, 1), with the weights in place of 1",

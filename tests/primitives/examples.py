@@ -430,7 +430,8 @@ def _special() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
-    "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1}, "zeta": {0},
+    "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
+    "zeta": {0},
 }  # fmt: skip
 """Operands with respect to which there is no derivative: the error says so."""
 

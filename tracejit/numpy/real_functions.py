@@ -16,7 +16,7 @@ from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives.arithmetic import Fmod
-from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
+from tracejit.primitives.transcendental import Acosh, Asinh, Atanh
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -33,7 +33,6 @@ arcsinh = of_primitive("arcsinh", Asinh(), 1, floating_dtype)
 arccosh = of_primitive("arccosh", Acosh(), 1, floating_dtype)
 arctanh = of_primitive("arctanh", Atanh(), 1, floating_dtype)
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
-of_primitive("scipy.special.erf", Erf(), 1, floating_dtype)
 
 
 @composed("fmod")

@@ -1,0 +1,17 @@
+"""Layer 9: SciPy's names over tracejit's arrays.  A module of it is imported when it is first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracejit.scipy import special as special, stats as stats
+
+_MODULES = frozenset({"special", "stats"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tracejit.scipy.{name}")
+    from tracejit.support.not_here import reason_for  # for speed of import
+
+    raise AttributeError(reason_for(name, __name__))
