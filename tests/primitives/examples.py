@@ -23,7 +23,9 @@ from tracejit.primitives import (
     cumulative,
     custom,
     elementwise,
+    hypergeometric,
     indexing,
+    integrals,
     lu,
     qr,
     reduction,
@@ -422,6 +424,18 @@ def _special() -> dict[str, list[Example]]:
         of(p, (0.5, 6.0), (0.3, 8.0), ulp=60)
     of(s.RegularizedIncompleteBeta(), (0.5, 6.0), (0.5, 6.0), (0.1, 0.9), ulp=60)
     of(s.Zeta(), (1.5, 6.0), (0.4, 5.0), ulp=20)
+    i, h = integrals, hypergeometric
+    for p in (i.Expi(), i.Spence(), i.CosineIntegral()):
+        of(p, (0.5, 6.0), ulp=100)
+    for p in (i.SineIntegral(), i.FresnelS(), i.FresnelC(), i.Dawsn()):
+        of(p, (-2.5, 2.5), ulp=100)
+    of(i.OwensT(), (-2.0, 2.0), (0.3, 2.5), ulp=100)
+    of(h.Hyp1F1(), (0.5, 2.0), (1.0, 3.0), (-3.0, 3.0), ulp=100)
+    of(h.Hyp2F1(), (0.5, 2.0), (0.5, 2.0), (1.0, 3.0), (-2.0, 0.7), ulp=100)
+    out["expn"] = [
+        Example(i.Expn(), (Array((5,), "T", 3.0, 3.0), Array((5,), low=0.4, high=3.0)), FLOATS, "ulp", 100),
+        Example(i.Expn(), (Array((), "T", 0.0, 0.0), Array((5,), low=0.4, high=3.0)), ("f8",), "ulp", 100),
+    ]
     out["polygamma"] = [
         Example(s.Polygamma(), (Array((5,), "T", 1.0, 1.0), Array((5,), low=0.4, high=5.0)), FLOATS, "ulp", 20),
         Example(s.Polygamma(), (Array((), "T", 3.0, 3.0), Array((5,), low=0.4, high=5.0)), ("f8",), "ulp", 20),
@@ -430,6 +444,7 @@ def _special() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
+    "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
     "zeta": {0},
 }  # fmt: skip

@@ -16,8 +16,9 @@ import numpy as np
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.elementwise import registered
 from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
+from tracejit.numpy.joining import stack
 from tracejit.numpy.promotion import as_array, aval
-from tracejit.primitives import special as p
+from tracejit.primitives import hypergeometric, integrals, special as p
 from tracejit.primitives.transcendental import Erf
 from tracejit.support.errors import UnsupportedError, UserError
 from tracejit.support.source import user_location
@@ -26,11 +27,12 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.substitutes import redirect_members
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "binom", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf",
-    "erfc", "erfcinv", "erfcx", "erfinv", "expit", "factorial", "gamma", "gammainc", "gammaincc", "gammaln",
-    "gammasgn", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "log_ndtr",
-    "loggamma", "logit", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "psi", "rel_entr", "xlog1py",
-    "xlogy", "zeta",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "binom", "boxcox", "boxcox1p", "comb", "dawsn",
+    "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial",
+    "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
+    "i1e", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "log_ndtr", "loggamma", "logit", "multigammaln",
+    "ndtr", "ndtri", "owens_t", "poch", "polygamma", "psi", "rel_entr", "sici", "spence", "xlog1py", "xlogy",
+    "zeta",
 ]  # fmt: skip
 
 
@@ -592,6 +594,161 @@ def bernoulli(n: int) -> Result:
     if n >= 1:
         numbers[1] = -0.5
     return np.array(numbers)
+
+
+@_entered()
+def expn(n: ArrayLike, x: ArrayLike) -> Result:
+    """The exponential integral of order n, an integer from 0 on; NaN for negative x.
+
+    There is no derivative with respect to n.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.expn(2, 1.0)), 6)
+    0.148496
+    """
+    return bind(integrals.Expn(), *inexact(n, x))
+
+
+@_entered()
+def exp1(x: ArrayLike) -> Result:
+    """The exponential integral of order 1; NaN for negative x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.exp1(1.0)), 6)
+    0.219384
+    """
+    return expn(1, *inexact(x))
+
+
+@_entered()
+def expi(x: ArrayLike) -> Result:
+    """The exponential integral Ei, the principal value for positive x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.expi(1.0)), 6)
+    1.895118
+    """
+    return bind(integrals.Expi(), *inexact(x))
+
+
+@_entered()
+def spence(x: ArrayLike) -> Result:
+    """The dilogarithm of 1 - x, the integral of log(t) / (1 - t) from 1 to x; NaN for negative x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.spence(0.0)), 6)
+    1.644934
+    """
+    return bind(integrals.Spence(), *inexact(x))
+
+
+@_entered()
+def sici(x: ArrayLike) -> tuple[Result, Result]:
+    """The sine and the cosine integral, the latter of |x|.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.sici(1.0)]
+    [0.946083, 0.337404]
+    """
+    (y,) = inexact(x)
+    return bind(integrals.SineIntegral(), y), bind(integrals.CosineIntegral(), y)
+
+
+@_entered()
+def fresnel(x: ArrayLike) -> tuple[Result, Result]:
+    """The integrals of Fresnel, S and C.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.fresnel(1.0)]
+    [0.438259, 0.779893]
+    """
+    (y,) = inexact(x)
+    return bind(integrals.FresnelS(), y), bind(integrals.FresnelC(), y)
+
+
+@_entered()
+def dawsn(x: ArrayLike) -> Result:
+    """The integral of Dawson.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.dawsn(1.0)), 6)
+    0.53808
+    """
+    return bind(integrals.Dawsn(), *inexact(x))
+
+
+@_entered()
+def owens_t(h: ArrayLike, a: ArrayLike) -> Result:
+    """Owen's function: the probability of X > h and 0 < Y < a X for independent normal X and Y.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.owens_t(0.0, 1.0)), 6)
+    0.125
+    """
+    return bind(integrals.OwensT(), *inexact(h, a))
+
+
+@_entered()
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Result:
+    """Kummer's confluent hypergeometric function M(a, b, x).  There is no derivative with respect to a and b.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.hyp1f1(1.0, 1.0, 1.0)), 6)
+    2.718282
+    """
+    return bind(hypergeometric.Hyp1F1(), *inexact(a, b, x))
+
+
+@_entered()
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Result:
+    """Gauss' hypergeometric function F(a, b; c; x); NaN for x > 1.
+
+    There is no derivative with respect to a, b and c.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 6)
+    1.386294
+    """
+    return bind(hypergeometric.Hyp2F1(), *inexact(a, b, c, x))
+
+
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Result:
+    """The Bessel functions of the first kind of orders 0 to v at z, along a new first axis.
+
+    n_iter: the order at which Miller's recurrence begins; it is exact for |z| up to some four fifths of it.
+
+    Raises: UserError where v and n_iter are no integers of Python's, v from 0 up to n_iter.
+    Source: JAX's scipy.special.bessel_jn.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.bessel_jn(1.0, v=1)]
+    [0.765198, 0.440051]
+    """
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in (v, n_iter))
+    if not whole or not 0 <= v < n_iter:
+        raise UserError(
+            f"scipy.special.bessel_jn: v and n_iter are integers of Python's, 0 <= v < n_iter, "
+            f"not {v!r} and {n_iter!r}",
+            location=user_location(),
+        )
+    (y,) = inexact(as_array(z))
+    # quotients of one order to the one before, which neither overflow nor underflow
+    quotients: list[Any] = []
+    ratio: Any = aval(y).dtype.type(0)
+    for k in range(n_iter, 0, -1):
+        ratio = u.divide(y, u.subtract(2.0 * k, u.multiply(y, ratio)))
+        quotients.append(ratio)
+    quotients.reverse()
+    # J_0 + 2 (J_2 + J_4 + ...) is 1
+    total: Any = aval(y).dtype.type(0)
+    for k in range(n_iter - n_iter % 2, 0, -2):
+        total = u.multiply(u.multiply(quotients[k - 1], quotients[k - 2]), u.add(total, 1))
+    value = u.divide(1, u.add(u.multiply(total, 2), 1))
+    values = [value]
+    for k in range(v):
+        value = u.multiply(value, quotients[k])
+        values.append(value)
+    return stack(values)
 
 
 def enter() -> None:

@@ -42,6 +42,7 @@ __all__ = [
     "Erfc",
     "ErfcInv",
     "Erfcx",
+    "Formula",
     "Gamma",
     "IGamma",
     "IGammaC",
@@ -67,7 +68,7 @@ class _Operation(Floating):
         return OPS[self.op].impl(x.dtype, x)
 
 
-class _Formula(Floating):
+class Formula(Floating):
     """A function of the module `home` of `ir.math`: series and fractions that end where the arguments say."""
 
     home: ClassVar[str]
@@ -181,7 +182,7 @@ class ErfcInv(_Operation):
 
 
 @frozen(eq=False)
-class LogNdtr(_Formula):
+class LogNdtr(Formula):
     """The logarithm of the normal distribution's cumulative function."""
 
     name = "log_ndtr"
@@ -194,7 +195,7 @@ class LogNdtr(_Formula):
 
 
 @frozen(eq=False)
-class Logistic(_Formula):
+class Logistic(Formula):
     """1 / (1 + exp(-x))"""
 
     name = "logistic"
@@ -205,7 +206,7 @@ class Logistic(_Formula):
 
 
 @frozen(eq=False)
-class Logit(_Formula):
+class Logit(Formula):
     """log(x / (1 - x))"""
 
     name = "logit"
@@ -217,7 +218,7 @@ class Logit(_Formula):
 
 
 @frozen(eq=False)
-class XLogY(_Formula):
+class XLogY(Formula):
     """x * log(y), 0 where x is 0."""
 
     name = "xlogy"
@@ -229,7 +230,7 @@ class XLogY(_Formula):
 
 
 @frozen(eq=False)
-class XLog1PY(_Formula):
+class XLog1PY(Formula):
     """x * log(1 + y), 0 where x is 0."""
 
     name = "xlog1py"
@@ -273,7 +274,7 @@ class BesselI1e(_Operation):
 
 
 @frozen(eq=False)
-class IGamma(_Formula):
+class IGamma(Formula):
     """The regularised lower incomplete gamma function P(a, x)."""
 
     name = "igamma"
@@ -285,7 +286,7 @@ class IGamma(_Formula):
 
 
 @frozen(eq=False)
-class IGammaC(_Formula):
+class IGammaC(Formula):
     """The regularised upper incomplete gamma function Q(a, x)."""
 
     name = "igammac"
@@ -297,7 +298,7 @@ class IGammaC(_Formula):
 
 
 @frozen(eq=False)
-class IGammaGradA(_Formula):
+class IGammaGradA(Formula):
     """The derivative of igamma(a, x) with respect to a."""
 
     name = "igamma_grad_a"
@@ -313,7 +314,7 @@ class IGammaGradA(_Formula):
 
 
 @frozen(eq=False)
-class RandomGammaGrad(_Formula):
+class RandomGammaGrad(Formula):
     """The derivative of a sample x of the gamma distribution with respect to its parameter a."""
 
     name = "random_gamma_grad"
@@ -330,7 +331,7 @@ class RandomGammaGrad(_Formula):
 
 
 @frozen(eq=False)
-class RegularizedIncompleteBeta(_Formula):
+class RegularizedIncompleteBeta(Formula):
     """The regularised incomplete beta function I_x(a, b)."""
 
     name = "regularized_incomplete_beta"
@@ -349,7 +350,7 @@ class RegularizedIncompleteBeta(_Formula):
 
 
 @frozen(eq=False)
-class Zeta(_Formula):
+class Zeta(Formula):
     """Hurwitz' zeta function: the sum of (q + k)**-x."""
 
     name = "zeta"
@@ -361,7 +362,7 @@ class Zeta(_Formula):
 
 
 @frozen(eq=False)
-class Polygamma(_Formula):
+class Polygamma(Formula):
     """The derivative of order n of digamma at x."""
 
     name = "polygamma"

@@ -12,13 +12,13 @@ from tracejit.ir.math.loops import repeat
 from tracejit.ir.math.power import pow
 from tracejit.ir.math.term import Term, fma, select
 
-__all__ = ["polygamma", "zeta"]
+__all__ = ["BERNOULLI", "polygamma", "zeta"]
 
-_BERNOULLI = (
+BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330, 854513 / 138,
     -236364091 / 2730,
 )  # fmt: skip
-_COEFFICIENTS = [b / math.factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]
+_COEFFICIENTS = [b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI)]
 _MOST = 2000
 
 

@@ -424,20 +424,20 @@ class pareto(Distribution):
 
 
 class gennorm(Distribution):
-    """The generalised normal distribution of shape beta (JAX names it p)."""
+    """The generalised normal distribution of shape p, which SciPy names beta."""
 
     derived = ("pdf",)
 
     @staticmethod
-    def logpdf(x: ArrayLike, beta: ArrayLike) -> Result:
+    def logpdf(x: ArrayLike, p: ArrayLike) -> Result:
         """The logarithm of the density."""
-        z, shape = inexact(x, beta)
+        z, shape = inexact(x, p)
         return u.log(shape * 0.5) - s.gammaln(1 / shape) - u.absolute(z) ** shape
 
     @staticmethod
-    def cdf(x: ArrayLike, beta: ArrayLike) -> Result:
+    def cdf(x: ArrayLike, p: ArrayLike) -> Result:
         """The probability of less than or equal to x."""
-        z, shape = inexact(x, beta)
+        z, shape = inexact(x, p)
         return (u.sign(z) * s.gammainc(1 / shape, u.absolute(z) ** shape) + 1) * 0.5
 
 
