@@ -9,7 +9,7 @@ from tracejit.ir.math.exp_log import exp
 from tracejit.ir.math.gamma import tgamma
 from tracejit.ir.math.loops import repeat, unit
 from tracejit.ir.math.power import pow
-from tracejit.ir.math.term import Term, select
+from tracejit.ir.math.term import Term, rare, select
 
 __all__ = ["hyp1f1", "hyp2f1"]
 
@@ -50,17 +50,23 @@ def hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
     near = at > 0.9
     turned = near & apart
     rest = select(negative, 1.0 / (1.0 - x), 1.0 - x)
-    # around 1 two series in 1 - x
-    s = select(apart, excess, 0.5)
-    z = select(turned, rest, 0.0)
-    ratio = tgamma(c) * tgamma(s) / (tgamma(c - a) * tgamma(c - other))
-    second = pow(z, s) * (tgamma(c) * tgamma(-s) / (tgamma(a) * tgamma(other)))
-    around = ratio * _sum(z, a, other, 1.0 - s) + second * _sum(z, c - a, c - other, s + 1.0)
     plain = _sum(select(turned | at.equals(1.0), 0.0, at), a, other, c)
-    value = select(turned, around, plain)
+
+    def around_one() -> Term:
+        s, z = select(apart, excess, 0.5), select(turned, rest, 0.0)
+        ratio = tgamma(c) * tgamma(s) / (tgamma(c - a) * tgamma(c - other))
+        second = pow(z, s) * (tgamma(c) * tgamma(-s) / (tgamma(a) * tgamma(other)))
+        value = ratio * _sum(z, a, other, 1.0 - s) + second * _sum(z, c - a, c - other, s + 1.0)
+        return select(turned, value, plain)
+
+    value = rare(turned, around_one, plain)
     value = select(negative, pow(select(negative, 1.0 - x, 1.0), -a) * value, value)
-    total = c - a - b
-    at_one = tgamma(c) * tgamma(total) / (tgamma(c - a) * tgamma(c - b))
-    value = select(x.equals(1.0), select(total > 0.0, at_one, float("inf")), value)
+
+    def at_one() -> Term:
+        total = c - a - b
+        limit = tgamma(c) * tgamma(total) / (tgamma(c - a) * tgamma(c - b))
+        return select(x.equals(1.0), select(total > 0.0, limit, float("inf")), value)
+
+    value = rare(x.equals(1.0), at_one, value)
     nowhere = (x > 1.0) | x.differs(x) | ((c <= 0.0) & c.op("floor").equals(c))
     return select(nowhere, float("nan"), value)
