@@ -24,8 +24,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
-    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",
-    "logaddexp2", "polyval", "signbit", "sinc",
+    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "i0", "isneginf", "isposinf",
+    "ldexp", "logaddexp2", "polyval", "signbit", "sinc",
 ]  # fmt: skip
 
 
@@ -135,6 +135,18 @@ def sinc(x: ArrayLike) -> Result:
     return u.where(near, series, u.divide(u.sin(far), far))
 
 
+def i0(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 0; integers in float64.
+
+    >>> import numpy as np, tracejit as tj
+    >>> round(float(tj.numpy.i0(1.0)), 6)
+    1.266066
+    """
+    from tracejit.numpy import special  # for speed of import
+
+    return special.i0(x)
+
+
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
 """The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
 
@@ -159,4 +171,4 @@ def _conjugate(x: ArrayLike, /) -> Result:
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 
-FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf, np.sinc: sinc, np.polyval: polyval})
+FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf, np.sinc: sinc, np.i0: i0, np.polyval: polyval})

@@ -20,7 +20,7 @@ from tracejit.numpy.joining import stack
 from tracejit.numpy.promotion import as_array, aval
 from tracejit.primitives import hypergeometric, integrals, special as p
 from tracejit.primitives.transcendental import Erf
-from tracejit.support.errors import UnsupportedError, UserError
+from tracejit.support.errors import OptionError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.interpreter import bind
@@ -269,9 +269,10 @@ def gammasgn(x: ArrayLike) -> Result:
     (y,) = inexact(x)
     whole = u.floor(y)
     odd = u.not_equal(u.multiply(u.floor(u.multiply(whole, 0.5)), 2), whole)
-    sign = u.where(u.equal(y, 0), u.copysign(1, y), u.where(u.logical_and(u.less(y, 0), odd), -1, 1))
+    one = aval(y).dtype.type(1)
+    sign = u.where(u.equal(y, 0), u.copysign(one, y), u.where(u.logical_and(u.less(y, 0), odd), -one, one))
     nowhere = u.logical_or(u.isnan(y), u.logical_and(u.less(y, 0), u.equal(whole, y)))
-    return u.where(nowhere, np.nan, u.multiply(sign, aval(y).dtype.type(1)))
+    return u.where(nowhere, np.nan, sign)
 
 
 @_entered()
@@ -403,7 +404,7 @@ def multigammaln(a: ArrayLike, d: int) -> Result:
     0.0
     """
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
-        raise UserError(
+        raise OptionError(
             f"scipy.special.multigammaln: d is a positive integer of Python's, not {d!r}", location=user_location()
         )
     (y,) = inexact(as_array(a))
@@ -477,7 +478,8 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Result:
     value = u.multiply(first, u.log(u.divide(first, second)))
     zero = u.logical_and(u.equal(y, 0), u.greater_equal(z, 0))
     nowhere = u.logical_or(u.isnan(y), u.isnan(z))
-    return u.where(both, value, u.where(nowhere, np.nan, u.where(zero, 0, np.inf)))
+    rest = u.where(nowhere, np.nan, u.where(zero, 0, aval(y).dtype.type(np.inf)))
+    return u.where(both, value, rest)
 
 
 @_entered()
@@ -582,7 +584,7 @@ def bernoulli(n: int) -> Result:
     [1.0, -0.5, 0.16666666666666666]
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise UserError(
+        raise OptionError(
             f"scipy.special.bernoulli: n is an integer of Python's from 0 on, not {n!r}", location=user_location()
         )
     row, numbers = [Fraction(0)] * (n + 1), [0.0] * (n + 1)
@@ -715,9 +717,9 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Result:
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Result:
     """The Bessel functions of the first kind of orders 0 to v at z, along a new first axis.
 
-    n_iter: the order at which Miller's recurrence begins; it is exact for |z| up to some four fifths of it.
+    n_iter: the order at which Miller's recurrence begins; it is exact for |z| up to half of it.
 
-    Raises: UserError where v and n_iter are no integers of Python's, v from 0 up to n_iter.
+    Raises: OptionError where v and n_iter are no integers of Python's, v from 0 up to n_iter.
     Source: JAX's scipy.special.bessel_jn.
 
     >>> import tracejit as tj
@@ -726,7 +728,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Result:
     """
     whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in (v, n_iter))
     if not whole or not 0 <= v < n_iter:
-        raise UserError(
+        raise OptionError(
             f"scipy.special.bessel_jn: v and n_iter are integers of Python's, 0 <= v < n_iter, "
             f"not {v!r} and {n_iter!r}",
             location=user_location(),

@@ -268,9 +268,8 @@ def owens_t(h: Term, a: Term) -> Term:
     """The probability of X > h and 0 < Y < a X for independent normal X and Y."""
     height, slope = abs(h), abs(a)
     steep = slope > 1.0
-    x, y = select(steep, height * slope, height), select(steep, 1.0 / slope, slope)
-    bound = y.at_most(9.0) * 1.0
-    bound = select(bound * x > 9.0, 9.0 / x, bound)
+    x, y = select(steep & height.differs(0.0), height * slope, height), select(steep, 1.0 / slope, slope)
+    bound = select(y * x > 9.0, 9.0 / x, y)
     half = x * x * -0.5
     total = h.const(0.0)
     for point, weight in _legendre():

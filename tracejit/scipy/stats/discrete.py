@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, special as s, ufuncs as u
 from tracejit.numpy.exponentials import inexact
-from tracejit.numpy.promotion import as_array
+from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import expand_dims
 from tracejit.scipy.stats.distribution import Distribution, outside
 from tracejit.support.typing import ArrayLike, Result
@@ -55,7 +55,7 @@ class bernoulli(Distribution):
     def ppf(q: ArrayLike, p: ArrayLike) -> Result:
         """The least number that is exceeded with probability at most 1 - q."""
         y, chance = inexact(q, p)
-        value = u.where(y <= 1 - chance, 0, 1)
+        value = 1 - to_dtype(y <= 1 - chance, aval(chance).dtype)
         return outside(_is_probability(chance) & _is_probability(y), value, np.nan)
 
 
