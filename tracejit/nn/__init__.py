@@ -10,9 +10,11 @@ from tracejit.nn import activations, functions
 from tracejit.nn.activations import *  # noqa: F403
 from tracejit.nn.functions import *  # noqa: F403
 from tracejit.numpy import exponentials
-from tracejit.numpy.exponentials import log_softmax, logsumexp, softmax
-
-__all__ = [*activations.__all__, *functions.__all__, "log_softmax", "logsumexp", "softmax"]
+from tracejit.numpy.exponentials import (
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    softmax as softmax,
+)
 
 globals().update({
     _name: returning_arrays(getattr(_module, _name))

@@ -27,7 +27,7 @@ def identity(x: ArrayLike) -> Result:
 
     >>> import tracejit as tj
     >>> tj.nn.identity(2.0)
-    Array(2.)
+    Array(2.0, dtype=float64)
     """
     return u.positive(np.asarray(x) if isinstance(x, (bool, int, float)) else as_array(x))
 
@@ -37,7 +37,7 @@ def relu(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.relu(np.array([-1.0, 0.0, 2.0]))
-    Array([0., 0., 2.])
+    Array([0., 0., 2.], dtype=float64)
     """
     (y,) = promote(x)
     return u.where(u.less_equal(y, 0), 0, y)
@@ -48,7 +48,7 @@ def relu6(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.relu6(np.array([-1.0, 3.0, 7.0]))
-    Array([0., 3., 6.])
+    Array([0., 3., 6.], dtype=float64)
     """
     (y,) = inexact(x)
     return u.minimum(u.maximum(y, 0), 6)
@@ -80,7 +80,7 @@ def sparse_plus(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.sparse_plus(np.array([-2.0, 0.0, 2.0]))
-    Array([0.  , 0.25, 2.  ])
+    Array([0.  , 0.25, 2.  ], dtype=float64)
     """
     (y,) = inexact(x)
     next_ = u.add(y, 1)
@@ -93,7 +93,7 @@ def sparse_sigmoid(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.sparse_sigmoid(np.array([-2.0, 0.0, 2.0]))
-    Array([0. , 0.5, 1. ])
+    Array([0. , 0.5, 1. ], dtype=float64)
     """
     (y,) = inexact(x)
     return u.multiply(u.minimum(u.maximum(u.add(y, 1), 0), 2), 0.5)
@@ -104,7 +104,7 @@ def soft_sign(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.soft_sign(np.array([-1.0, 0.0, 3.0]))
-    Array([-0.5 ,  0.  ,  0.75])
+    Array([-0.5 ,  0.  ,  0.75], dtype=float64)
     """
     (y,) = inexact(x)
     return u.divide(y, u.add(u.absolute(y), 1))
@@ -140,7 +140,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.elu(np.array([0.0, 2.0]))
-    Array([0., 2.])
+    Array([0., 2.], dtype=float64)
     """
     y, slope = inexact(x, alpha)
     above = u.greater(y, 0)
@@ -152,7 +152,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.celu(np.array([0.0, 2.0]))
-    Array([0., 2.])
+    Array([0., 2.], dtype=float64)
     """
     y, slope = inexact(x, alpha)
     above = u.greater(y, 0)
@@ -191,7 +191,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.glu(np.array([4.0, 0.0]))
-    Array([2.])
+    Array([2.], dtype=float64)
     """
     (y,) = inexact(as_array(x))
     extent = aval(y).shape[axis]
@@ -208,7 +208,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.leaky_relu(np.array([-1.0, 2.0]), 0.5)
-    Array([-0.5,  2. ])
+    Array([-0.5,  2. ], dtype=float64)
     """
     y, slope = inexact(x, negative_slope)
     return u.where(u.greater_equal(y, 0), y, u.multiply(slope, y))
@@ -219,7 +219,7 @@ def hard_tanh(x: ArrayLike) -> Result:
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.hard_tanh(np.array([-2.0, 0.5, 2.0]))
-    Array([-1. ,  0.5,  1. ])
+    Array([-1. ,  0.5,  1. ], dtype=float64)
     """
     (y,) = promote(x)
     return u.where(u.greater(y, 1), 1, u.where(u.less(y, -1), -1, y))

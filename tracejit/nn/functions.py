@@ -54,7 +54,7 @@ def standardize(
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0)
-    Array([-1.,  1.])
+    Array([-1.,  1.], dtype=float64)
     """
     if algorithm not in ("fast", "twopass"):
         raise UnsupportedError(
@@ -81,7 +81,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: in
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.one_hot(np.array([1, 0]), 2)
     Array([[0., 1.],
-           [1., 0.]])
+           [1., 0.]], dtype=float64)
     """
     places = as_array(x)
     rank = len(aval(places).shape) + 1

@@ -51,8 +51,8 @@ def logsumexp(
     Source: SciPy's logsumexp.
 
     >>> import numpy as np, tracejit as tj
-    >>> float(tj.scipy.special.logsumexp(np.array([1000.0, 1000.0])) - 1000.0) == float(np.log(2.0))
-    True
+    >>> round(float(tj.scipy.special.logsumexp(np.array([1000.0, 1000.0]))), 6)
+    1000.693147
     """
     if b is None:
         (x,) = inexact(as_array(a))
@@ -82,7 +82,7 @@ def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -
 
     >>> import numpy as np, tracejit as tj
     >>> tj.nn.softmax(np.zeros(4))
-    Array([0.25, 0.25, 0.25, 0.25])
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float64)
     """
     (y,) = inexact(as_array(x))
     terms = u.exp(u.subtract(y, _greatest(y, axis, where)))

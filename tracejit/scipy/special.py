@@ -8,15 +8,13 @@ from tracejit.numpy.exponentials import logsumexp
 from tracejit.numpy.special import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 
-__all__ = [*_functions.__all__, "log_softmax", "logsumexp", "softmax"]
-
 
 def softmax(x: ArrayLike, axis: AxisLike = None) -> Result:
     """exp(x) over its sum along `axis`, by default over all elements.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.scipy.special.softmax(np.zeros(4))
-    Array([0.25, 0.25, 0.25, 0.25])
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float64)
     """
     return exponentials.softmax(x, axis)
 

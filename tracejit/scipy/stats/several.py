@@ -58,7 +58,7 @@ class multivariate_normal(Distribution):
         if not aval(centre).shape:
             rest = y - centre
             return -(rest * rest / spread + u.log(spread) + _LOG_2PI) / 2
-        n = aval(centre).shape[-1]
+        n: Any = aval(centre).shape[-1]
         if not aval(spread).shape:
             rest = y - centre
             squares = r.sum(rest * rest, axis=-1)
