@@ -27,8 +27,10 @@ from tracejit.primitives import (
     custom,
     elementwise,
     float_parts,
+    hypergeometric,
     indexing,
     integers,
+    integrals,
     lu,
     qr,
     radix,
@@ -36,6 +38,7 @@ from tracejit.primitives import (
     shape,
     slicing,
     sorting,
+    special,
     spectral,
     transcendental,
     triangular,
@@ -465,9 +468,64 @@ def _custom() -> dict[str, list[Example]]:
     }
 
 
+def _special() -> dict[str, list[Example]]:
+    out: dict[str, list[Example]] = {}
+
+    def of(p: Primitive, *ranges: tuple[float, float], **more: Any) -> None:
+        operands = [Array((5,), low=low, high=high) for low, high in ranges]
+        # half precision is single precision rounded; what is slow to compile is tried once less
+        out[p.name] = [Example(p, tuple(operands), FLOATS if len(ranges) < 3 else FLOATS[1:], "ulp", **more)]
+        if len(ranges) == 2:
+            out[p.name].append(Example(p, (evolve(operands[0], shape=()), *operands[1:]), ("f8",), "ulp", **more))
+
+    s = special
+    for p in (s.LGamma(), s.Digamma(), s.Gamma()):
+        of(p, (0.3, 12.0), edges=True)
+    for p in (s.Erfc(), s.Erfcx(), s.LogNdtr(), s.Logistic(), s.BesselI0e(), s.BesselI1e()):
+        of(p, (-3.0, 4.0), edges=True)
+    of(s.ErfInv(), (-0.9, 0.9), edges=True)
+    of(s.ErfcInv(), (0.1, 1.9), edges=True)
+    of(s.Logit(), (0.05, 0.95), edges=True)
+    for p in (s.XLogY(), s.XLog1PY()):
+        of(p, (0.3, 2.0), (0.5, 3.0), edges=True)
+    for p in (s.IGamma(), s.IGammaC(), s.IGammaGradA(), s.RandomGammaGrad()):
+        of(p, (0.5, 6.0), (0.3, 8.0), ulp=60)
+    of(s.RegularizedIncompleteBeta(), (0.5, 6.0), (0.5, 6.0), (0.1, 0.9), ulp=60)
+    of(s.Zeta(), (1.5, 6.0), (0.4, 5.0), ulp=20)
+    i, h = integrals, hypergeometric
+    for p in (i.Expi(), i.Spence(), i.CosineIntegral()):
+        of(p, (0.5, 6.0), ulp=100)
+    for p in (i.SineIntegral(), i.FresnelS(), i.FresnelC(), i.Dawsn()):
+        of(p, (-2.5, 2.5), ulp=100)
+    of(i.OwensT(), (-2.0, 2.0), (0.3, 2.5), ulp=100)
+    of(h.Hyp1F1(), (0.5, 2.0), (1.0, 3.0), (-3.0, 3.0), ulp=100)
+    of(h.Hyp2F1(), (0.5, 2.0), (0.5, 2.0), (1.0, 3.0), (-2.0, 0.7), ulp=100)
+    out["expn"] = [
+        Example(i.Expn(), (Array((5,), "T", 3.0, 3.0), Array((5,), low=0.4, high=3.0)), FLOATS, "ulp", 100),
+        Example(i.Expn(), (Array((), "T", 0.0, 0.0), Array((5,), low=0.4, high=3.0)), ("f8",), "ulp", 100),
+    ]
+    out["polygamma"] = [
+        Example(s.Polygamma(), (Array((5,), "T", 1.0, 1.0), Array((5,), low=0.4, high=5.0)), FLOATS, "ulp", 20),
+        Example(s.Polygamma(), (Array((), "T", 3.0, 3.0), Array((5,), low=0.4, high=5.0)), ("f8",), "ulp", 20),
+    ]
+    return out
+
+
+CONSTANT = {
+    "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
+    "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
+    "zeta": {0},
+}  # fmt: skip
+"""Operands with respect to which there is no derivative: the error says so."""
+
+CONSTANT_IN_SLOPES = {"igamma": {0}, "igammac": {0}}
+"""Those with respect to which there is no second one."""
+
+
 EXAMPLES: dict[str, list[Example]] = {
     **_custom(),
     **_elementwise(),
+    **_special(),
     **_shape(),
     **_reductions(),
     **_indexing(),

@@ -2,7 +2,8 @@
 against NumPy, finite differences, inner products, loops."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from attrs import frozen
 
 from tests.primitives.examples import (
+    CONSTANT,
+    CONSTANT_IN_SLOPES,
     EXAMPLES,
     FORWARD_ONLY,
     NOT_DIFFERENTIABLE,
@@ -291,10 +294,14 @@ def normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any
     return (x + 1j * rng.standard_normal(shape) if dtype.kind == "c" else np.asarray(x)).astype(dtype)
 
 
-def problems(example: Example, dtype: str = "f8") -> list[Problem]:
-    """The example as a function of each non-empty subset of its floating-point operands."""
+def problems(
+    example: Example, dtype: str = "f8", constants: Mapping[str, set[int]] = MappingProxyType({})
+) -> list[Problem]:
+    """The example as a function of each non-empty subset of its floating-point operands with derivatives."""
     args = example.arguments(dtype)
-    floats = [n for n, a in enumerate(args) if a.dtype.kind in "fc"]
+    name = example.instance(dtype).name
+    constant = CONSTANT.get(name, set()) | constants.get(name, set())
+    floats = [n for n, a in enumerate(args) if a.dtype.kind in "fc" and n not in constant]
     subsets = itertools.chain.from_iterable(itertools.combinations(floats, k) for k in range(1, len(floats) + 1))
     return [Problem(example.instance(dtype), args, s) for s in subsets]
 
@@ -407,6 +414,15 @@ def test_derivatives_keep_the_dtype(example: Example, dtype: str):
         assert t is None or np.asarray(t).dtype == np.asarray(o).dtype
 
 
+@pytest.mark.parametrize(("example", "dtype"), [p for p in FLOAT if p.values[0].instance("f8").name in CONSTANT])
+def test_a_derivative_that_there_is_not_is_an_error_that_says_so(example: Example, dtype: str):
+    p, args = example.instance(dtype), example.arguments(dtype)
+    for n in CONSTANT[p.name]:
+        f = Problem(p, args, (n,))
+        with pytest.raises(UnsupportedError, match="has no derivative with respect to"):
+            jvp(f, f.point, f.directions(1))
+
+
 def gradient(f: Problem, weights: Sequence[Any]) -> Any:
     """The gradient of <weights, f> as a function of f's operands."""
 
@@ -420,7 +436,7 @@ def gradient(f: Problem, weights: Sequence[Any]) -> Any:
 
 @pytest.mark.parametrize(("example", "dtype"), REVERSE)
 def test_second_derivatives_agree_with_finite_differences(example: Example, dtype: str):
-    f = problems(example, dtype)[-1]
+    f = problems(example, dtype, CONSTANT_IN_SLOPES)[-1]
     rng = np.random.default_rng(4)
     weights = [normal(rng, np.shape(o), np.asarray(o).dtype) for o in f(*f.point)]
     first, direction = gradient(f, weights), f.directions(5)

@@ -338,3 +338,22 @@ def _erf(dtype: np.dtype[Any], x: Any) -> Any:
 
 
 _op("erf", 1, _erf, _FLOATS, cost=24, math=True)
+
+
+def _by_expansion(name: str) -> Callable[..., Any]:
+    """The expansion of a function that NumPy and the C library have not, run by NumPy."""
+
+    def run(dtype: np.dtype[Any], *args: Any) -> Any:
+        from tracejit.ir.math import EXPANSIONS  # for speed of import
+        from tracejit.ir.math.evaluate import evaluate  # for speed of import
+
+        return evaluate(EXPANSIONS[name], dtype, *args)
+
+    return run
+
+
+for _name, _cost in (
+    ("bessel_i0e", 70), ("bessel_i1e", 70), ("digamma", 130), ("erf_inv", 90), ("erfc", 70), ("erfc_inv", 90),
+    ("erfcx", 50), ("lgamma", 120), ("tgamma", 90),
+):  # fmt: skip
+    _op(_name, 1, _by_expansion(_name), _FLOATS, cost=_cost, math=True)

@@ -22,6 +22,7 @@ from tracejit.lax.products import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403
 from tracejit.lax.shapes import *  # noqa: F403
 from tracejit.lax.sorting import *  # noqa: F403
+from tracejit.lax.special import *  # noqa: F403
 from tracejit.lax.windows import *  # noqa: F403
 from tracejit.support.precision import (
     AccuracyMode as AccuracyMode,
@@ -60,7 +61,8 @@ globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
     "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.products",
-    "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting", "tracejit.lax.windows")
+    "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting",
+    "tracejit.lax.special", "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

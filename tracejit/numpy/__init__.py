@@ -6,6 +6,7 @@ returns a tj.Array.
 
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -143,6 +144,9 @@ from tracejit.numpy.windows import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.tables import LATE
+
+LATE["scipy"] = lambda: import_module("tracejit.numpy.special").enter()
 
 
 def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives.arithmetic import Fmod
 from tracejit.primitives.complex_numbers import conj
-from tracejit.primitives.transcendental import Acosh, Asinh, Atanh, Erf
+from tracejit.primitives.transcendental import Acosh, Asinh, Atanh
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -25,8 +25,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
-    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "isneginf", "isposinf", "ldexp",
-    "logaddexp2", "polyval", "signbit", "sinc",
+    "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "i0", "isneginf", "isposinf",
+    "ldexp", "logaddexp2", "polyval", "signbit", "sinc",
 ]  # fmt: skip
 
 
@@ -34,7 +34,6 @@ arcsinh = of_primitive("arcsinh", Asinh(), 1, floating_dtype)
 arccosh = of_primitive("arccosh", Acosh(), 1, floating_dtype)
 arctanh = of_primitive("arctanh", Atanh(), 1, floating_dtype)
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
-of_primitive("scipy.special.erf", Erf(), 1, floating_dtype)
 
 
 @composed("fmod")
@@ -137,6 +136,18 @@ def sinc(x: ArrayLike) -> Result:
     return u.where(near, series, u.divide(u.sin(far), far))
 
 
+def i0(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 0; integers in float64.
+
+    >>> import numpy as np, tracejit as tj
+    >>> round(float(tj.numpy.i0(1.0)), 6)
+    1.266066
+    """
+    from tracejit.numpy import special  # for speed of import
+
+    return special.i0(x)
+
+
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]
 """The Taylor coefficients of sin(y) / y in y * y; of |y| < 1 the first that is left out is below 1e-19."""
 
@@ -163,4 +174,4 @@ def _conjugate(x: ArrayLike, /) -> Result:
     return to_dtype(y, np.int8) if aval(y).dtype.kind == "b" else u.unchanged(x)
 
 
-FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf, np.sinc: sinc, np.polyval: polyval})
+FUNCTIONS.update({np.isposinf: isposinf, np.isneginf: isneginf, np.sinc: sinc, np.i0: i0, np.polyval: polyval})

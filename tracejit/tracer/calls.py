@@ -22,6 +22,7 @@ from tracejit.tracer.tables import (
     TELLS_MIXED,
     UFUNCS,
     dtype_of_sum,
+    fill_late,
 )
 
 __all__ = ["call_function", "call_ufunc", "handed_out", "unchecked"]
@@ -33,7 +34,10 @@ _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.g
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a ufunc, or a method of it like "reduce", makes of its operands: `__array_ufunc__` of traced arrays."""
     if method == "__call__":
-        function = UFUNCS.get(ufunc) or UFUNCS.get(f"scipy.special.{ufunc.__name__}")
+        function = UFUNCS.get(ufunc)
+        if function is None:
+            fill_late("scipy")
+            function = UFUNCS.get(f"scipy.special.{ufunc.__name__}")
     else:
         function = UFUNCS.get((ufunc, method))
     if function is None:

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from tracejit.tracer.layout import AS_IS, layout_of_array
 from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter
-from tracejit.tracer.tables import METHODS, TELLS_MIXED
+from tracejit.tracer.tables import LATE, METHODS, TELLS_MIXED, fill_late
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
@@ -78,6 +78,9 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
 def substitute_for(value: Any) -> Any:
     """What stands for `value` in a traced function; types only where they are called (see `called_here`)."""
     found = REDIRECTED.get(id(value))
+    if found is None and LATE and type(value) is FunctionType and value.__module__.partition(".")[0] in LATE:
+        fill_late(value.__module__.partition(".")[0])
+        found = REDIRECTED.get(id(value))
     return value if found is None or isinstance(value, type) else found.substitute
 
 

@@ -52,7 +52,9 @@ _CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, a
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
 _HOLDERS = _MEMBERS | {functools.partial, functools.partialmethod, functools.singledispatchmethod, np.vectorize}
-_WATCHED_MODULES = frozenset({"copy", "importlib", "math", "os", "random", "tracejit", "tracejit.numpy"})
+_WATCHED_MODULES = frozenset({
+    "copy", "importlib", "math", "os", "random", "scipy", "scipy.special", "tracejit", "tracejit.numpy"
+})  # fmt: skip
 
 
 @define(eq=False)

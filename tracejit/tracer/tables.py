@@ -25,6 +25,16 @@ OUT_CASTING: dict[Any, str] = {}
 """By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe");
 "equiv": not at all."""
 
+LATE: dict[str, Callable[[], Any]] = {}
+"""By package, here SciPy: what enters its functions in these tables, once, when one is met that is not there."""
+
+
+def fill_late(package: str) -> None:
+    """Have the functions of a package entered that is seldom used."""
+    enter = LATE.pop(package, None)
+    if enter is not None:
+        enter()
+
 
 def dtype_of_sum(have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
     """In which dtype NumPy adds or multiplies elements up into out=."""

@@ -15,14 +15,16 @@ from tracejit.ir.math.term import ScalarBuilder, Term
 __all__ = ["EXPANSIONS", "ScalarBuilder", "expand"]
 
 _FUNCTIONS = {
+    "bessel": ["bessel_i0e", "bessel_i1e"],
     "exp_log": ["exp", "exp2", "log", "log1p", "log2", "log10"],
+    "gamma": ["digamma", "lgamma", "tgamma"],
     "hyperbolic": ["cosh", "expm1", "sinh", "tanh"],
     "inverse_hyperbolic": ["acosh", "asinh", "atanh"],
     "inverse_trig": ["acos", "asin", "atan", "atan2"],
     "power": ["pow"],
     "remainder": ["fmod"],
     "roots": ["cbrt"],
-    "special": ["erf"],
+    "special": ["erf", "erf_inv", "erfc", "erfc_inv", "erfcx"],
     "trig": ["cos", "sin", "tan"],
 }
 """The functions of each module here; a module is loaded when one of its functions is first expanded."""

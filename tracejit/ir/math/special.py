@@ -2,15 +2,25 @@
 
 log(erfc(x)) is smooth, and erfc is small beside erf from 1 on, so neither the polynomial nor the exponential needs
 more than working precision.  Coefficients: benchmarks/fit_math.py.
+
+erfcx: (1 + 2 x) erfcx(x) is a polynomial in (x - 3.75) / (x + 3.75) for all x from 0 on (Shepherd and Laframboise
+1981); erfc is that times exp(-x * x), the square in two words.  The inverses are x times a polynomial in
+w = -log((1 - x)(1 + x)), from 6.25 on in sqrt(w) (as Giles 2012).  Coefficients: benchmarks/fit_special.py.
 """
 
 from __future__ import annotations
 
-from tracejit.ir.math.exp_log import LN2, LOG2_E
-from tracejit.ir.math.term import Term, fma, polynomial, select
+import math
+
+from tracejit.ir.math import fits
+from tracejit.ir.math.double_word import product
+from tracejit.ir.math.exp_log import LN2, LOG2_E, exp, log, log1p
+from tracejit.ir.math.term import Term, fma, polynomial, rare, select
 from tracejit.support.nodes import frozen
 
-__all__ = ["erf"]
+__all__ = [
+    "erf", "erf_inv", "erfc", "erfc_inv", "erfcx", "log_ndtr", "logistic", "logit", "xlog1py", "xlogy",
+]  # fmt: skip
 
 
 @frozen
@@ -56,9 +66,8 @@ _ERF = {
 def erf(x: Term) -> Term:
     """The error function.  f64: 46 fma-like operations; relative error below 1.3 units everywhere."""
     c = _ERF[x.dtype]
-    z = x * x
     a = abs(x)
-    near = fma(polynomial(z, c.near), a, a)
+    near = _near_zero(a)
     far = one_minus_exp(polynomial(a.at_most(c.one), c.far), c.q)
     return select(a < c.split, near, far).with_sign_of(x)
 
@@ -72,3 +81,107 @@ def one_minus_exp(y: Term, q: tuple[float, ...]) -> Term:
     p = fma(fma(polynomial(r, q), r, 1.0), r, 1.0)
     scale = (t.bits() << form.fraction).bitcast(y.dtype)
     return fma(-p, scale, 1.0)
+
+
+def _near_zero(a: Term) -> Term:
+    """erf below 0.95."""
+    return fma(polynomial(a * a, _ERF[a.dtype].near), a, a)
+
+
+_LARGEST = {"f32": 1e17, "f64": 1e150}
+"""From here on (x - 3.75) / (x + 3.75) is 1."""
+
+
+def _scaled(a: Term) -> Term:
+    """exp(a * a) erfc(a) for a from 0 on."""
+    bound = a.at_most(_LARGEST[a.dtype])
+    t = (bound - 3.75) / (bound + 3.75)
+    return polynomial(t, fits.ERFCX[a.dtype]) / fma(a, 2.0, 1.0)
+
+
+def erfc(x: Term) -> Term:
+    """1 - erf(x), of full relative precision for positive x."""
+    a = abs(x)
+    low = a.at_most(11.0 if x.dtype == "f32" else 28.0)
+    square, rest = product(low, low)
+    gauss = exp(-square)
+    tail = _scaled(low) * fma(-rest, gauss, gauss)
+    tail = select(a < 0.5, 1.0 - _near_zero(a), tail)
+    mirrored = select(a < 0.5, 1.0 + _near_zero(a), 2.0 - tail)
+    return select(x < 0.0, mirrored, tail)
+
+
+def erfcx(x: Term) -> Term:
+    """exp(x * x) erfc(x)"""
+    tail = _scaled(abs(x))
+
+    def mirrored() -> Term:
+        low = abs(x).at_most(10.0 if x.dtype == "f32" else 27.0)
+        square, rest = product(low, low)
+        gauss = exp(square)
+        return select(x < 0.0, 2.0 * select(gauss < float("inf"), fma(rest, gauss, gauss), gauss) - tail, tail)
+
+    return rare(x < 0.0, mirrored, tail)
+
+
+def _inverse(x: Term, w: Term) -> Term:
+    """erf_inv(x) where exp(-w) is (1 - x)(1 + x)."""
+    form = x.dtype
+    near = polynomial(w.at_most(6.25) - 3.125, fits.ERF_INV[form])
+
+    def far() -> Term:
+        r = w.sqrt()
+        middle = polynomial(r.at_most(6.125) - 4.3125, fits.ERF_INV_FAR[form])
+        end = polynomial(r.at_most(27.5) - 16.75, fits.ERF_INV_END[form])
+        return select(w < 6.25, near, r + select(r < 6.0, middle, end))
+
+    return x * rare(w >= 6.25, far, near)
+
+
+def erf_inv(x: Term) -> Term:
+    """The number whose erf is x; infinities at -1 and 1, NaN beyond."""
+    w = -log1p(-(x * x))
+    far = abs(x) > 0.5  # there 1 - |x| is exact, and x * x is not
+    w = select(far, -log((1.0 - abs(x)) * (1.0 + abs(x))), w)
+    return select(abs(x).equals(1.0), x * float("inf"), _inverse(x, w))
+
+
+def erfc_inv(x: Term) -> Term:
+    """The number whose erfc is x; infinities at 0 and 2, NaN beyond."""
+    w = -(log(x) + log(2.0 - x))
+    y = 1.0 - x
+    w = select(abs(y) < 0.5, -log1p(-(y * y)), w)
+    return select(x.equals(0.0) | x.equals(2.0), y * float("inf"), _inverse(y, w))
+
+
+def log_ndtr(x: Term) -> Term:
+    """log((1 + erf(x / sqrt(2))) / 2) of full relative precision on both sides."""
+    half = math.sqrt(0.5)
+    y = x * half
+    low = x < -1.0
+    below = fma(x, x * -0.5, log(_scaled(-select(low, y, -1.0)) * 0.5))
+    return select(low, below, log1p(erfc(select(low, 1.0, y)) * -0.5))
+
+
+def logistic(x: Term) -> Term:
+    """1 / (1 + exp(-x)) of full relative precision on both sides."""
+    e = exp(-abs(x))
+    return select(x < 0.0, e, 1.0) / (e + 1.0)
+
+
+def logit(x: Term) -> Term:
+    """log(x / (1 - x)); by log1p near 1 / 2."""
+    rest = 1.0 - x
+    ratio = x / rest
+    near = (x > 0.25) & (x < 0.75)
+    return select(near, log1p(select(near, (x - rest) / rest, 0.0)), log(ratio))
+
+
+def xlogy(x: Term, y: Term) -> Term:
+    """x log(y), and 0 where x is 0 and y no NaN."""
+    return select(x.equals(0.0) & y.equals(y), 0.0, x * log(y))
+
+
+def xlog1py(x: Term, y: Term) -> Term:
+    """x log(1 + y), and 0 where x is 0 and y no NaN."""
+    return select(x.equals(0.0) & y.equals(y), 0.0, x * log1p(y))

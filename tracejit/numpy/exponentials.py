@@ -1,0 +1,109 @@
+"""Sums of exponentials and what is divided by them, without overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy.promotion import as_array, aval, promote
+from tracejit.primitives.custom import stop_gradient
+from tracejit.support.typing import ArrayLike, AxisLike, Result
+
+__all__ = ["inexact", "inexact_dtype", "log_softmax", "logsumexp", "softmax"]
+
+
+def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A floating-point dtype itself, float64 for integers and bool."""
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def inexact(*xs: ArrayLike) -> list[Result]:
+    """Operands of one floating-point dtype, and of one shape or of rank 0."""
+    return promote(*xs, to=inexact_dtype)
+
+
+def _greatest(x: ArrayLike, axis: AxisLike, where: ArrayLike | None) -> Result:
+    """The maximum along an axis, 0 where it is infinite; constant for derivatives."""
+    shape = aval(x).shape
+    empty = any(isinstance(n, int) and n == 0 for n in shape)
+    if where is None and not empty:
+        most = r.max(x, axis=axis, keepdims=True)
+    else:
+        most = r.max(x, axis=axis, keepdims=True, initial=-np.inf, where=True if where is None else where)
+    return stop_gradient(u.where(u.isfinite(most), most, 0))
+
+
+def logsumexp(
+    a: ArrayLike,
+    axis: AxisLike = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Result:
+    """log(sum(b * exp(a))) along `axis`, without overflow; with `return_sign` the logarithm of the magnitude, and the
+    sign.  Elements where `where` is False do not count.
+
+    a: floating-point, or integers that become float64.  b: factors, of a shape that broadcasts to a's.
+
+    Source: SciPy's logsumexp.
+
+    >>> import numpy as np, tracejit as tj
+    >>> round(float(tj.scipy.special.logsumexp(np.array([1000.0, 1000.0]))), 6)
+    1000.693147
+    """
+    if b is None:
+        (x,) = inexact(as_array(a))
+        factor = None
+    else:
+        x, factor = inexact(as_array(a), as_array(b))
+        x = u.where(u.not_equal(factor, 0), x, -np.inf)
+    most = _greatest(x, axis, where)
+    terms = u.exp(u.subtract(x, most))
+    if factor is not None:
+        terms = u.multiply(factor, terms)
+    total = r.sum(terms, axis=axis, keepdims=True, where=True if where is None else where)
+    sign = u.sign(total) if return_sign else None
+    total = u.add(u.log(u.absolute(total) if return_sign else total), most)
+    if not keepdims:
+        total = r.sum(total, axis=axis)  # of one element each
+        sign = r.sum(sign, axis=axis) if sign is not None else None
+    return (total, sign) if return_sign else total
+
+
+def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -> Result:
+    """exp(x) over its sum along `axis`; 0 where `where` is False.
+
+    x: floating-point, or integers that become float64.
+
+    Source: JAX's nn.softmax.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.nn.softmax(np.zeros(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float64)
+    """
+    (y,) = inexact(as_array(x))
+    terms = u.exp(u.subtract(y, _greatest(y, axis, where)))
+    if where is None:
+        return u.divide(terms, r.sum(terms, axis=axis, keepdims=True))
+    return u.where(where, u.divide(terms, r.sum(terms, axis=axis, keepdims=True, where=where)), 0)
+
+
+def log_softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -> Result:
+    """log(softmax(x)) along `axis`, without overflow; -inf where `where` is False.
+
+    x: floating-point, or integers that become float64.
+
+    Source: JAX's nn.log_softmax.
+
+    >>> import numpy as np, tracejit as tj
+    >>> bool(np.allclose(tj.nn.log_softmax(np.zeros(4)), -np.log(4.0)))
+    True
+    """
+    (y,) = inexact(as_array(x))
+    shifted = u.subtract(y, _greatest(y, axis, where))
+    total = r.sum(u.exp(shifted), axis=axis, keepdims=True, where=True if where is None else where)
+    result = u.subtract(shifted, u.log(total))
+    return result if where is None else u.where(where, result, -np.inf)

@@ -1,0 +1,776 @@
+"""SciPy's special functions, by its names; what SciPy's ufuncs do with traced arrays.
+
+Operands are promoted as NumPy does, integers to float64, and broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tracejit.numpy import ufuncs as u
+from tracejit.numpy.elementwise import registered
+from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
+from tracejit.numpy.joining import stack
+from tracejit.numpy.promotion import as_array, aval
+from tracejit.primitives import hypergeometric, integrals, special as p
+from tracejit.primitives.transcendental import Erf
+from tracejit.support.errors import OptionError, UnsupportedError
+from tracejit.support.source import user_location
+from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.substitutes import redirect_members
+
+__all__ = [
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "binom", "boxcox", "boxcox1p", "comb", "dawsn",
+    "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial",
+    "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
+    "i1e", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "log_ndtr", "loggamma", "logit", "multigammaln",
+    "ndtr", "ndtri", "owens_t", "poch", "polygamma", "psi", "rel_entr", "sici", "spence", "xlog1py", "xlogy",
+    "zeta",
+]  # fmt: skip
+
+
+def _is_whole(n: Any) -> bool:
+    return isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+
+
+def _entered(*others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function as the answer to SciPy's ufunc of its name, and of others."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        return registered(function, *[f"scipy.special.{name}" for name in (function.__name__, *others)])
+
+    return enter
+
+
+@_entered()
+def gammaln(x: ArrayLike) -> Result:
+    """log(abs(gamma(x)))
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.gammaln(3.0)), 6)
+    0.693147
+    """
+    return bind(p.LGamma(), *inexact(x))
+
+
+@_entered()
+def gamma(x: ArrayLike) -> Result:
+    """The gamma function; NaN at negative integers.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.gamma(5.0)), 6)
+    24.0
+    """
+    return bind(p.Gamma(), *inexact(x))
+
+
+@_entered("psi")
+def digamma(x: ArrayLike) -> Result:
+    """The logarithmic derivative of the gamma function; NaN at negative integers.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.digamma(1.0)), 6)
+    -0.577216
+    """
+    return bind(p.Digamma(), *inexact(x))
+
+
+@_entered()
+def erf(x: ArrayLike) -> Result:
+    """The error function.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.erf(1.0)), 6)
+    0.842701
+    """
+    return bind(Erf(), *inexact(x))
+
+
+@_entered()
+def erfc(x: ArrayLike) -> Result:
+    """1 - erf(x), without cancellation.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.erfc(1.0)), 6)
+    0.157299
+    """
+    return bind(p.Erfc(), *inexact(x))
+
+
+@_entered()
+def erfcx(x: ArrayLike) -> Result:
+    """exp(x * x) * erfc(x), without overflow of the first factor.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.erfcx(1.0)), 6)
+    0.427584
+    """
+    return bind(p.Erfcx(), *inexact(x))
+
+
+@_entered()
+def erfinv(x: ArrayLike) -> Result:
+    """The inverse of erf; NaN outside of [-1, 1].
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.erfinv(0.5)), 6)
+    0.476936
+    """
+    return bind(p.ErfInv(), *inexact(x))
+
+
+@_entered()
+def erfcinv(x: ArrayLike) -> Result:
+    """The inverse of erfc; NaN outside of [0, 2].
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.erfcinv(1.5)), 6)
+    -0.476936
+    """
+    return bind(p.ErfcInv(), *inexact(x))
+
+
+@_entered()
+def log_ndtr(x: ArrayLike) -> Result:
+    """The logarithm of `ndtr`, without underflow.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.log_ndtr(0.0)), 6)
+    -0.693147
+    """
+    return bind(p.LogNdtr(), *inexact(x))
+
+
+@_entered()
+def expit(x: ArrayLike) -> Result:
+    """1 / (1 + exp(-x)), of full relative precision for negative x, too.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.expit(0.0)), 6)
+    0.5
+    """
+    return bind(p.Logistic(), *inexact(x))
+
+
+@_entered()
+def logit(x: ArrayLike) -> Result:
+    """log(x / (1 - x)); NaN outside of [0, 1].
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.logit(0.5)), 6)
+    0.0
+    """
+    return bind(p.Logit(), *inexact(x))
+
+
+@_entered()
+def i0e(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 0, times exp(-|x|).
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.i0e(1.0)), 6)
+    0.46576
+    """
+    return bind(p.BesselI0e(), *inexact(x))
+
+
+@_entered()
+def i1e(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 1, times exp(-|x|).
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.i1e(1.0)), 6)
+    0.20791
+    """
+    return bind(p.BesselI1e(), *inexact(x))
+
+
+@_entered()
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Result:
+    """The regularised incomplete beta function I_x(a, b); NaN for a < 0, b < 0 and x outside of [0, 1].
+    There is no derivative with respect to a and b.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.betainc(1.0, 2.0, 0.5)), 6)
+    0.75
+    """
+    return bind(p.RegularizedIncompleteBeta(), *inexact(a, b, x))
+
+
+@_entered()
+def gammainc(a: ArrayLike, x: ArrayLike) -> Result:
+    """The regularised lower incomplete gamma function P(a, x); NaN for a < 0 or x < 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.gammainc(1.0, 1.0)), 6)
+    0.632121
+    """
+    return bind(p.IGamma(), *inexact(a, x))
+
+
+@_entered()
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Result:
+    """The regularised upper incomplete gamma function Q(a, x); NaN for a < 0 or x < 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.gammaincc(1.0, 1.0)), 6)
+    0.367879
+    """
+    return bind(p.IGammaC(), *inexact(a, x))
+
+
+@_entered()
+def xlogy(x: ArrayLike, y: ArrayLike) -> Result:
+    """x log(y), and 0 where x is 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.xlogy(2.0, 3.0)), 6)
+    2.197225
+    """
+    return bind(p.XLogY(), *inexact(x, y))
+
+
+@_entered()
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Result:
+    """x log(1 + y), and 0 where x is 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.xlog1py(2.0, 2.0)), 6)
+    2.197225
+    """
+    return bind(p.XLog1PY(), *inexact(x, y))
+
+
+@_entered()
+def polygamma(n: ArrayLike, x: ArrayLike) -> Result:
+    """The derivative of order n of `digamma`; n holds integers, with respect to which there is none.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.polygamma(1, 1.0)), 6)
+    1.644934
+    """
+    return bind(p.Polygamma(), *inexact(n, x))
+
+
+psi = digamma
+
+
+@_entered()
+def gammasgn(x: ArrayLike) -> Result:
+    """The sign of `gamma`: 1 or -1, NaN at negative integers.
+
+    >>> import tracejit as tj
+    >>> float(tj.scipy.special.gammasgn(-0.5))
+    -1.0
+    """
+    (y,) = inexact(x)
+    whole = u.floor(y)
+    odd = u.not_equal(u.multiply(u.floor(u.multiply(whole, 0.5)), 2), whole)
+    one = aval(y).dtype.type(1)
+    sign = u.where(u.equal(y, 0), u.copysign(one, y), u.where(u.logical_and(u.less(y, 0), odd), -one, one))
+    nowhere = u.logical_or(u.isnan(y), u.logical_and(u.less(y, 0), u.equal(whole, y)))
+    return u.where(nowhere, np.nan, sign)
+
+
+@_entered()
+def loggamma(x: ArrayLike) -> Result:
+    """log(gamma(x)) of real numbers, NaN for negative ones.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.loggamma(3.0)), 6)
+    0.693147
+    """
+    (y,) = inexact(x)
+    return u.where(u.less(y, 0), np.nan, gammaln(y))
+
+
+@_entered()
+def betaln(a: ArrayLike, b: ArrayLike) -> Result:
+    """log(abs(beta(a, b)))
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.betaln(2.0, 3.0)), 6)
+    -2.484907
+    """
+    y, z = inexact(a, b)
+    return u.add(u.subtract(gammaln(y), gammaln(u.add(y, z))), gammaln(z))
+
+
+@_entered()
+def beta(a: ArrayLike, b: ArrayLike) -> Result:
+    """The beta function gamma(a) gamma(b) / gamma(a + b).
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.beta(2.0, 3.0)), 6)
+    0.083333
+    """
+    y, z = inexact(a, b)
+    sign = u.multiply(u.multiply(gammasgn(y), gammasgn(z)), gammasgn(u.add(y, z)))
+    return u.multiply(sign, u.exp(betaln(y, z)))
+
+
+@_entered()
+def poch(z: ArrayLike, m: ArrayLike) -> Result:
+    """The rising factorial gamma(z + m) / gamma(z).
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.poch(2.0, 3.0)), 6)
+    24.0
+    """
+    y, n = inexact(z, m)
+    none = u.equal(n, 0)
+    last = u.add(y, u.where(none, 1, n))
+    value = u.multiply(u.multiply(gammasgn(y), gammasgn(last)), u.exp(u.subtract(gammaln(last), gammaln(y))))
+    return u.where(none, 1, value)
+
+
+@_entered()
+def binom(n: ArrayLike, k: ArrayLike) -> Result:
+    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), for n above -1 and k in [0, n]; 0 for other k.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.binom(4, 2)), 6)
+    6.0
+    """
+    return comb(n, k)
+
+
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Result:
+    """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ...; q is 1 if it is not given.  NaN for x < 1.
+
+    There is no derivative with respect to x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.zeta(2.0, 1.0)), 6)
+    1.644934
+    """
+    return bind(p.Zeta(), *inexact(x, 1.0 if q is None else q))
+
+
+registered(zeta, "scipy.special.zeta", "scipy.special._zeta")
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Result:
+    """gamma(n + 1), 0 for negative n.
+
+    Raises: UnsupportedError for exact=True, which is Python's integers.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.factorial(4)), 6)
+    24.0
+    """
+    if exact:
+        raise UnsupportedError(
+            "scipy.special.factorial: exact=True gives Python's integers, which a program has not; leave it out",
+            location=user_location(),
+        )
+    (y,) = inexact(as_array(n))
+    outside = u.less(y, 0)
+    return u.where(outside, 0, gamma(u.add(u.where(outside, 0, y), 1)))
+
+
+def comb(N: ArrayLike, k: ArrayLike, *, exact: bool = False, repetition: bool = False) -> Result:
+    """In how many ways k of N are chosen; with `repetition` each as often as one likes.  0 for k outside of [0, N].
+
+    Raises: UnsupportedError for exact=True, which is Python's integers.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.comb(5, 2)), 6)
+    10.0
+    """
+    if exact:
+        raise UnsupportedError(
+            "scipy.special.comb: exact=True gives Python's integers, which a program has not; leave it out",
+            location=user_location(),
+        )
+    n, m = inexact(as_array(N), as_array(k))
+    if repetition:
+        n = u.where(u.logical_and(u.equal(n, 0), u.equal(m, 0)), 0, u.subtract(u.add(n, m), 1))
+    inside = u.logical_and(u.logical_and(u.less_equal(m, n), u.greater_equal(n, 0)), u.greater_equal(m, 0))
+    n, m = u.where(inside, n, 0), u.where(inside, m, 0)
+    rest = gammaln(u.add(u.subtract(n, m), 1))
+    value = u.exp(u.subtract(u.subtract(gammaln(u.add(n, 1)), gammaln(u.add(m, 1))), rest))
+    return u.where(inside, value, 0)
+
+
+def multigammaln(a: ArrayLike, d: int) -> Result:
+    """The logarithm of the multivariate gamma function of dimension d, an integer of Python's.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.multigammaln(2.0, 1)), 6)
+    0.0
+    """
+    if not _is_whole(d) or d < 1:
+        raise OptionError(
+            f"scipy.special.multigammaln: d is a positive integer of Python's, not {d!r}", location=user_location()
+        )
+    (y,) = inexact(as_array(a))
+    total: Any = 0.25 * d * (d - 1) * math.log(math.pi)
+    for j in range(int(d)):
+        total = u.add(gammaln(u.subtract(y, 0.5 * j)), total)
+    return total
+
+
+@_entered()
+def ndtr(x: ArrayLike) -> Result:
+    """The normal distribution's cumulative function.
+
+    >>> import tracejit as tj
+    >>> float(tj.scipy.special.ndtr(0.0))
+    0.5
+    """
+    (y,) = inexact(x)
+    return u.multiply(erfc(u.multiply(y, -math.sqrt(0.5))), 0.5)
+
+
+@_entered()
+def ndtri(p: ArrayLike) -> Result:
+    """The inverse of `ndtr`; NaN outside of [0, 1].
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.ndtri(0.975)), 6)
+    1.959964
+    """
+    (y,) = inexact(p)
+    return u.multiply(erfcinv(u.multiply(y, 2)), -math.sqrt(2.0))
+
+
+@_entered()
+def log_expit(x: ArrayLike) -> Result:
+    """log(expit(x)) without overflow.
+
+    >>> import tracejit as tj
+    >>> float(tj.scipy.special.log_expit(-1000.0))
+    -1000.0
+    """
+    (y,) = inexact(x)
+    return u.negative(u.logaddexp(u.negative(y), 0))
+
+
+@_entered()
+def entr(x: ArrayLike) -> Result:
+    """-x log(x), 0 at 0 and -inf for negative x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.entr(0.5)), 6)
+    0.346574
+    """
+    (y,) = inexact(x)
+    low = u.less(y, 0)
+    inside = u.where(low, 1, y)
+    return u.where(low, -np.inf, u.negative(xlogy(inside, inside)))
+
+
+@_entered()
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Result:
+    """p log(p / q) for positive operands, 0 where p is 0 and q from 0 on, inf elsewhere.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.rel_entr(2.0, 1.0)), 6)
+    1.386294
+    """
+    y, z = inexact(p, q)
+    both = u.logical_and(u.greater(y, 0), u.greater(z, 0))
+    first, second = u.where(both, y, 1), u.where(both, z, 1)
+    value = u.multiply(first, u.log(u.divide(first, second)))
+    zero = u.logical_and(u.equal(y, 0), u.greater_equal(z, 0))
+    nowhere = u.logical_or(u.isnan(y), u.isnan(z))
+    rest = u.where(nowhere, np.nan, u.where(zero, 0, aval(y).dtype.type(np.inf)))
+    return u.where(both, value, rest)
+
+
+@_entered()
+def kl_div(p: ArrayLike, q: ArrayLike) -> Result:
+    """p log(p / q) - p + q for positive operands, q where p is 0 and q from 0 on, inf elsewhere.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.kl_div(2.0, 1.0)), 6)
+    0.386294
+    """
+    y, z = inexact(p, q)
+    return u.add(u.subtract(rel_entr(y, z), y), z)
+
+
+@_entered()
+def i0(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.i0(1.0)), 6)
+    1.266066
+    """
+    (y,) = inexact(x)
+    return u.multiply(u.exp(u.absolute(y)), i0e(y))
+
+
+@_entered()
+def i1(x: ArrayLike) -> Result:
+    """The modified Bessel function of the first kind and order 1.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.i1(1.0)), 6)
+    0.565159
+    """
+    (y,) = inexact(x)
+    return u.multiply(u.exp(u.absolute(y)), i1e(y))
+
+
+@_entered()
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Result:
+    """(x**lmbda - 1) / lmbda, log(x) where lmbda is 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.boxcox(3.0, 2.0)), 6)
+    4.0
+    """
+    y, power = inexact(x, lmbda)
+    return _powers_less_one(u.log(y), power)
+
+
+@_entered()
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Result:
+    """((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.boxcox1p(2.0, 2.0)), 6)
+    4.0
+    """
+    y, power = inexact(x, lmbda)
+    return _powers_less_one(u.log1p(y), power)
+
+
+def _powers_less_one(logarithm: Any, power: Any) -> Any:
+    none = u.equal(power, 0)
+    exponent = u.where(none, 1, power)
+    return u.where(none, logarithm, u.divide(u.expm1(u.multiply(exponent, logarithm)), exponent))
+
+
+@_entered()
+def inv_boxcox(y: ArrayLike, lmbda: ArrayLike) -> Result:
+    """The inverse of `boxcox`.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.inv_boxcox(4.0, 2.0)), 6)
+    3.0
+    """
+    return u.exp(_logarithm_of_powers(*inexact(y, lmbda)))
+
+
+@_entered()
+def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike) -> Result:
+    """The inverse of `boxcox1p`.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.inv_boxcox1p(4.0, 2.0)), 6)
+    2.0
+    """
+    return u.expm1(_logarithm_of_powers(*inexact(y, lmbda)))
+
+
+def _logarithm_of_powers(y: Any, power: Any) -> Any:
+    none = u.equal(power, 0)
+    exponent = u.where(none, 1, power)
+    return u.where(none, y, u.divide(u.log1p(u.multiply(exponent, y)), exponent))
+
+
+def bernoulli(n: int) -> Result:
+    """The Bernoulli numbers B_0 to B_n in float64; n is an integer of Python's.
+
+    >>> import tracejit as tj
+    >>> tj.scipy.special.bernoulli(2).tolist()
+    [1.0, -0.5, 0.16666666666666666]
+    """
+    if not _is_whole(n) or n < 0:
+        raise OptionError(
+            f"scipy.special.bernoulli: n is an integer of Python's from 0 on, not {n!r}", location=user_location()
+        )
+    row, numbers = [Fraction(0)] * (n + 1), [0.0] * (n + 1)
+    for m in range(n + 1):  # by the triangle of Akiyama and Tanigawa
+        row[m] = Fraction(1, m + 1)
+        for j in range(m, 0, -1):
+            row[j - 1] = j * (row[j - 1] - row[j])
+        numbers[m] = float(row[0])
+    if n >= 1:
+        numbers[1] = -0.5
+    return np.array(numbers)
+
+
+@_entered()
+def expn(n: ArrayLike, x: ArrayLike) -> Result:
+    """The exponential integral of order n, an integer from 0 on; NaN for negative x.
+
+    There is no derivative with respect to n.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.expn(2, 1.0)), 6)
+    0.148496
+    """
+    return bind(integrals.Expn(), *inexact(n, x))
+
+
+@_entered()
+def exp1(x: ArrayLike) -> Result:
+    """The exponential integral of order 1; NaN for negative x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.exp1(1.0)), 6)
+    0.219384
+    """
+    return expn(1, *inexact(x))
+
+
+@_entered()
+def expi(x: ArrayLike) -> Result:
+    """The exponential integral Ei, the principal value for positive x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.expi(1.0)), 6)
+    1.895118
+    """
+    return bind(integrals.Expi(), *inexact(x))
+
+
+@_entered()
+def spence(x: ArrayLike) -> Result:
+    """The dilogarithm of 1 - x, the integral of log(t) / (1 - t) from 1 to x; NaN for negative x.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.spence(0.0)), 6)
+    1.644934
+    """
+    return bind(integrals.Spence(), *inexact(x))
+
+
+@_entered()
+def sici(x: ArrayLike) -> tuple[Result, Result]:
+    """The sine and the cosine integral, the latter of |x|.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.sici(1.0)]
+    [0.946083, 0.337404]
+    """
+    (y,) = inexact(x)
+    return bind(integrals.SineIntegral(), y), bind(integrals.CosineIntegral(), y)
+
+
+@_entered()
+def fresnel(x: ArrayLike) -> tuple[Result, Result]:
+    """The integrals of Fresnel, S and C.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.fresnel(1.0)]
+    [0.438259, 0.779893]
+    """
+    (y,) = inexact(x)
+    return bind(integrals.FresnelS(), y), bind(integrals.FresnelC(), y)
+
+
+@_entered()
+def dawsn(x: ArrayLike) -> Result:
+    """The integral of Dawson.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.dawsn(1.0)), 6)
+    0.53808
+    """
+    return bind(integrals.Dawsn(), *inexact(x))
+
+
+@_entered()
+def owens_t(h: ArrayLike, a: ArrayLike) -> Result:
+    """Owen's function: the probability of X > h and 0 < Y < a X for independent normal X and Y.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.owens_t(0.0, 1.0)), 6)
+    0.125
+    """
+    return bind(integrals.OwensT(), *inexact(h, a))
+
+
+@_entered()
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Result:
+    """Kummer's confluent hypergeometric function M(a, b, x).  There is no derivative with respect to a and b.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.hyp1f1(1.0, 1.0, 1.0)), 6)
+    2.718282
+    """
+    return bind(hypergeometric.Hyp1F1(), *inexact(a, b, x))
+
+
+@_entered()
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Result:
+    """Gauss' hypergeometric function F(a, b; c; x); NaN for x > 1.
+
+    There is no derivative with respect to a, b and c.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 6)
+    1.386294
+    """
+    return bind(hypergeometric.Hyp2F1(), *inexact(a, b, c, x))
+
+
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Result:
+    """The Bessel functions of the first kind of orders 0 to v at z, along a new first axis.
+
+    n_iter: the order at which Miller's recurrence begins; it is exact for |z| up to half of it.
+
+    Raises: OptionError where v and n_iter are no integers of Python's, v from 0 up to n_iter.
+    Source: JAX's scipy.special.bessel_jn.
+
+    >>> import tracejit as tj
+    >>> [round(float(y), 6) for y in tj.scipy.special.bessel_jn(1.0, v=1)]
+    [0.765198, 0.440051]
+    """
+    if not (_is_whole(v) and _is_whole(n_iter) and 0 <= v < n_iter):
+        raise OptionError(
+            f"scipy.special.bessel_jn: v and n_iter are integers of Python's, 0 <= v < n_iter, "
+            f"not {v!r} and {n_iter!r}",
+            location=user_location(),
+        )
+    (y,) = inexact(as_array(z))
+    # quotients of one order to the one before, which neither overflow nor underflow
+    quotients: list[Any] = []
+    ratio: Any = aval(y).dtype.type(0)
+    for k in range(n_iter, 0, -1):
+        ratio = u.divide(y, u.subtract(2.0 * k, u.multiply(y, ratio)))
+        quotients.append(ratio)
+    quotients.reverse()
+    # J_0 + 2 (J_2 + J_4 + ...) is 1
+    total: Any = aval(y).dtype.type(0)
+    for k in range(n_iter - n_iter % 2, 0, -2):
+        total = u.multiply(u.multiply(quotients[k - 1], quotients[k - 2]), u.add(total, 1))
+    value = u.divide(1, u.add(u.multiply(total, 2), 1))
+    values = [value]
+    for k in range(v):
+        value = u.multiply(value, quotients[k])
+        values.append(value)
+    return stack(values)
+
+
+def enter() -> None:
+    """Have SciPy's functions that are no ufuncs redirected, if it is loaded."""
+    found = sys.modules.get("scipy.special")
+    ours = [bernoulli, comb, factorial, logsumexp, multigammaln, zeta]
+    own = {getattr(found, f.__name__): f for f in ours if hasattr(found, f.__name__)} if found is not None else {}
+    for name, function in (("softmax", softmax), ("log_softmax", log_softmax)):
+        if hasattr(found, name):
+            own[getattr(found, name)] = _over_all(function)
+    redirect_members(own)
+
+
+def _over_all(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with SciPy's default axis, which is all."""
+
+    def call(x: ArrayLike, axis: AxisLike = None) -> Result:
+        return function(x, axis)
+
+    return call
