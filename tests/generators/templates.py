@@ -286,7 +286,9 @@ def missing() -> list[str]:
     tj.jit(lambda x: x + 1)(np.zeros(1))  # fills the tables
     text = " ".join(CALLS.values()) + " ".join(OTHER.values())
     functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS - ORDERS
-    methods = {m for m in METHODS if f".{m}" not in text} - REFUSED - ORDERS - {"fill", "at", "conjugate", "put", "sort"}
+    methods = (
+        {m for m in METHODS if f".{m}" not in text} - REFUSED - ORDERS - {"fill", "at", "conjugate", "put", "sort"}
+    )
     return sorted(functions | methods)
 
 

@@ -29,7 +29,7 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "products": lambda z, w: (z @ w.T, np.outer(z[0], w[1]), np.einsum("ij,kj->ik", z, w), np.kron(z[:2, :2], w[:2])),
     "order": lambda z, w: (z < w, z >= w, z == w, z != w, np.maximum(z, w), z.max(0), z.argmax(1)),
     "sorted": lambda z, w: (np.sort(z, axis=1), np.argsort(w, axis=0)),
-    "selected": lambda z, w: (np.where(np.abs(z) > 1, z, w), z[np.abs(z) > 1], z[1:3, ::-2], w[[2, 0]], np.clip(z, 0, 1j)),
+    "selected": lambda z, w: (np.where(np.abs(z) > 1, z, w), z[np.abs(z) > 1], z[1:3, ::-2], w[[2, 0]]),
     "joined": lambda z, w: (np.stack([z, w]), np.concatenate([z, w.real]), np.array([z[0, 0], 1.0]), np.pad(z, 1)),
     "tests": lambda z, w: (np.isfinite(z), np.isnan(w), np.isreal(z), np.iscomplex(w), np.iscomplexobj(z), np.isinf(z)),
     "close": lambda z, w: (np.isclose(z, w), np.allclose(z, z + 1e-12), np.array_equal(z, w), np.any(z), np.all(w)),

@@ -561,8 +561,9 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt", "iota",
-    "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right", "sort_key", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt",
+    "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right",
+    "sort_key", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no operands."""
 

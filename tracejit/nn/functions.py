@@ -10,10 +10,10 @@ import numpy as np
 from tracejit.ir.extents import same_extent
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.einstein import einsum
+from tracejit.numpy.evenly_spaced import arange
 from tracejit.numpy.exponentials import inexact, logsumexp, softmax
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
 from tracejit.numpy.shaping import expand_dims, reshape, squeeze
-from tracejit.numpy.spacing import arange
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result

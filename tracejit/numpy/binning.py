@@ -11,11 +11,11 @@ from tracejit.ir.extents import prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import as_extent, is_sequence, is_zero, reject, same_shape, unsupported
 from tracejit.numpy.differences import diff
+from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import element_at, part
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
-from tracejit.numpy.spacing import linspace
 from tracejit.numpy.taking import searchsorted
 from tracejit.primitives import shape as p
 from tracejit.primitives.creation import full

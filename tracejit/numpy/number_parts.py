@@ -1,4 +1,4 @@
-"""What numbers are made of: fractions and exponents, neighbours, common divisors, angles."""
+"""What numbers are made of: fractions and exponents, neighbours, common divisors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
 from tracejit.numpy.promotion import aval, promote
 from tracejit.numpy.shaping import array_of
-from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives.float_parts import FrexpExponent, FrexpFraction, NextAfter
 from tracejit.primitives.integers import Gcd, Lcm
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.layout import AS_IS, LAYOUTS
+from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.tables import FUNCTIONS
 
-__all__ = ["angle", "frexp", "gcd", "lcm", "modf", "nextafter", "real_if_close", "spacing"]
+__all__ = ["frexp", "gcd", "lcm", "modf", "nextafter", "real_if_close", "spacing"]
 
 
 gcd = of_primitive("gcd", Gcd(), 2, number_dtype)
@@ -59,17 +60,19 @@ def frexp(x: ArrayLike, /) -> tuple[Result, Result]:
     return bind(FrexpFraction(), y), bind(FrexpExponent(), y)
 
 
-def angle(z: ArrayLike, deg: bool = False) -> Result:
-    """The angle of numbers in the plane, of real ones 0 or pi (180 with `deg`)."""
-    found = u.arctan2(0, array_of(z))
-    return u.multiply(found, 180 / np.pi) if deg else found
-
-
 def real_if_close(a: ArrayLike, tol: Any = 100) -> Result:
-    """The array itself: what is real needs no rounding to real numbers."""
-    return array_of(a)
+    """The array itself: what is real needs no rounding to real numbers.
+
+    Raises: UnsupportedError for complex numbers, of which values would decide the dtype.
+    """
+    x = array_of(a)
+    if aval(x).dtype.kind == "c":
+        raise UnsupportedError(
+            "np.real_if_close of complex numbers gives a dtype that depends on values; take x.real",
+            location=user_location(),
+        )
+    return x
 
 
-FUNCTIONS.update({np.angle: angle, np.real_if_close: real_if_close})
-LAYOUTS[angle] = in_order_of_operands
+FUNCTIONS[np.real_if_close] = real_if_close
 AS_IS.add(real_if_close)

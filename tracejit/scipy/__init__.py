@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tracejit.scipy import signal as signal, special as special, stats as stats
 
-_MODULES = frozenset({"signal", "special", "stats", "stats_order"})
+_MODULES = frozenset({"signal", "special", "stats"})
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tracejit.api.returning import returning_arrays
-from tracejit.scipy.stats import samples as _samples
+from tracejit.scipy.stats import order as _order, samples as _samples
 from tracejit.scipy.stats.continuous import (
     beta as beta,
     cauchy as cauchy,
@@ -34,6 +34,8 @@ from tracejit.scipy.stats.discrete import (
 )
 from tracejit.scipy.stats.several import dirichlet as dirichlet, multivariate_normal as multivariate_normal
 
+mode = returning_arrays(_order.mode)
+rankdata = returning_arrays(_order.rankdata)
 sem = returning_arrays(_samples.sem)
 
 

@@ -96,7 +96,7 @@ def rankdata(
     Source: SciPy's stats.rankdata.
 
     >>> import numpy as np, tracejit as tj
-    >>> from tracejit.scipy.stats_order import rankdata
+    >>> from tracejit.scipy.stats import rankdata
     >>> tj.jit(lambda x: rankdata(x))(np.array([30.0, 10.0, 30.0]))
     array([2.5, 1. , 2.5])
     """
@@ -134,7 +134,7 @@ def mode(a: ArrayLike, axis: AxisLike = 0, nan_policy: str = "propagate", keepdi
     Source: SciPy's stats.mode.
 
     >>> import numpy as np, tracejit as tj
-    >>> from tracejit.scipy.stats_order import mode
+    >>> from tracejit.scipy.stats import mode
     >>> tj.jit(lambda x: mode(x))(np.array([3, 1, 3]))
     ModeResult(mode=np.int64(3), count=np.int64(2))
     """

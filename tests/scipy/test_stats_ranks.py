@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import tracejit as tj
-from tracejit.scipy.stats_order import mode, rankdata
+from tracejit.scipy.stats import mode, rankdata
 from tracejit.support.errors import ShapeError
 
 RNG = np.random.default_rng(0)
