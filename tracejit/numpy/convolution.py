@@ -13,6 +13,7 @@ from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import shape as p
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import select
@@ -62,10 +63,11 @@ def correlate(
     precision: Any = None,
     preferred_element_type: DTypeLike = None,
 ) -> Result:
-    """The cross-correlation of two vectors, in the modes of `convolve`, with its options."""
+    """The cross-correlation of two vectors, the second one conjugated, in the modes of `convolve`, with its options."""
     if not aval(array_of(a)).ndim or not aval(array_of(v)).ndim:
         raise reject("np.correlate takes vectors, not numbers")
     x, y = _vectors("correlate", a, v, preferred_element_type)
+    y = conj(y)
     if aval(y).shape[0] > aval(x).shape[0]:
         # The roles are exchanged and the result reversed, as in NumPy.
         return p.reverse(_slide(y, x, mode), (0,))

@@ -40,6 +40,9 @@ def floats(*xs: ArrayLike) -> list[Result]:
     """
     arrays = [as_array(x) for x in xs]
     avals = [aval(x) for x in arrays]
+    for a in avals:
+        if a.dtype.kind == "c":
+            raise DtypeError(f"the function is not defined for complex numbers ({a})", location=user_location())
     strong = [a.dtype for a in avals if not a.weak]
     if strong:  # a Python number counts only if it is of a higher kind than the arrays
         order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

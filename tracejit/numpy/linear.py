@@ -157,13 +157,13 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, **kwargs: Any) -> Result:
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /, **kwargs: Any) -> Result:
-    """Vectors times matrices over broadcast leading axes."""
+    """Vectors, conjugated, times matrices over broadcast leading axes."""
     _no_keywords("vecmat", kwargs)
     x, y = alike(x1, x2)
     if aval(x).ndim < 1 or aval(y).ndim < 2:
         raise reject("np.vecmat takes vectors and matrices")
     _paired("vecmat", x, y, aval(x).ndim - 1, aval(y).ndim - 2)
-    return _batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 2, 1, 2)
+    return _batched_product(conj(x), y, aval(x).ndim - 1, aval(y).ndim - 2, 1, 2)
 
 
 def vecdot(
@@ -176,7 +176,7 @@ def vecdot(
     preferred_element_type: DTypeLike = None,
     **kwargs: Any,
 ) -> Result:
-    """Sums of products of vectors over broadcast leading axes.
+    """Sums of products of vectors, the first conjugated, over broadcast leading axes.
 
     preferred_element_type: the dtype of sums and result.  precision: changes nothing.
     """
@@ -188,7 +188,7 @@ def vecdot(
     if axis != -1:
         x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _paired("vecdot", x, y, aval(x).ndim - 1, aval(y).ndim - 1)
-    return preferred(_batched_product(x, y, aval(x).ndim - 1, aval(y).ndim - 1, 1, 1), wanted)
+    return preferred(_batched_product(conj(x), y, aval(x).ndim - 1, aval(y).ndim - 1, 1, 1), wanted)
 
 
 def dot(

@@ -12,7 +12,7 @@ from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast_to, mask_of, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
-from tracejit.support.dtypes import canonical
+from tracejit.support.dtypes import canonical, real_dtype
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import ALL_NAN
 from tracejit.tracer.layout import LAYOUTS
@@ -162,9 +162,10 @@ def nanvar(
     count = to_dtype(r.sum(present, axis, keepdims=True), wide)
     center = u.divide(r.sum(x, axis, keepdims=True), count) if mean is None else mean
     gap = u.where(gone, wide.type(0), u.subtract(x, center))
-    free = u.subtract(to_dtype(r.sum(present, axis, keepdims=keepdims), wide), ddof)
-    total = r.sum(u.multiply(gap, gap), axis, keepdims=keepdims)
-    return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), result)
+    free = u.subtract(to_dtype(r.sum(present, axis, keepdims=keepdims), real_dtype(wide)), ddof)
+    total = r.sum(r.square_of_size(gap), axis, keepdims=keepdims)
+    wide = real_dtype(wide)
+    return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), real_dtype(result))
 
 
 def nanstd(

@@ -59,8 +59,10 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Result:
 
 @composed("signbit")
 def signbit(x: ArrayLike, /) -> Result:
-    """Whether the sign is negative, that of zeros included."""
+    """Whether the sign is negative, that of zeros included.  Raises DtypeError for complex numbers."""
     (y,) = promote(x)
+    if aval(y).dtype.kind == "c":
+        floats(y)
     if aval(y).dtype.kind != "f":
         return u.less(y, 0)
     return u.less(u.copysign(aval(y).dtype.type(1), y), 0)

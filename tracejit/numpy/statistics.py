@@ -16,6 +16,7 @@ from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.rounding import around
 from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, squeeze
+from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import broadcast_in_dim, reshape, transpose
 from tracejit.support.dtypes import canonical, result_type
@@ -91,7 +92,7 @@ def cov(
     factor = u.where(u.less_equal(factor, 0), 0.0, factor)
     x = u.subtract(x, broadcast_in_dim(mean, (rows, n), (0,)))
     right = x if w is None else u.multiply(x, broadcast_in_dim(w, (rows, n), (1,)))
-    found = dot(x, transpose(right, (1, 0)))
+    found = dot(x, conj(transpose(right, (1, 0))))
     return squeeze(u.multiply(found, to_dtype(u.divide(1.0, factor), aval(found).dtype)))
 
 
@@ -142,9 +143,12 @@ def corrcoef(x: ArrayLike, y: ArrayLike = None, rowvar: bool = True, *, dtype: D
     have = aval(c)
     if have.ndim == 0:
         return u.divide(c, c)
-    deviations = u.sqrt(diagonal(c))
+    deviations = u.sqrt(real(diagonal(c)))
     c = u.divide(c, broadcast_in_dim(deviations, have.shape, (0,)))
-    return clip(u.divide(c, broadcast_in_dim(deviations, have.shape, (1,))), -1, 1)
+    c = u.divide(c, broadcast_in_dim(deviations, have.shape, (1,)))
+    if have.dtype.kind == "c":
+        return make_complex(clip(real(c), -1, 1), clip(imag(c), -1, 1))
+    return clip(c, -1, 1)
 
 
 for _name in __all__:

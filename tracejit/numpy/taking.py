@@ -17,6 +17,7 @@ from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_
 from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
 from tracejit.primitives import creation as c, shape as p
+from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.sorting import sort
 from tracejit.support.errors import DtypeError
@@ -165,6 +166,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     Raises: UnorderedBins if they do neither; where that depends on values, the program does.
     """
     edges = array_of(bins)
+    if aval(array_of(x)).dtype.kind == "c":
+        raise DtypeError("np.digitize: x may not be complex", location=user_location())
     if aval(edges).ndim != 1:
         raise reject("np.digitize: the bins are a vector")
     n = int(aval(edges).shape[0])
@@ -198,6 +201,11 @@ def interp(
         raise unsupported(
             "np.interp with period= is not supported in traced code; sort and extend the points by one period first"
         )
+    if aval(array_of(fp)).dtype.kind == "c":
+        ends = [None if z is None else as_array(z) for z in (left, right)]
+        return make_complex(*[
+            interp(x, xp, of(array_of(fp)), *[None if z is None else of(z) for z in ends]) for of in (real, imag)
+        ])  # fmt: skip
     at, nodes, values = (to_dtype(array_of(z), np.float64) for z in (x, xp, fp))
     if aval(nodes).ndim != 1 or aval(values).ndim != 1 or aval(nodes).shape != aval(values).shape:
         raise reject(

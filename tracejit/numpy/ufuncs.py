@@ -183,7 +183,7 @@ tanh = of_primitive("tanh", Tanh(), 1, floating_dtype)
 def _rounding(name: str, primitive: Elementwise) -> Callable[..., Any]:
     def function(x: ArrayLike) -> Result:
         x = as_array(x)
-        return bind(primitive, *promote(x)) if aval(x).dtype.kind == "f" else unchanged(x)
+        return bind(primitive, *promote(x)) if aval(x).dtype.kind in "fc" else unchanged(x)
 
     function.__doc__ = f"numpy.{name}: integers stay as they are."
     return composed(name)(function)
@@ -265,8 +265,8 @@ def isinf(x: ArrayLike) -> Result:
 
 @composed("fabs")
 def fabs(x: ArrayLike) -> Result:
-    """|x| in floating point."""
-    return absolute(*promote(x, to=floating_dtype))
+    """|x| in floating point.  Raises DtypeError for complex numbers."""
+    return absolute(*floats(x))
 
 
 @composed("hypot")

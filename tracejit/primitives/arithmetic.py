@@ -339,8 +339,15 @@ class Trunc(_Rounding):
 
 @frozen(eq=False)
 class Rint(_Rounding):
-    """x rounded to the nearest integer, ties to even."""
+    """x rounded to the nearest integer, ties to even; of complex numbers both parts."""
 
     name = "rint"
     numpy_function = np.rint
     op = "roundeven"
+    kinds = "fc"
+
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        if not is_complex(x.dtype):
+            return super().scalar(b, x)
+        return b.op("complex", *[b.op("roundeven", b.op(part, x)) for part in ("real", "imag")])

@@ -80,7 +80,7 @@ class Sort(Primitive):
         total = prod(shape)
         flat = [reshape(transpose(x, order), (total,)) for x in args]
         rows = prod(wide[:-1])
-        if self.keys > 1:
+        if self.keys > 1 or aval_of_argument(args[0]).dtype.kind == "c":
             found = self._merged(flat, n, total)
         elif surely_at_most(n, LONG - 1):
             found = sorted_by_comparing(flat, rows, n)
