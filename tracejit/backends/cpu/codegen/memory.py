@@ -100,8 +100,8 @@ def poison(e: FunctionEmitter, pointer: str, nbytes: str, dtype: str) -> None:
         e.put(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {poison_byte(dtype)}, i64 {nbytes}, i1 false)")
 
 
-def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
-    """Where an element lies.
+def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts: bool = False) -> Place:
+    """Where an element lies.  by_parts: those between every other one are accessed with them (`Place.step` 2).
 
     The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants
     come last, where they are part of the instruction that reads or writes.
@@ -117,7 +117,7 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Place:
     unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
     across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not is_literal(s))]
     stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)
-    near = (1, -1, 2) if _part(b, index) is not None else (1, -1)
+    near = (1, -1, 2) if by_parts and _part(b, index) is not None else (1, -1)
     if in_bytes:
         stride, odd = divmod(stride, size)
         stride = 0 if odd else stride
@@ -207,10 +207,10 @@ def _at(e: FunctionEmitter, base: str, unit: str, offset: str, depth: int) -> st
 
 
 def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
-    place = _place(e, b, index)
+    place = _place(e, b, index, by_parts=True)
     part = _part(b, index) if place.step == 2 else None
     if part:
-        place = _place(e, b, (*index[:-1], index_const(0)))
+        place = _place(e, b, (*index[:-1], index_const(0)), by_parts=True)
     memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
     size = 1 if b.dtype == "bool" else BITS[b.dtype] // 8
     varying = place.varying
@@ -390,7 +390,7 @@ def emit_store_parts(e: FunctionEmitter, s: Store, after: Store) -> bool:
     alike = after.buffer is b and after.index[:-1] == s.index[:-1]
     if not alike or _part(b, s.index) != 0 or _part(b, after.index) != 1:
         return False
-    place = _place(e, b, s.index)
+    place = _place(e, b, s.index, by_parts=True)
     if not place.varying or place.step != 2:
         return False
     words = [e.word(s.value), e.word(after.value)]
