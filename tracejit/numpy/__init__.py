@@ -94,6 +94,7 @@ from numpy import (
 from tracejit.api.array import own
 from tracejit.numpy import (
     at as at,
+    fft as fft,
     indexing as indexing,
     linalg as linalg,
     norms as norms,
@@ -172,5 +173,6 @@ for _name, _value in list(globals().items()):
             setattr(_value, _method, _returning_arrays(_function))
         for _attribute in ("nin", "nout", "nargs", "identity", "signature"):
             setattr(_value, _attribute, getattr(_ufunc, _attribute))
-for _name in linalg.__all__:
-    setattr(linalg, _name, _returning_arrays(getattr(linalg, _name)))
+for _module in (linalg, fft):
+    for _name in _module.__all__:
+        setattr(_module, _name, _returning_arrays(getattr(_module, _name)))

@@ -160,7 +160,9 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts:
 
 def _part(b: Buffer, index: Sequence[Operand]) -> int | None:
     """Which part of a complex number an element is, if its buffer has two along the last axis."""
-    if len(b.shape) < 2 or b.shape[-1] != 2 or not isinstance(index[-1], Const) or b.dtype not in ("f32", "f64"):
+    if len(b.shape) < 2 or b.dtype not in ("f32", "f64") or not isinstance(index[-1], Const):
+        return None
+    if not isinstance(b.shape[-1], int) or b.shape[-1] != 2:
         return None
     return 0 if index[-1].value == 0 else 1
 
