@@ -7,6 +7,7 @@ refusals in the source; names that are added there appear here when the page is 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 import warnings
@@ -274,6 +275,7 @@ def _elsewhere(module: ModuleType) -> str:
     return "\n\n".join([*out, f"Not there ({len(lack)}):", _listed(lack)])
 
 
+@functools.cache
 def page() -> str:
     """The text of docs/numpy.md."""
     dtypes = _listed([d.name for d in SUPPORTED])
