@@ -40,9 +40,9 @@ def range(*bounds: Any) -> Any:
     of a trace it is Python's range.
 
     Names that the body binds anew are carried to the next iteration; what it changes in Python's objects (a counter in
-    an attribute, a list that grows) would happen once, while tracing, and is refused.  In functions without source names
-    are not carried either: the body works on arrays in place there.  Bounds may depend on data: such a loop has a
-    forward-mode derivative only, unless they are indices of loops around it.
+    an attribute, a list that grows) would happen once, while tracing, and is refused.  In functions without source the
+    body works on arrays in place, and names are not carried.  Bounds may depend on data: such a loop has a forward-mode
+    derivative only, unless they are indices of loops around it.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
