@@ -1,4 +1,4 @@
-"""The two pages on the code name what exists: every path, identifier and expression in backticks."""
+"""The pages name what exists: every path, identifier and expression in backticks."""
 
 import ast
 import builtins
@@ -17,10 +17,14 @@ from tracejit.support.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tracejit"
-PAGES = [ROOT / "docs" / "architecture.md", ROOT / "docs" / "style.md"]
+OTHERS = ["from_jax", "from_numba"]  # tables there begin with what others have
+PAGES = [
+    ROOT / "docs" / f"{name}.md" for name in ("architecture", "style", "guide", "troubleshooting", "numerics", *OTHERS)
+]
 FOLDERS = [ROOT / name for name in ("tracejit", "tests", "benchmarks", "docs")]
 FILES = [*FOLDERS, *(p for folder in FOLDERS for p in folder.rglob("*"))]
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FIRST_CELL = re.compile(r"^\|[^|\n]*", re.MULTILINE)
 
 
 def identifiers(tree: ast.AST) -> Iterator[str]:
@@ -40,17 +44,17 @@ def members(tree: ast.AST) -> dict[str, set[str]]:
     return {c.name: set(identifiers(c)) for c in ast.walk(tree) if isinstance(c, ast.ClassDef)}
 
 
-TREES = {p: ast.parse(p.read_text()) for p in FILES if p.suffix == ".py"}
-SOURCE = "\n".join(p.read_text() for p in TREES if PACKAGE in p.parents)
-KNOWN = {p.stem for p in TREES} | {
-    name for p, tree in TREES.items() if PACKAGE in p.parents for name in identifiers(tree)
-}
-TESTS = {node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+PYTHON = {p: p.read_text() for p in FILES if p.suffix == ".py"}
+SOURCE = "\n".join(text for p, text in PYTHON.items() if PACKAGE in p.parents)
+TREES = {p: ast.parse(text) for p, text in PYTHON.items() if PACKAGE in p.parents}
+NAMES = {p: {*identifiers(tree)} for p, tree in TREES.items()}
+KNOWN = {p.stem for p in PYTHON} | {p.name for p in FILES if p.is_dir()} | {name for s in NAMES.values() for name in s}
+TESTS = {name for text in PYTHON.values() for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)}
 CLASSES: dict[str, set[str]] = {}
 for tree in TREES.values():
     for cls, has in members(tree).items():
         CLASSES.setdefault(cls, set()).update(has)
-MODULES = {p.stem: {*identifiers(tree)} for p, tree in TREES.items() if PACKAGE in p.parents}
+MODULES = {p.stem: names for p, names in NAMES.items()}
 
 
 def exists(name: str) -> bool:
@@ -83,8 +87,8 @@ def fault(span: str, local: set[str]) -> str:
         return "" if exists(span) else "there is no such file"
     if module := re.match(r"python -m ([\w.]+)", span):
         return "" if exists(f"{module[1].replace('.', '/')}.py") or exists(f"{module[1].replace('.', '/')}/") else "?"
-    quoted = re.escape(f"`{span}`" if span.isidentifier() else span)
-    if re.search(rf"(?<!\w){quoted}(?!\w)", SOURCE):
+    quoted = f"`{span}`" if span.isidentifier() else span
+    if quoted in SOURCE and re.search(rf"(?<!\w){re.escape(quoted)}(?!\w)", SOURCE):
         return ""  # an example that the source gives too
     try:
         tree = ast.parse(span)
@@ -108,8 +112,10 @@ def spans(page: Path) -> tuple[list[tuple[int, str]], set[str]]:
     """(line, text) of what stands in backticks, and the names that the page's own programs have."""
     text = page.read_text()
     prose = FENCED.sub(lambda block: "\n" * block[0].count("\n"), text)
+    if page.stem in OTHERS:
+        prose = FIRST_CELL.sub("|", prose)
     found = [(prose.count("\n", 0, m.start()) + 1, m[1]) for m in re.finditer(r"`([^`\n]+)`", prose)]
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```py(?:thon)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return found, {name for block in blocks for name in identifiers(ast.parse(block))}
 
 

@@ -20,7 +20,7 @@ NOT_BOOL = {"sub", "neg"}
 
 def applies(op: str, dtype: str) -> bool:
     """Whether the table gives `op` a meaning on `dtype`."""
-    if OPS[op].math:
+    if OPS[op].math or OPS[op].result in ("part", "whole"):  # there are no complex numbers in what devices run
         return False
     if op in INTEGER_ONLY:
         return is_integer(dtype)

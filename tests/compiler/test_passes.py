@@ -59,9 +59,9 @@ def test_every_pass_is_dumped_in_order(directories: tuple[Path, Path]):
     assert [f.split("-", 1)[-1] for f in files] == [
         "staged.jaxpr", "simplify.jaxpr", "cse.jaxpr", "dce.jaxpr", "forms.forms", "fused.groups", f"compose.{kernel}",
         f"merge_loops.{kernel}", f"collapse.{kernel}", f"product.{kernel}", "schedule.mul_reduce_sum_1.schedule",
-        f"scheduled.{kernel}", "build.program", "absorb.program", "donate.program", "asm.txt", "code.txt",
+        f"scheduled.{kernel}", "build.program", "absorb.program", "donate.program", "parts.program", "asm.txt", "code.txt",
     ]  # fmt: skip
-    assert [f[:2] for f in files[:14]] == [f"{n:02}" for n in range(14)]
+    assert [f[:2] for f in files[:15]] == [f"{n:02}" for n in range(15)]
     assert all(f.read_text().strip() for f in folder.iterdir() if f.suffix != ".schedule")
     assert (folder / "11-scheduled.mul_reduce_sum_1.kernel").read_text().strip() == tj.jit(scaled).lower(X).text(
         "scheduled"
@@ -151,7 +151,7 @@ def test_passes_tell_their_time(caplog: pytest.LogCaptureFixture):
             pipeline.JAXPR_PASSES, pipeline.FORM_PASSES, pipeline.GROUP_PASSES, pipeline.KERNEL_PASSES
         )
     ]
-    assert told == [*every, "build", "absorb", "donate"]
+    assert told == [*every, "build", "absorb", "donate", "parts"]
 
 
 @pytest.mark.parametrize("backend", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl)])

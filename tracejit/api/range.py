@@ -39,9 +39,10 @@ def range(*bounds: Any) -> Any:
     """`for i in tj.range(n)`: a loop whose body is traced once and stays a loop.  Outside
     of a trace it is Python's range.
 
-    The body works on arrays in place; what it binds anew or changes in Python's objects (a counter, two attributes that
-    swap their arrays) would not be carried to the next iteration and is refused.  Bounds may depend on data
-    (`tj.range(i)` in a loop over i): such a loop has a forward-mode derivative only.
+    Names that the body binds anew are carried to the next iteration; what it changes in Python's objects (a counter in
+    an attribute, a list that grows) would happen once, while tracing, and is refused.  In functions without source the
+    body works on arrays in place, and names are not carried.  Bounds may depend on data: such a loop has a forward-mode
+    derivative only, unless they are indices of loops around it.
 
     >>> import numpy as np, tracejit as tj
     >>> @tj.jit
