@@ -13,7 +13,7 @@ from tracejit.tracer.interpreter import before_tracing
 from tracejit.tracer.statements.calls import provided_by
 
 if TYPE_CHECKING:
-    from tracejit import flatten_util, lax, nn, numpy, ops, scipy, tree, tree_util
+    from tracejit import flatten_util, lax, nn, numpy, ops, random, scipy, tree, tree_util
     from tracejit.api.array import Array
     from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
     from tracejit.api.custom import checkpoint, custom_jvp, custom_vjp, remat
@@ -42,7 +42,8 @@ __all__ = [
     "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_jvp", "custom_vjp",
     "device_get", "device_put", "devices", "eval_shape", "flatten_util", "float0", "grad", "hessian", "jacfwd",
     "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_scope", "nn",
-    "numpy", "ops", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat", "scipy", "tree",
+    "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat",
+    "scipy", "tree",
     "tree_util", "tune", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
@@ -67,7 +68,7 @@ provided_by(lambda: import_module("tracejit.api.statements").STATEMENTS)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("flatten_util", "lax", "nn", "numpy", "ops", "scipy", "tree", "tree_util"):
+    if name in ("flatten_util", "lax", "nn", "numpy", "ops", "random", "scipy", "tree", "tree_util"):
         return import_module(f"tracejit.{name}")
     home = _HOME.get(name)
     if home is None:

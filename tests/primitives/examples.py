@@ -34,6 +34,7 @@ from tracejit.primitives import (
     lu,
     qr,
     radix,
+    random,
     reduction,
     shape,
     slicing,
@@ -511,6 +512,37 @@ def _special() -> dict[str, list[Example]]:
     return out
 
 
+def _random() -> dict[str, list[Example]]:
+    """Words of keys, counters and elements, and parameters on both sides of where an algorithm changes."""
+    word, one = Array((12,), "u4", 0, 2**32 - 1), Array((), "u4", 0, 2**32 - 1)
+
+    def of(p: Primitive, *ranges: tuple[float, float], dtypes: tuple[str, ...] = FLOATS) -> list[Example]:
+        parameters = tuple(Array((12,), low=low, high=high) for low, high in ranges)
+        found = [Example(p, (word, word, *parameters), dtypes, "ulp", 40)]
+        if len(dtypes) > 1:
+            single = tuple(evolve(a, shape=()) for a in parameters)
+            found.append(Example(p, (word, one, *single), ("f4",), "ulp", 40))
+        return found
+
+    return {
+        "threefry2x32": [
+            Example(random.Threefry2x32(), (word,) * 4, ("u4",)),
+            Example(random.Threefry2x32(), (one, one, one, word), ("u4",)),
+            Example(random.Threefry2x32(), (one,) * 4, ("u4",)),
+        ],
+        "unit_float": [
+            Example(lambda dtype: random.UnitFloat(dtype), (word, word), FLOATS),
+            Example(lambda dtype: random.UnitFloat(dtype), (one, one), ("f8",)),
+        ],
+        "random_gamma": [*of(random.RandomGamma(), (0.05, 4.0)), *of(random.RandomGamma(True), (0.05, 4.0), dtypes=("f8",))],
+        "random_poisson": [*of(random.RandomPoisson(), (0.1, 9.0)), *of(random.RandomPoisson(), (8.0, 60.0), dtypes=("f8",))],
+        "random_binomial": [
+            *of(random.RandomBinomial(), (1.0, 40.0), (0.01, 0.99)),
+            *of(random.RandomBinomial(), (100.0, 900.0), (0.2, 0.9), dtypes=("f8",)),
+        ],
+    }
+
+
 CONSTANT = {
     "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
@@ -526,6 +558,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_custom(),
     **_elementwise(),
     **_special(),
+    **_random(),
     **_shape(),
     **_reductions(),
     **_indexing(),
@@ -563,9 +596,9 @@ EXAMPLES: dict[str, list[Example]] = {
 NOT_DIFFERENTIABLE = frozenset({
     "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt",
     "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right",
-    "sort_key", "xor",
+    "sort_key", "unit_float", "xor",
 })  # fmt: skip
-"""Primitives whose results are integers or booleans, or that have no operands."""
+"""Primitives whose results are integers or booleans, or that have no floating-point operands."""
 
 ONE_FOR_ALL = frozenset({"as_extent"})
 """Primitives whose operand is the same for all elements of a batch: the error says so."""
@@ -573,5 +606,7 @@ ONE_FOR_ALL = frozenset({"as_extent"})
 FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
-WITH_ITS_OWN_DERIVATIVE = frozenset({"checkpoint", "custom_jvp", "custom_vjp", "reduce_precision", "stop_gradient"})
+WITH_ITS_OWN_DERIVATIVE = frozenset({
+    "checkpoint", "custom_jvp", "custom_vjp", "random_gamma", "reduce_precision", "stop_gradient"
+})  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

@@ -25,6 +25,7 @@ from tracejit.primitives import (
     lu as lu,
     qr as qr,
     radix as radix,
+    random as random,
     reduction as reduction,
     segments as segments,
     shape as shape,

@@ -11,7 +11,7 @@ from tracejit.ir.math.term import Term
 from tracejit.ir.scalar import OPS, kernel_dtype, numpy_dtype
 from tracejit.support.nodes import frozen
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_as_given"]
 
 
 @frozen(eq=False)
@@ -57,4 +57,17 @@ def evaluate(function: Callable[..., Term], dtype: Any, *args: Any) -> Any:
     terms = [Term(builder, _Evaluated(a.astype(wide), kernel_dtype(wide))) for a in arrays]
     with np.errstate(all="ignore"):
         result = np.asarray(function(*terms).operand.array).astype(kept)
+    return np.broadcast_to(result, arrays[0].shape).copy()
+
+
+def evaluate_as_given(function: Callable[..., Term], *args: Any) -> Any:
+    """`function` of terms on arrays of any dtypes; float16 is float32 in between, and that of the last array the
+    result's.
+    """
+    arrays = np.broadcast_arrays(*[np.asarray(a) for a in args])
+    wide = [a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays]
+    builder = _Evaluator()
+    with np.errstate(all="ignore"):
+        made = function(*[Term(builder, _Evaluated(a, kernel_dtype(a.dtype))) for a in wide])
+        result = np.asarray(made.operand.array).astype(arrays[-1].dtype)
     return np.broadcast_to(result, arrays[0].shape).copy()
