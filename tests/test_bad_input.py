@@ -1290,7 +1290,8 @@ def test_functions_that_are_missing_have_their_whole_name():
 def test_random_numbers_are_drawn_outside():
     assert refused(lambda x: x + np.random.rand(3), X) == (
         UnsupportedError,
-        "np.random.rand draws from a hidden state, so a compiled function would return the same numbers at each call; draw them outside and pass "
+        "np.random.rand draws from a hidden state, so a compiled function would return the same numbers at each call; write "
+        "tj.random.uniform(key, shape) with a key (tj.random.key(seed)) that is an argument, or draw them outside and pass "
         "them as an argument",
         "np.random.rand(3)",
     )

@@ -534,8 +534,14 @@ def _random() -> dict[str, list[Example]]:
             Example(lambda dtype: random.UnitFloat(dtype), (word, word), FLOATS),
             Example(lambda dtype: random.UnitFloat(dtype), (one, one), ("f8",)),
         ],
-        "random_gamma": [*of(random.RandomGamma(), (0.05, 4.0)), *of(random.RandomGamma(True), (0.05, 4.0), dtypes=("f8",))],
-        "random_poisson": [*of(random.RandomPoisson(), (0.1, 9.0)), *of(random.RandomPoisson(), (8.0, 60.0), dtypes=("f8",))],
+        "random_gamma": [
+            *of(random.RandomGamma(), (0.05, 4.0)),
+            *of(random.RandomGamma(True), (0.05, 4.0), dtypes=("f8",)),
+        ],
+        "random_poisson": [
+            *of(random.RandomPoisson(), (0.1, 9.0)),
+            *of(random.RandomPoisson(), (8.0, 60.0), dtypes=("f8",)),
+        ],
         "random_binomial": [
             *of(random.RandomBinomial(), (1.0, 40.0), (0.01, 0.99)),
             *of(random.RandomBinomial(), (100.0, 900.0), (0.2, 0.9), dtypes=("f8",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -127,7 +127,8 @@ def as_shape(shape: ShapeLike) -> Shape:
 
     Raises: ShapeError for a negative extent, TracerError for what is no integer.
     """
-    items = shape if isinstance(shape, (tuple, list)) else list(shape) if getattr(shape, "ndim", 0) else (shape,)
+    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0)
+    items = list(cast("Sequence[Any]", shape)) if several else [shape]
     out = tuple([_extent(n) for n in items])
     if any(isinstance(n, int) and n < 0 for n in out):
         raise reject(f"negative dimensions are not allowed in shape {out}")

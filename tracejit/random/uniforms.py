@@ -112,7 +112,7 @@ def randint(key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLi
     kind = default_int() if dtype is None else canonical(dtype)
     if kind.kind not in "iu":
         raise DtypeError(f"tj.random.randint gives integers, not {kind}", location=user_location())
-    out = shape_for("randint", shape, aval(operand(minval)).shape, aval(operand(maxval)).shape)
+    out = shape_for("randint", shape, *[() if type(x) is int else aval(operand(x)).shape for x in (minval, maxval)])
     # 8 and 16 bits would favour some values too much
     sampled = np.dtype(np.int32) if kind.itemsize < 4 else kind
     if type(minval) is int and type(maxval) is int:

@@ -494,6 +494,30 @@ redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code
 
 
 # -- np.random ---------------------------------------------------------------------------------------------------------
+_KEYED = {
+    **dict.fromkeys(("rand", "random", "random_sample", "ranf", "uniform"), "uniform(key, shape)"),
+    **dict.fromkeys(("gauss", "normal", "normalvariate", "randn", "standard_normal"), "normal(key, shape)"),
+    **dict.fromkeys(("integers", "randint", "random_integers", "randrange"), "randint(key, shape, minval, maxval)"),
+    **dict.fromkeys(("choice", "choices", "sample"), "choice(key, a, shape)"),
+    **dict.fromkeys(("permutation", "permuted", "shuffle"), "permutation(key, x)"),
+    **dict.fromkeys(("exponential", "expovariate", "standard_exponential"), "exponential(key, shape)"),
+    **dict.fromkeys(("gamma", "gammavariate", "standard_gamma"), "gamma(key, a, shape)"),
+    **dict.fromkeys(("bytes", "getrandbits", "randbytes"), "bits(key, shape)"),
+    "beta": "beta(key, a, b, shape)", "betavariate": "beta(key, a, b, shape)",
+    "binomial": "binomial(key, n, p, shape)", "chisquare": "chisquare(key, df, shape)",
+    "dirichlet": "dirichlet(key, alpha, shape)", "geometric": "geometric(key, p, shape)",
+    "gumbel": "gumbel(key, shape)", "laplace": "laplace(key, shape)", "logistic": "logistic(key, shape)",
+    "multivariate_normal": "multivariate_normal(key, mean, cov, shape)", "poisson": "poisson(key, lam, shape)",
+    "standard_cauchy": "cauchy(key, shape)", "standard_t": "t(key, df, shape)",
+}  # fmt: skip
+"""What draws from a key, by the names of NumPy's and Python's functions."""
+
+
+def _keyed(name: str) -> str:
+    """The function of `tj.random` that stands for one with a hidden state, as it is called."""
+    return "tj.random." + _KEYED.get(name.rpartition(".")[2], "normal(key, shape)")
+
+
 def refuse_random(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `np.random` that works outside of traces and is refused inside:
     it would be called once, not at each call.
@@ -504,8 +528,8 @@ def refuse_random(name: str, original: Callable[..., Any]) -> Callable[..., Any]
             return original(*args, **kwargs)
         raise UnsupportedError(
             f"{name} draws from a hidden state, so a compiled function would return the same numbers at each call; "
-            "draw them "
-            "outside and pass them as an argument",
+            f"write {_keyed(name)} with a key (tj.random.key(seed)) that is an argument, or draw them outside and pass "
+            "them as an argument",
             location=user_location(),
         )
 
