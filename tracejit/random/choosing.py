@@ -54,7 +54,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
 
     >>> import tracejit as tj
     >>> tj.random.permutation(tj.random.key(42), 5)
-    array([4, 3, 2, 0, 1])
+    array([4, 2, 3, 0, 1])
     """
     array = operand(x)
     have = aval(array)
@@ -183,7 +183,7 @@ def categorical(
 
     >>> import numpy as np, tracejit as tj
     >>> tj.random.categorical(tj.random.key(42), np.log(np.array([0.1, 0.9])), shape=(5,))
-    array([1, 0, 1, 1, 1])
+    array([1, 1, 1, 1, 1])
     """
     scores = floats(logits, own_float(logits))
     have = aval(scores)

@@ -60,7 +60,7 @@ def truncated_normal(
 
     >>> import tracejit as tj
     >>> tj.random.truncated_normal(tj.random.key(42), 1.0, 2.0, (3,)).round(3)
-    array([1.331, 1.009, 1.476])
+    array([1.278, 1.008, 1.401])
     """
     kind = float_dtype("truncated_normal", dtype)
     out, (low, high) = parameters("truncated_normal", shape, kind, lower, upper)
@@ -94,7 +94,7 @@ def gumbel(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None, mode:
 
     >>> import tracejit as tj
     >>> tj.random.gumbel(tj.random.key(42), (3,)).round(4)
-    array([ 0.1607, -1.435 ,  0.589 ])
+    array([ 0.1606, -1.4349,  0.589 ])
     """
     return gumbels("gumbel", key, as_shape(shape), float_dtype("gumbel", dtype), mode)
 
@@ -119,7 +119,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None) -> R
 
     >>> import tracejit as tj
     >>> tj.random.laplace(tj.random.key(42), (3,)).round(4)
-    array([-0.1584, -3.5059,  0.1604])
+    array([ 0.1585,  3.5059, -0.1605])
     """
     kind = float_dtype("laplace", dtype)
     u = between("laplace", key, as_shape(shape), kind, -1.0 + float(np.finfo(kind).epsneg), 1.0)
@@ -143,7 +143,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None) -> Re
 
     >>> import tracejit as tj
     >>> tj.random.cauchy(tj.random.key(42), (3,)).round(4)
-    array([ -0.2343, -21.1906,   0.2373])
+    array([ -0.2343, -21.1907,   0.2372])
     """
     kind = float_dtype("cauchy", dtype)
     u = between("cauchy", key, as_shape(shape), kind, float(np.finfo(kind).eps), 1.0)
@@ -157,7 +157,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None, dtype: 
 
     >>> import tracejit as tj
     >>> tj.random.pareto(tj.random.key(42), 2.0, (3,)).round(4)
-    array([1.3208, 1.0076, 1.5324])
+    array([1.3207, 1.0076, 1.5324])
     """
     kind = float_dtype("pareto", dtype)
     out, (exponent,) = parameters("pareto", shape, kind, b)
@@ -171,7 +171,7 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: ShapeLike | None = None, d
 
     >>> import tracejit as tj
     >>> tj.random.rayleigh(tj.random.key(42), 1.0, (3,)).round(4)
-    array([1.0549, 0.1739, 1.3067])
+    array([1.0549, 0.1739, 1.3066])
     """
     kind = float_dtype("rayleigh", dtype)
     out, (size,) = parameters("rayleigh", shape, kind, scale)
@@ -188,7 +188,7 @@ def weibull_min(
 
     >>> import tracejit as tj
     >>> tj.random.weibull_min(tj.random.key(42), 2.0, 1.5, (3,)).round(4)
-    array([1.3529, 0.1223, 1.7999])
+    array([1.353 , 0.1223, 1.7998])
     """
     kind = float_dtype("weibull_min", dtype)
     out, (size, c) = parameters("weibull_min", as_shape(shape), kind, scale, concentration)
@@ -201,7 +201,7 @@ def maxwell(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None) -> R
 
     >>> import tracejit as tj
     >>> tj.random.maxwell(tj.random.key(42), (2,)).round(4)
-    array([2.1857, 1.2211])
+    array([2.1857, 0.8665])
     """
     kind = float_dtype("maxwell", dtype)
     x = normals("maxwell", key, (*as_shape(shape), 3), kind)
@@ -256,7 +256,7 @@ def triangular(
 
     >>> import tracejit as tj
     >>> tj.random.triangular(tj.random.key(42), 0.0, 1.0, 3.0, (3,)).round(4)
-    array([1.1453, 0.2122, 1.4016])
+    array([1.1454, 0.2122, 1.4015])
     """
     kind = float_dtype("triangular", dtype)
     out, (low, middle, high) = parameters("triangular", shape, kind, left, mode, right)
