@@ -99,8 +99,8 @@ def test_uniform_numbers_lie_between_their_bounds(dtype: str):
 def test_integers_lie_between_their_bounds(dtype: str):
     info = np.iinfo(dtype)
     for low, high in (
-        (0, 7), (info.min, info.max), (info.min, info.max + 1), (info.max - 1, info.max + 1), (5, 5), (9, 3),
-        (0, 2**70), (-(2**70), info.min + 3),
+        (0, 7), (0, 64), (-5, 3), (info.min, info.max), (info.min, info.max + 1), (info.max - 1, info.max + 1), (5, 5),
+        (9, 3), (0, 2**70), (-(2**70), info.min + 3),
     ):  # fmt: skip
         found = R.randint(KEY, (200,), low, high, dtype)
         assert found.dtype == dtype

@@ -121,8 +121,10 @@ def randint(key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLi
         low, span, factor = (spread(x, out) if aval(x).shape else x for x in _range(minval, maxval, kind, sampled))
     first, second = split(key)
     unsigned = np.dtype(f"u{sampled.itemsize}")
-    upper, lower = (_rest(words(k, out, unsigned, "randint"), span) for k in (first, second))
-    offset = _rest(add(mul(upper, factor), lower), span)
+    offset = _rest(words(second, out, unsigned, "randint"), span)
+    if not (isinstance(factor, np.generic) and factor == 0):  # the upper words count
+        upper = _rest(words(first, out, unsigned, "randint"), span)
+        offset = _rest(add(mul(upper, factor), offset), span)
     return convert(add(low, convert(offset, sampled)), kind)
 
 
@@ -172,7 +174,10 @@ def _bound(x: ArrayLike, kind: np.dtype[Any], sampled: np.dtype[Any], beyond: in
 def _rest(x: ArrayLike, span: ArrayLike) -> Result:
     """x modulo a number of values, 0 of which are all there are."""
     if isinstance(span, np.generic):
-        return x if not span else bind(Remainder(), x, span)
+        number = int(span)
+        if number & (number - 1) == 0:  # a power of 2
+            return bind(And(), x, type(span)(number - 1)) if number else x
+        return bind(Remainder(), x, span)
     whole = bind(Eq(), span, constant_like(span, 0))
     return select(whole, x, bind(Remainder(), x, select(whole, constant_like(span, 1), span)))
 
