@@ -93,6 +93,7 @@ class _Split:
         self.pairs: dict[Value, Pair] = {}
         self.same: dict[Value, Operand] = {}  # of real numbers that were taken out of complex ones
         self.buffers: dict[Buffer, Buffer] = {}
+        self.functions: dict[int, Lambda] = {}  # combiners by identity: several loops may share one
 
     def buffer(self, b: Buffer) -> Buffer:
         """The array of the parts."""
@@ -181,9 +182,12 @@ class _Split:
         return map_allocated(made, {b: self.buffer(b) for b in allocated_by(s)})
 
     def _function(self, f: Lambda) -> Lambda:
-        params = self.defines(f.params)
-        body = self.block(f.body)
-        return Lambda(params, body, self.uses(f.results))
+        made = self.functions.get(id(f))
+        if made is None:
+            params = self.defines(f.params)
+            body = self.block(f.body)
+            made = self.functions[id(f)] = Lambda(params, body, self.uses(f.results))
+        return made
 
     # -- operations ----------------------------------------------------------------------------------------------------
     def _op(self, s: Op, out: list[Statement]) -> None:
