@@ -913,7 +913,7 @@ def dict_of_attributes_as_text():
 
 @program
 def arrays_that_are_not_traced_are_changed():
-    c, s = np.array([1 + 2j, 3]), np.arange(3.0).astype(">f8")
+    c, s = np.array([1 + 2j, 3], "G"), np.arange(3.0).astype(">f8")
     b = np.array([1, None], object)
 
     def f(x):

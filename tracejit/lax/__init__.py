@@ -13,6 +13,7 @@ import numpy as np
 from tracejit.lax import linalg as linalg
 from tracejit.lax.arrays import *  # noqa: F403
 from tracejit.lax.bits import *  # noqa: F403
+from tracejit.lax.complex_numbers import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.convolution import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
@@ -60,7 +61,7 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
-    "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.products",
+    "tracejit.lax.complex_numbers", "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.products",
     "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting",
     "tracejit.lax.special", "tracejit.lax.windows")
 })  # fmt: skip
