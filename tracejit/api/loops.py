@@ -431,9 +431,11 @@ class _Loop:
         """
         news = False
         for k, pair in enumerate(zip(self._first(name)[0], flatten(value)[0], strict=False)):
-            dtypes = [a.dtype for a in map(aval_of_argument, pair) if may_be_mixed(a)]
+            avals = [*map(aval_of_argument, pair)]
+            dtypes = [a.dtype for a in avals if may_be_mixed(a)]
             if (
                 dtypes
+                and len({a.dtype.kind == "b" for a in avals}) == 1  # a bool beside an integer stays one
                 and (name, k) not in self.mixed
                 and joined(*map(is_pythons, pair))
                 and not any(map(is_array, pair))
