@@ -176,6 +176,8 @@ class Scatter(Primitive):
             raise ShapeError(f"[{self.name}] unknown operation {self.op!r}; known are set, {', '.join(_COMBINING)}")
         if self.op in ("and", "or", "xor") and base.dtype.kind not in "biu":
             raise DtypeError(f"[{self.name}] {self.op} takes integers and bool, not {base}")
+        if self.op in ("min", "max") and base.dtype.kind == "c":
+            raise DtypeError(f"[{self.name}] {self.op} takes real numbers, not {base}")
         return base.strong()
 
     def impl(self, *args: ArrayLike) -> Result:
