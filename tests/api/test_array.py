@@ -47,7 +47,7 @@ def test_copies_what_it_is_given():
 
 
 @pytest.mark.parametrize(
-    "value", [np.array(["a"]), np.array([1j]), np.array([None]), np.array(["2020-01-01"], "M8[D]")]
+    "value", [np.array(["a"]), np.array([1j], "G"), np.array([None]), np.array(["2020-01-01"], "M8[D]")]
 )
 def test_refuses_dtypes_without_kernels(value: Any):
     with pytest.raises(DtypeError, match="is not supported; supported are bool"):

@@ -147,7 +147,7 @@ def name_among_locals(x):
 
 
 def window_made_by_numpy(x):
-    w = np.hanning(3)
+    w = np.asarray_chkfinite([1.0, 2.0, 3.0])
     for i in tj.range(len(x)):
         w += 1
         x[i] += w[0]
@@ -155,7 +155,7 @@ def window_made_by_numpy(x):
 
 
 def window_of_a_lax_loop(x):
-    w = np.hanning(2000)
+    w = np.asarray_chkfinite([0.5] * 2000)
 
     def body(i, c):
         w[:] += 1

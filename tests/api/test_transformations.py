@@ -660,10 +660,14 @@ ERRORS = [
      "grad: argument 1 is the number 3, and derivatives are taken with respect to floating-point "
      "numbers; pass 3.0, or choose other arguments with argnums="),
     ("complex", lambda: tj.grad(lambda x: x)(1j), TypeError,
-    "grad: argument 1 is complex; complex numbers are not supported yet"),
+    "grad: the result is c128~[]; the derivative of a holomorphic function is asked for by "
+     "holomorphic=True, "
+     "others are those of two real functions: take np.real and np.imag apart"),
      ("complex array", lambda: tj.grad(np.sum)(np.ones(2, complex)), TypeError,
-    "grad: argument 1: dtype complex128 is not supported; supported are bool, i8, i16, i32, i64, u8, u16, u32, u64, "
-    "f16, f32, f64"), ("array result", lambda: tj.grad(square)(X), ValueError,
+    "grad: the result is c128[]; the derivative of a holomorphic function is asked for by "
+     "holomorphic=True, "
+     "others are those of two real functions: take np.real and np.imag apart"),
+    ("array result", lambda: tj.grad(square)(X), ValueError,
      "grad wants a function whose result is one real number; square returned f64[3]; reduce it (result.sum()), or use "
      "tj.jacrev or tj.vjp"),
     ("integer result", lambda: tj.grad(count)(X), TypeError,

@@ -59,7 +59,8 @@ def test_every_pass_is_dumped_in_order(directories: tuple[Path, Path]):
     assert [f.split("-", 1)[-1] for f in files] == [
         "staged.jaxpr", "simplify.jaxpr", "cse.jaxpr", "dce.jaxpr", "forms.forms", "fused.groups", f"compose.{kernel}",
         f"merge_loops.{kernel}", f"collapse.{kernel}", f"product.{kernel}", "schedule.mul_reduce_sum_1.schedule",
-        f"scheduled.{kernel}", "build.program", "absorb.program", "donate.program", "parts.program", "asm.txt", "code.txt",
+        f"scheduled.{kernel}", "build.program", "absorb.program", "donate.program", "parts.program",
+        "asm.txt", "code.txt",
     ]  # fmt: skip
     assert [f[:2] for f in files[:15]] == [f"{n:02}" for n in range(15)]
     assert all(f.read_text().strip() for f in folder.iterdir() if f.suffix != ".schedule")

@@ -312,3 +312,16 @@ def test_functions_are_exact_to_a_few_units(name: str):
     worst = np.max(np.abs(got - want) / np.abs(want)) / np.finfo(float).eps
     assert worst < 6, worst
     assert getattr(cmath, name)(complex(z[50])) == pytest.approx(complex(got[50]), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda z: z.conj(), lambda z: z.conjugate(), lambda z: np.conj(z), lambda z: z.real, lambda z: z.imag,
+        lambda z: abs(z), lambda z: np.angle(z), lambda z: z * 1j, lambda z: z.copy() ** 2,
+    ],
+)  # fmt: skip
+def test_parts_of_selected_numbers(of: Any):
+    z = np.array([1 + 2j, 3, 1 - 1j])
+    np.testing.assert_allclose(tj.jit(lambda z: of(z[z.imag != 0]))(z), of(z[z.imag != 0]), rtol=1e-15)
+    np.testing.assert_allclose(tj.jit(lambda z: of(z[np.nonzero(z)]))(z), of(z), rtol=1e-15)

@@ -61,8 +61,8 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
-    "tracejit.lax.complex_numbers", "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering", "tracejit.lax.products",
-    "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting",
+    "tracejit.lax.complex_numbers", "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering",
+    "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting",
     "tracejit.lax.special", "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:

@@ -118,6 +118,6 @@ def _conjugated(x: ArrayLike) -> Result:
 METHODS.update({"real": real, "imag": imag, "conj": _conjugated, "conjugate": _conjugated})
 for _function in (real, imag, angle, iscomplexobj, isrealobj, isreal, iscomplex):
     FUNCTIONS[getattr(np, _function.__name__)] = _function
-AS_IS.update((real, imag))
+AS_IS.update((real, imag, _conjugated))
 for _elementwise in (isreal, iscomplex, conjugate, angle):
     LAYOUTS[_elementwise] = in_order_of_operands

@@ -78,14 +78,17 @@ def _matrices(x: ArrayLike, square: bool = False) -> tuple[Result, np.dtype[Any]
         raise _fails(f"{have.ndim}-dimensional array given. Array must be at least two-dimensional")
     if square and not same_extent(have.shape[-1], have.shape[-2]) and have.shape[-1] != have.shape[-2]:
         raise _fails("Last 2 dimensions of the array must be square")
-    return to_dtype(y, _WIDE), _result_dtype(have.dtype)
+    dtype = _result_dtype(have.dtype)  # which refuses some
+    return to_dtype(y, _WIDE), dtype
 
 
 def _result_dtype(have: np.dtype[Any]) -> np.dtype[Any]:
     if have == np.float16:
         raise DtypeError(f"array type {have.name} is unsupported in linalg", location=user_location())
     if have.kind not in "biuf":
-        raise DtypeError(f"np.linalg computes with real numbers, not with {short_name(have)}", location=user_location())
+        raise DtypeError(
+            f"np.linalg decomposes matrices of real numbers, not of {short_name(have)}", location=user_location()
+        )
     return have if have.kind == "f" else _WIDE
 
 

@@ -19,7 +19,7 @@ from tracejit.numpy.joining import roll
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of, moveaxis
 from tracejit.primitives import shape as p
-from tracejit.primitives.complex_numbers import conj, make_complex, real
+from tracejit.primitives.complex_numbers import conj, real
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.elementwise import zero_like
 from tracejit.support.dtypes import complex_dtype, real_dtype
@@ -238,9 +238,7 @@ def _sizes_and_axes(name: str, rank: int, s: Any, axes: Any) -> tuple[list[Any],
     return [None if n is None or n == -1 else n for n in sizes], list(found)
 
 
-def _over(
-    name: str, function: Callable[..., Any], a: ArrayLike, s: Any, axes: Any, norm: str | None
-) -> Result:
+def _over(name: str, function: Callable[..., Any], a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Result:
     x = array_of(a)
     sizes, places = _sizes_and_axes(name, aval(x).ndim, s, axes)
     for n, k in zip(reversed(sizes), reversed(places), strict=True):

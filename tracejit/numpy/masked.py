@@ -34,7 +34,7 @@ from tracejit.tracer.python_operators import BINARY, COMPARISONS, UNARY
 from tracejit.tracer.recorder import with_masks_by_value
 from tracejit.tracer.restarts import MasksByValue
 from tracejit.tracer.same import same_value
-from tracejit.tracer.tables import METHODS
+from tracejit.tracer.tables import METHODS, UFUNCS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Selection", "assigned", "select"]
@@ -468,7 +468,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "copy": lambda s, *args, **kwargs: s.apply(copy, s),
     "clip": lambda s, *args, **kwargs: s.apply(selecting.clip, s, *args, **kwargs),
     "round": lambda s, *args, **kwargs: s.apply(rounding.round, s, *args, **kwargs),
-    "conj": lambda s: s.apply(u.unchanged, s),
+    "conj": lambda s: s.apply(UFUNCS[np.conjugate], s),
     "fill": lambda s, value: s.__setitem__(Ellipsis, value),
     **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any",
     "max", "min")},

@@ -8,14 +8,18 @@ import numpy as np
 
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
-from tracejit.primitives.elementwise import Elementwise
+from tracejit.primitives.elementwise import Elementwise, Partials
 from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike
 
 __all__ = ["Gcd", "Lcm"]
 
 
 class _OfIntegers(Elementwise):
     kinds = "iu"
+
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
+        return (None,) * len(xs)
 
 
 @frozen(eq=False)
