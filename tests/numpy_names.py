@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-import tracejit.numpy  # it fills the tables
+import tracejit.numpy.special  # they fill the tables
 from tracejit.support.dtypes import SUPPORTED
 from tracejit.support.errors import TracejitError, UnsupportedError
 from tracejit.tracer import advice
@@ -213,7 +213,7 @@ def _ufuncs() -> str:
         of = [f"`{n}`" for n, f in there.items() if (f, method) in UFUNCS and f.__name__ == n]
         rows.append(f"| `{method}` | {', '.join(of) or 'none'} |")
     out += ["Methods of ufuncs:", "\n".join(["| method | of |", "|---|---|", *rows])]
-    special = sorted(name for name in UFUNCS if isinstance(name, str))
+    special = sorted(name for name in UFUNCS if isinstance(name, str) and "._" not in name)
     without = [n for n in yes if _refuses_dtype(there[n])]
     out += [f"`dtype=` is refused by {len(without)}:", _listed(without)]
     return "\n\n".join([*out, f"Of SciPy's: {_listed(special)}."])

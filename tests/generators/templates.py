@@ -81,6 +81,8 @@ ORDERS = frozenset(
     "argpartition corrcoef cov median nanmedian nanpercentile nanquantile partition percentile quantile".split()
 )
 """NumPy leaves an order open, or they round between elements: `tests/numpy/test_quantiles.py` and others make theirs."""
+TRANSFORMS = frozenset(np.fft.__all__)
+"""Fourier transforms are complex: `tests/numpy/test_fourier.py` makes theirs."""
 IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 """What the random programs call."""
 
@@ -173,7 +175,7 @@ CALLS: dict[str, str] = {
     "polymul": "d np.polymul(np.abs({a}) + 1, np.abs({b}) + 1)", "polydiv": "w np.polydiv({a}, [2, 1])[0]",
     "polyder": "x np.polyder({a}); np.polyder({a}, 2)", "polyint": "m np.polyint({a}); np.polyint({a}, 2, k=[1, 2])",
     "polyfit": "i np.polyfit(np.arange(5), {a}, 1)",
-    "sinc": "i np.sinc({a})", "polyval": "w np.polyval({a}, {b}); np.polyval([1, 2, 3], {a})",
+    "sinc": "i np.sinc({a})", "i0": "i np.i0(np.minimum({a}, 30))", "polyval": "w np.polyval({a}, {b}); np.polyval([1, 2, 3], {a})",
     "convolve": "d np.convolve({a}, {b}); np.convolve({a}, {b}, 'same'); np.convolve({a}, {b}, 'valid')",
     "correlate": "d np.correlate({a}, {b}); np.correlate({a}, {b}, 'full'); np.correlate({a}, {b}, 'same')",
     "einsum": "d np.einsum('ij,jk->ik', {a}, {b}); np.einsum('i,i', {a}, {b}); np.einsum('ij,ij->j', {a}, {b}); np.einsum('ij->ji', {a}); "
@@ -285,7 +287,7 @@ def missing() -> list[str]:
     """Functions and methods that tracejit has and no template calls."""
     tj.jit(lambda x: x + 1)(np.zeros(1))  # fills the tables
     text = " ".join(CALLS.values()) + " ".join(OTHER.values())
-    functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS - ORDERS
+    functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS - ORDERS - TRANSFORMS
     methods = (
         {m for m in METHODS if f".{m}" not in text} - REFUSED - ORDERS - {"fill", "at", "conjugate", "put", "sort"}
     )

@@ -73,7 +73,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Result:
     if _is_complex(x):
         found = u.arctan2(parts.imag(x), parts.real(x))
     else:
-        found = u.arctan2(0.0, x)
+        found = u.arctan2(0, x)
     return u.multiply(found, 180 / math.pi) if deg else found
 
 

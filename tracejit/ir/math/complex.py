@@ -45,6 +45,7 @@ def is_nan(b: ScalarBuilder, x: Any) -> Any:
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 def times(x: Complex, y: Complex) -> Complex:
+    """The product, every operation of it rounded, as NumPy's is."""
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
 
@@ -97,6 +98,7 @@ def _scaled(x: Term, y: Term) -> Term:
 
 # -- exponentials and logarithms ---------------------------------------------------------------------------------------
 def exp(x: Complex) -> Complex:
+    """The exponential; in two halves where that of the real part alone overflows."""
     a, b = x
     half = select(a > _LARGE[a.dtype], a * 0.5, a).op("exp")
     c, s = b.op("cos"), b.op("sin")
@@ -110,10 +112,12 @@ def exp(x: Complex) -> Complex:
 
 
 def exp2(x: Complex) -> Complex:
+    """A power of two."""
     return exp((x[0] * _LN2, x[1] * _LN2))
 
 
 def expm1(x: Complex) -> Complex:
+    """exp(x) - 1 without cancellation near 0."""
     a, b = x
     half = (b * 0.5).op("sin")
     less = a.op("expm1")
@@ -139,10 +143,12 @@ def _log_size(x: Complex) -> Term:
 
 
 def log(x: Complex) -> Complex:
+    """The logarithm: that of the absolute value, and the angle."""
     return _log_size(x), x[1].op("atan2", x[0])
 
 
 def log1p(x: Complex) -> Complex:
+    """log(1 + x) without cancellation near 0."""
     a, b = x
     near = (abs(a) < 0.5) & (abs(b) < 0.5)
     small = fma(a, a + 2.0, b * b).op("log1p") * 0.5
@@ -150,11 +156,13 @@ def log1p(x: Complex) -> Complex:
 
 
 def log2(x: Complex) -> Complex:
+    """The logarithm to base 2."""
     a, b = log(x)
     return a * (1.0 / _LN2), b * (1.0 / _LN2)
 
 
 def log10(x: Complex) -> Complex:
+    """The logarithm to base 10."""
     a, b = log(x)
     return a * (1.0 / math.log(10.0)), b * (1.0 / math.log(10.0))
 
@@ -201,6 +209,7 @@ def power(x: Complex, y: Complex) -> Complex:
 
 # -- trigonometric and hyperbolic --------------------------------------------------------------------------------------
 def sinh(x: Complex) -> Complex:
+    """sinh a cos b + i cosh a sin b."""
     a, b = x
     s, c = b.op("sin"), b.op("cos")
     large = abs(a) > _LARGE[a.dtype]
@@ -212,6 +221,7 @@ def sinh(x: Complex) -> Complex:
 
 
 def cosh(x: Complex) -> Complex:
+    """cosh a cos b + i sinh a sin b."""
     a, b = x
     s, c = b.op("sin"), b.op("cos")
     large = abs(a) > _LARGE[a.dtype]
@@ -225,6 +235,7 @@ def cosh(x: Complex) -> Complex:
 
 
 def tanh(x: Complex) -> Complex:
+    """By the tangent of the imaginary part (Kahan 1987)."""
     a, b = x
     t = b.op("tan")
     flat = abs(a) > _FLAT[a.dtype]
@@ -250,6 +261,7 @@ def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Compl
 
 
 def cos(x: Complex) -> Complex:
+    """cosh(i x)."""
     return cosh((-x[1], x[0]))
 
 
@@ -260,18 +272,21 @@ def _roots_of(x: Complex) -> tuple[Complex, Complex]:
 
 
 def asin(x: Complex) -> Complex:
+    """By the roots of 1 - x and 1 + x (Kahan 1987)."""
     below, above = _roots_of(x)
     real = x[0].op("atan2", (below[0] * above[0] - below[1] * above[1]))
     return real, (below[0] * above[1] - below[1] * above[0]).op("asinh")
 
 
 def acos(x: Complex) -> Complex:
+    """By the roots of 1 - x and 1 + x (Kahan 1987)."""
     below, above = _roots_of(x)
     real = below[0].op("atan2", above[0]) * 2.0
     return real, (above[0] * below[1] - above[1] * below[0]).op("asinh")
 
 
 def acosh(x: Complex) -> Complex:
+    """By the roots of x - 1 and x + 1 (Kahan 1987)."""
     a, b = x
     below, above = sqrt((a - 1.0, b)), sqrt((a + 1.0, b))
     real = (below[0] * above[0] + below[1] * above[1]).op("asinh")
@@ -279,6 +294,7 @@ def acosh(x: Complex) -> Complex:
 
 
 def atanh(x: Complex) -> Complex:
+    """By quotients of real numbers (Kahan 1987)."""
     a, b = x
     p, q = abs(a), abs(b)
     far = (p > _HUGE[a.dtype]) | (q > _HUGE[a.dtype])
