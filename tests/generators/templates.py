@@ -269,7 +269,14 @@ def _ufuncs() -> list[Template]:
                     texts += [f"np.{name}({{a}}, {{n}})", f"np.{name}({{k}}, {{a}})"]
             case "reduce" | "accumulate" if name not in NOT_IN_ORDER:
                 rounded = "i" if name in MATH | ROUNDED else "z" if name in ZEROS else "x"
-                grade = {"add": "s", "multiply": "p", "maximum": "z", "minimum": "z"}.get(name, rounded)
+                grade = {
+                    "add": "s",
+                    "subtract": "s",
+                    "multiply": "p",
+                    "divide": "p",
+                    "maximum": "z",
+                    "minimum": "z",
+                }.get(name, rounded)
                 texts = [f"np.{name}.{method}({{a}})", f"np.{name}.{method}({{a}}, {{ax}})"]
             case "outer":
                 texts = [f"np.{name}.outer({{a}}, {second})"]
@@ -287,7 +294,16 @@ def missing() -> list[str]:
     """Functions and methods that tracejit has and no template calls."""
     tj.jit(lambda x: x + 1)(np.zeros(1))  # fills the tables
     text = " ".join(CALLS.values()) + " ".join(OTHER.values())
-    functions = {f.__name__ for f in FUNCTIONS} - set(CALLS) - NO_ARRAYS - REFUSED - IN_PLACE - DECOMPOSITIONS - ORDERS - TRANSFORMS
+    functions = (
+        {f.__name__ for f in FUNCTIONS}
+        - set(CALLS)
+        - NO_ARRAYS
+        - REFUSED
+        - IN_PLACE
+        - DECOMPOSITIONS
+        - ORDERS
+        - TRANSFORMS
+    )
     methods = (
         {m for m in METHODS if f".{m}" not in text} - REFUSED - ORDERS - {"fill", "at", "conjugate", "put", "sort"}
     )

@@ -55,7 +55,7 @@ def put(a: ArrayLike, ind: IndexLike, v: ArrayLike, mode: str | None = "raise", 
     """
     x = array_of(a)
     have, places = aval(x), array_of(ind)
-    values = to_dtype(as_array(v), have.dtype)
+    values = to_dtype(_values(v, have.dtype), have.dtype)
     if not aval(places).size and not isinstance(places, Tracer):
         places = np.zeros(aval(places).shape, np.int64)
     if aval(places).dtype.kind not in "iub":
@@ -76,6 +76,11 @@ def put(a: ArrayLike, ind: IndexLike, v: ArrayLike, mode: str | None = "raise", 
         raise IndexOutOfBounds("np.put: the array has no elements to replace", location=user_location())
     new = updated(p.reshape(x, (size,)), places, _repeated(values, aval(places).shape[0]), True, bounds)
     return handed_over("put", a, p.reshape(new, have.shape), inplace)
+
+
+def _values(given: ArrayLike, dtype: np.dtype[Any]) -> Result:
+    """What is stored: numbers in a list have to fit the dtype, as single ones do."""
+    return FUNCTIONS[np.array](given, dtype) if isinstance(given, (list, tuple)) else as_array(given)
 
 
 def _repeated(values: ArrayLike, count: Any) -> Result:
@@ -154,7 +159,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     x, test = array_of(arr), u.not_equal(as_array(mask), 0)
     have = aval(x)
-    values = as_array(vals)
+    values = _values(vals, have.dtype)
     listed = isinstance(vals, (list, tuple, np.generic)) or (isinstance(vals, Tracer) and vals.is_scalar)
     listed = listed or aval(values).weak
     if not listed and not np.can_cast(aval(values).dtype, have.dtype):
