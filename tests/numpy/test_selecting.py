@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
 
 
 def written(expression: str, *names: str) -> Any:
@@ -125,6 +125,7 @@ def test_questions_about_dtypes():
 @pytest.mark.parametrize(
     ("expression", "error", "message"),
     [
+        ("np.select([x], [x])", DtypeError, "condition 0 is"),
         ("np.select([x > 0], [x, x])", ShapeError, "1 conditions for 2 choices"),
         ("np.choose(x > 0, [x, x])", UnsupportedError, "mode='clip'"),
         ("np.choose(x, [x], mode='clip')", DtypeError, "not an index"),
