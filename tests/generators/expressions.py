@@ -465,7 +465,9 @@ def wrong(got: Any, error: BaseException | None, node: Node, tally: Tally | None
     """What is wrong with one result."""
     if node.error is not None:
         # np.average gives what the division gives, and says so; what is true of an integer is so whatever its size
-        fine = node.error in ("ZeroDivisionError", "RuntimeWarning") or (node.error == "OverflowError" and "logical" in node.text)
+        fine = node.error in ("ZeroDivisionError", "RuntimeWarning") or (
+            node.error == "OverflowError" and "logical" in node.text
+        )
         if error is None and not fine:
             return f"no exception where NumPy has {node.error}"
         return None
