@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -301,7 +302,6 @@ IN_NUMPY = {"a" + name: "arc" + name for name in ("sin", "cos", "tan", "sinh", "
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_exact_to_a_few_units(name: str):
-    mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(0)
     sizes = [(s, t) for s in (1e-3, 1.0, 20.0) for t in (1e-3, 1.0, 20.0)]
     z = np.concatenate([rng.normal(size=40) * s + 1j * rng.normal(size=40) * t for s, t in sizes])

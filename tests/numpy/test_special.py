@@ -266,11 +266,9 @@ def test_random_arguments_in_loops_branches_and_maps():
     np.testing.assert_allclose(mapped[1], np.exp((x - 1) * np.log(y) - y - np.vectorize(math.lgamma)(x)), rtol=1e-11)
 
 
-@pytest.mark.parametrize("backend", ["reference", "opencl"])
+@pytest.mark.parametrize("backend", ["reference", pytest.param("opencl", marks=pytest.mark.opencl)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_other_backends_give_the_same(backend: str, dtype: Any):
-    if backend not in tj.list_backends():
-        pytest.skip("there is no such backend here")
     f = lambda a, b, p: (  # noqa: E731
         special.gammaln(a), special.digamma(a), special.erfcx(a), special.erfinv(p), special.i0e(b),
         special.gammaincc(a, b), special.betainc(a, b, p), special.zeta(a + 1.1, b), special.expi(a),
