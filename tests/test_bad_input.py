@@ -419,11 +419,6 @@ def test_numbers_as_keys():
     ("function", "message", "marked"),
     [
         (
-            lambda x: x.sum().item(),
-            "item() needs the value of a traced array f64[], which is not known while tracing; return the array and call item() outside",
-            "x.sum().item()",
-        ),
-        (
             lambda x: x.tolist(),
             "tolist() needs the value of a traced array f64[3], which is not known while tracing; return the array and call tolist() outside",
             "x.tolist()",

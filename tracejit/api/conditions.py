@@ -45,6 +45,7 @@ __all__ = [
     "is_decided",
     "is_open",
     "among",
+    "held_by",
     "negation",
     "site_of",
     "subject",
@@ -235,6 +236,32 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
         if same is not False:
             result = same if result is False else np.logical_or(result, same)
     return _number(result) if isinstance(result, Tracer) else bool(result)
+
+
+def held_by(value: Any, holder: Any) -> Any:
+    """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
+    x = _operand(value)
+    if isinstance(holder, Tracer) and not holder.is_scalar and (holder.known() is None or isinstance(x, Tracer)):
+        return _any_equal(holder, x)
+    if not is_open(x) or x.shape or absence_of(x) is not None:
+        return value in holder
+    if type(holder) is np.ndarray:
+        return _any_equal(holder, x)
+    if type(holder) is range:
+        if not holder:
+            return False
+        low, high = sorted((holder[0], holder[-1]))
+        return _number((x >= low) & (x <= high) & ((x - low) % abs(holder.step) == 0))
+    if type(holder) in (tuple, list, set, frozenset, dict):
+        return among(value, lambda v: v in holder, *[lambda y=y: y for y in holder])
+    return value in holder
+
+
+def _any_equal(array: Any, value: Any) -> Any:
+    """Whether an element of an array is equal to a value, or where it is an array any element to any."""
+    if value is None or isinstance(value, str):
+        return False
+    return _number(np.any(np.equal(array, value)))
 
 
 def negation(value: Any) -> Any:

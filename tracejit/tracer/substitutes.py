@@ -271,6 +271,23 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     return y.as_python_number() if isinstance(y, Tracer) else y
 
 
+def _item(x: Tracer, *place: Any) -> Any:
+    """x.item(), x.item(3), x.item(1, 2): an element as a Python number."""
+    known = x.known()
+    if known is not None:
+        return known.item(*place)
+    if len(place) == 1 and not isinstance(place[0], tuple):
+        x = METHODS["reshape"](x, -1)  # counted in C's order, whatever the order in memory
+    elif not place and x.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    element = OPERATORS.getitem(x, place[0] if len(place) == 1 else place) if place else x
+    return _python_number(element, _PYTHON_KIND[x.dtype.kind])
+
+
+_PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+METHODS["item"] = _item
+
+
 # -- builtins ----------------------------------------------------------------------------------------------------------
 def is_instance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar,

@@ -138,6 +138,8 @@ class Tracer(Cell):
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
             return self._of_number(name)
+        if name == "is_integer" and self.is_scalar and self.dtype.kind in "iuf":
+            return self._is_integer
         function = METHODS.get(name)
         if function is None:
             if name.startswith("__"):
@@ -161,10 +163,19 @@ class Tracer(Cell):
             return type(_ONE[self.dtype.kind])(name == "denominator")
         if name == "conjugate":
             return lambda: python_operand(self)
+        if name == "is_integer":
+            return self._is_integer
         known = self._number()
         if known is None:
             self._refuse(f"{name} of a Python number", "compute it outside and hand it in")
         return getattr(known.item(), name)
+
+    def _is_integer(self) -> Any:
+        """is_integer(), which Python's and NumPy's numbers have."""
+        if self.dtype.kind in "biu":
+            return True
+        whole = np.isfinite(self) & (np.floor(self) == self)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        return whole.as_python_number()
 
     def _refuse_attribute(self, name: str) -> NoReturn:
         if not hasattr(np.ndarray, name):
@@ -285,12 +296,6 @@ class Tracer(Cell):
         return number
 
     # -- as an object --------------------------------------------------------------------------------------------------
-    def item(self, *place: Any) -> Any:
-        known = self.known()
-        if known is not None:
-            return known.item(*place)
-        self._refuse("item()", "return the array and call item() outside")
-
     def tolist(self) -> Any:
         known = self.known()
         if known is not None:

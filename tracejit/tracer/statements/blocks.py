@@ -313,8 +313,8 @@ class _Calls(ast.NodeTransformer):
             if isinstance(op, (ast.Is, ast.IsNot)):
                 call = self.call(node, "identical", node.left, other)
                 return call if isinstance(op, ast.Is) else self.call(node, "negation", call)
-            if isinstance(op, (ast.In, ast.NotIn)) and _is_display(other):
-                call = self.among(node, other)
+            if isinstance(op, (ast.In, ast.NotIn)):
+                call = self.among(node, other) if _is_display(other) else self.call(node, "held_by", node.left, other)
                 return call if isinstance(op, ast.In) else self.call(node, "negation", call)
             if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
                 return self.call(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)

@@ -48,6 +48,8 @@ class Statements:
     """`not`."""
     among: Callable[..., Any]
     """(x, python, *elements): `x in (a, b)`; python: that for an x."""
+    held_by: Callable[[Any, Any], Any]
+    """`x in y`, of a y that does not stand in the code."""
     identical: Callable[[Any, Any], Any]
     """`x is y`."""
     compared: Callable[[str, Any, Any], Any]
