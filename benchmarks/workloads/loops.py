@@ -120,6 +120,45 @@ def numba_smoothed():
     return last
 
 
+def smoothed(x):
+    """All values of the moving average."""
+    out = np.empty_like(x)
+    s = x.dtype.type(0)
+    for i, value in enumerate(x):
+        s = s + x.dtype.type(GAIN) * (value - s)
+        out[i] = s
+    return out
+
+
+def scanned(lax):
+    def run(x):
+        def step(s, value):
+            s = s + GAIN * (value - s)
+            return s, s
+
+        return lax.scan(step, x[0] * 0, x)[1]
+
+    return run
+
+
+def jax_scanned():
+    import jax
+
+    return jax.jit(scanned(jax.lax))
+
+
+def tracejit_scanned():
+    import tracejit as tj
+
+    return tj.jit(scanned(tj.lax))
+
+
+def numba_scanned():
+    import numba
+
+    return numba.njit(fastmath=True)(smoothed)
+
+
 WORKLOADS = [
     Workload(
         "mandelbrot_200",
@@ -136,5 +175,19 @@ WORKLOADS = [
         lambda rng, n, dtype: (rng.random(n).astype(dtype),),
         smoothed_last,
         {"numba": numba_smoothed, "jax": jax_smoothed, "tracejit": tracejit_smoothed},
+    ),
+    Workload(
+        "scalar_scan",
+        {"1e6": 1_000_000},
+        lambda rng, n, dtype: (rng.random(n).astype(dtype),),
+        smoothed,
+        {"numba": numba_scanned, "jax": jax_scanned, "tracejit": tracejit_scanned},
+    ),
+    Workload(
+        "scalar_scan_by_elements",
+        {"1e6": 1_000_000},
+        lambda rng, n, dtype: (rng.random(n).astype(dtype),),
+        smoothed,
+        {"numba": numba_scanned, "jax": jax_scanned},
     ),
 ]
