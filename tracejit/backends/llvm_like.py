@@ -77,14 +77,18 @@ class Emit:
         declare: Callable[[str, str], None],
         backend: str = "cpu",
         guards_operands: bool = False,
+        is_x86: bool = False,
     ) -> None:
-        """guards_operands: whether a shift by too many bits has its operands changed, not its result: LLVM's NVPTX
+        """is_x86: whether a conversion to an integer is one instruction of that processor, which has NumPy's answer.
+
+        guards_operands: whether a shift by too many bits has its operands changed, not its result: LLVM's NVPTX
         target makes of a shift of 64 bits whose result is selected one by the low half of the count.
         """
         self.line = line
         self.declare = declare
         self.backend = backend
         self.guards_operands = guards_operands
+        self.is_x86 = is_x86
         self.own = intrinsics_of(backend)  # the user's spellings
 
     def spells(self, name: str, dtype: str) -> bool:
@@ -367,6 +371,8 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
     between = llvm_type(through, lanes)
     if not exact:
         result = e.line(f"fptosi {t} {x} to {between}")
+    elif e.is_x86 and lanes == 1:
+        result = _cvtt(e, through, source, x)
     else:
         bound = 2.0 ** (BITS[through] - 1)
         # -bound - 1 is not representable in f32 (nor in f64 for i64): the comparison is then with -bound itself.
@@ -383,6 +389,17 @@ def _float_to_int(e: Emit, dtype: str, source: str, x: str, lanes: int, exact: b
         result = e.select(inside, raw, constant(-int(bound), through, lanes), through, lanes)
     target = llvm_type(dtype, lanes)
     return result if target == between else e.line(f"trunc {between} {result} to {target}")
+
+
+def _cvtt(e: Emit, dtype: str, source: str, x: str) -> str:
+    """The instruction of x86-64, which gives the least integer for NaN and what is out of range."""
+    t = llvm_type(source, 128 // BITS[source])
+    place = e.line(f"insertelement {t} poison, {llvm_type(source, 1)} {x}, i32 0")
+    kind = {"f64": "sse2.cvttsd2si", "f32": "sse.cvttss2si"}[source]
+    symbol = f"@llvm.x86.{kind}{'64' if dtype == 'i64' else ''}"
+    target = llvm_type(dtype, 1)
+    e.declare(symbol, f"declare {target} {symbol}({t})")
+    return e.line(f"call {target} {symbol}({t} {place})")
 
 
 INTRINSICS: Mapping[str, Spell] = {

@@ -20,6 +20,7 @@ from tracejit.numpy.taking import searchsorted
 from tracejit.primitives import shape as p
 from tracejit.primitives.creation import full
 from tracejit.primitives.indexing import gather, scatter
+from tracejit.primitives.reduction import reduce_max
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -76,10 +77,23 @@ def bincount(
                 location=user_location(),
             )
         count = least
-        check_none(u.greater_equal(y, OPERATORS.extent(count)), BEYOND_MINLENGTH)
-    check_none(u.less(y, 0), NEGATIVE_COUNT)
+    _check_counted(y, count)
     plain = w is None or is_zero(aval(y).shape[0])  # of nothing NumPy counts without weights
     return _counted(y, count, w, np.dtype(np.int64 if plain else np.float64))
+
+
+def _check_counted(y: ArrayLike, count: Any) -> None:
+    """The program fails if a number is negative, or as great as `count`, of which NumPy would make more."""
+    n = aval(y).shape[0]
+    if is_zero(n):
+        return
+    # Negative numbers are the greatest unsigned ones: the greatest element is wrong if any is.
+    worst = reduce_max(to_dtype(y, np.uint64), (0,))
+    some = u.greater(OPERATORS.extent(n), 0)
+    check_none(u.logical_and(some, u.less(to_dtype(worst, np.int64), 0)), NEGATIVE_COUNT)
+    check_none(
+        u.logical_and(some, u.greater_equal(to_dtype(worst, np.int64), OPERATORS.extent(count))), BEYOND_MINLENGTH
+    )
 
 
 def _known_count(y: ArrayLike, least: Any) -> Any:

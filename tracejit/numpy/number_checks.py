@@ -85,7 +85,8 @@ def check_none(wrong: ArrayLike, reason: Reason | Raised) -> None:
     """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known."""
     if isinstance(wrong, Tracer):
         if not any(isinstance(n, int) and n == 0 for n in wrong.shape):
-            _fail(wrong, np.int64(-1), reason)
+            some = reduce_max(wrong, tuple(range(wrong.ndim))) if wrong.shape else wrong
+            _fail(some, np.int64(-1), reason)
     elif np.any(wrong):
         raise reason.error()
 

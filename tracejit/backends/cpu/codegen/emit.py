@@ -20,7 +20,7 @@ from typing import Any
 
 from tracejit.backends.cpu.codegen.polls import Lengths
 from tracejit.backends.cpu.codegen.words import Key, Lines, Region, Word
-from tracejit.backends.cpu.runtime.processor import attributes
+from tracejit.backends.cpu.runtime.processor import attributes, is_x86
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim
@@ -82,7 +82,7 @@ class FunctionEmitter(Emit):
     """
 
     def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
-        super().__init__(self._line, module.declare)
+        super().__init__(self._line, module.declare, is_x86=is_x86())
         self.module = module
         self.name = name
         self.parent = parent

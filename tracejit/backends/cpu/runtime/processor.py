@@ -30,6 +30,7 @@ __all__ = [
     "features",
     "fingerprint",
     "has_fma",
+    "is_x86",
     "level_features",
     "lock",
     "other_processor",
@@ -256,9 +257,20 @@ def _vector_bits(_: Elsewhere | None) -> int:
     return 256 if "avx2" in on else 128
 
 
+def is_x86() -> bool:
+    """Whether code is made for x86-64."""
+    return _is_x86(other_processor.get())
+
+
+@cache
+def _is_x86(_: Elsewhere | None) -> bool:
+    with lock:
+        return _code_is_for().machine.triple.startswith("x86_64")
+
+
 def has_fma() -> bool:
     """Whether the processor multiplies and adds in one instruction: all of aarch64, and x86-64 from x86-64-v3 on."""
-    return "fma" in features() or not _code_is_for().machine.triple.startswith("x86_64")
+    return "fma" in features() or not is_x86()
 
 
 def attributes() -> str:
