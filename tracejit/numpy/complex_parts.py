@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from tracejit.ir.extents import Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.promotion import (
     as_array,
@@ -16,11 +16,14 @@ from tracejit.numpy.promotion import (
 )
 from tracejit.numpy.shaping import array_of, for_reading
 from tracejit.numpy.strides import in_order_of_operands
+from tracejit.numpy.views import Rearranged, view
 from tracejit.primitives import complex_numbers as parts
 from tracejit.support.dtypes import weak_kind
+from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.cell import is_number
-from tracejit.tracer.layout import AS_IS, LAYOUTS
+from tracejit.tracer.layout import AS_IS, LAYOUTS, Strides
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
 
@@ -32,14 +35,14 @@ def real(val: ArrayLike) -> Result:
     if type(val) is bool or (isinstance(val, Tracer) and is_number(val) and val.dtype.kind == "b"):
         return +cast("Any", val)  # as Python's attribute of that name gives it
     if _is_complex(val):
-        return _part(parts.real, val)
+        return _part(_REAL, val)
     return val if is_python_number(val) else array_of(val)
 
 
 def imag(val: ArrayLike) -> Result:
     """The imaginary part; of a real array zeros of the same dtype, which cannot be written."""
     if _is_complex(val):
-        return _part(parts.imag, val)
+        return _part(_IMAG, val)
     if isinstance(val, Tracer) and is_number(val):
         return 0.0 if val.dtype.kind == "f" else 0
     have = aval(array_of(val))
@@ -48,14 +51,48 @@ def imag(val: ArrayLike) -> Result:
     return for_reading(FUNCTIONS[np.zeros](have.shape, have.dtype), "imag")
 
 
-def _part(of: Callable[[Any], Any], val: ArrayLike) -> Result:
-    """A part of complex numbers, which is a view in NumPy."""
-    if is_python_number(val):
-        return of(val)
-    x = array_of(val)
-    found = of(x)
-    scalar = isinstance(x, Tracer) and x.is_scalar
-    return found if scalar else for_reading(found, "real and imag of complex arrays")
+@frozen(eq=False)
+class _Part(Rearranged):
+    """The real or the imaginary parts of complex numbers, which lie beside each other."""
+
+    name: str
+    keeps_order = True
+
+    def read(self, x: ArrayLike) -> Result:
+        return getattr(parts, self.name)(x)
+
+    def write(self, x: ArrayLike, value: ArrayLike) -> Result:
+        value = parts.real(value)
+        both = (value, parts.imag(x)) if self.name == "real" else (parts.real(x), value)
+        return parts.make_complex(*both)
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        return getattr(array, self.name)
+
+    def strides(self, shape: Shape, strides: Strides) -> Strides | None:
+        return strides
+
+
+_REAL, _IMAG = _Part("real"), _Part("imag")
+
+
+def _part(which: _Part, val: ArrayLike) -> Result:
+    """A part of complex numbers: a view of an array, a number of a number."""
+    x = val if is_python_number(val) else array_of(val)
+    return which.read(x) if not isinstance(x, Tracer) or x.is_scalar else view(x, which)
+
+
+def set_part(x: Tracer, name: str, value: ArrayLike) -> None:
+    """x.real = value, x.imag = value: of a complex value its real part, as in NumPy.
+
+    Raises: TypeError for imaginary parts of real numbers.
+    """
+    if x.dtype.kind == "c":
+        OPERATORS.setitem(_part(_REAL if name == "real" else _IMAG, x), Ellipsis, real(value))
+    elif name == "real":
+        OPERATORS.setitem(x, Ellipsis, value)
+    else:
+        raise TypeError("cannot set the imaginary part of an array of real numbers")
 
 
 def conjugate(x: ArrayLike, out: ArrayLike = None) -> Result:

@@ -72,7 +72,9 @@ def registered(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
 def _checked(kwargs: dict[str, Any], name: str) -> tuple[Any, DTypeLike]:
     """(where, dtype) of the keywords every ufunc has.  Raises UnsupportedError for others."""
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
-    kwargs.pop("casting", None)
+    casting = kwargs.pop("casting", "same_kind")
+    if casting not in ("same_kind", "unsafe", "safe") or (casting == "safe" and dtype is not None):
+        raise UnsupportedError(f"np.{name} does not take casting={casting!r} here", location=user_location())
     out = kwargs.pop("out", None)
     if kwargs or out is not None:
         raise UnsupportedError(f"np.{name} does not take {', '.join(kwargs) or 'out'} here", location=user_location())

@@ -12,6 +12,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, reject, static_array
 from tracejit.numpy.conversions import refuse_like
 from tracejit.numpy.creation import default_float, default_int, filled, fresh, in_order
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, broadcast, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import moveaxis
@@ -20,6 +21,7 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.support.config import config
 from tracejit.support.dtypes import canonical, result_type, weak_kind
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
+from tracejit.tracer.failures import ZERO_IN_SEQUENCE
 from tracejit.tracer.layout import UNKNOWN
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer, extent_of
@@ -185,15 +187,20 @@ def geomspace(
     dtype: DTypeLike = None,
     axis: AxisLike = 0,
 ) -> Result:
-    """`num` values with equal quotients from start to stop, both of one sign and not 0."""
+    """`num` values with equal quotients from start to stop, both of one sign; of complex numbers along a spiral.
+
+    Raises: ZeroInSequence, a ValueError, for a zero; where that depends on values, the program does.
+    """
     a, b = as_array(start), as_array(stop)
     asked = np.dtype(np.float64) if dtype is None else canonical(dtype)
     computed, _ = result_type(
         (aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True), (asked, False)
     )
     a, b = _together(to_dtype(a, computed), to_dtype(b, computed))
+    zeros = FUNCTIONS[np.any](u.equal(a, 0)), FUNCTIONS[np.any](u.equal(b, 0))
+    check_none(u.logical_or(*zeros), ZERO_IN_SEQUENCE)
     sign = u.sign(a)
-    low, high = u.log10(u.multiply(sign, a)), u.log10(u.multiply(sign, b))
+    low, high = u.log10(u.divide(a, sign)), u.log10(u.divide(b, sign))
     y = logspace(low, high, num, endpoint, 10.0)
     count = as_extent(num)
     shape = (count, *aval(a).shape)

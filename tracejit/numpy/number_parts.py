@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
+from tracejit.numpy.elementwise import composed, floating_dtype, floats, of_primitive
 from tracejit.numpy.promotion import aval, promote
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives.float_parts import FrexpExponent, FrexpFraction, NextAfter
@@ -22,8 +22,8 @@ from tracejit.tracer.tables import FUNCTIONS
 __all__ = ["frexp", "gcd", "lcm", "modf", "nextafter", "real_if_close", "spacing"]
 
 
-gcd = of_primitive("gcd", Gcd(), 2, number_dtype)
-lcm = of_primitive("lcm", Lcm(), 2, number_dtype)
+gcd = of_primitive("gcd", Gcd(), 2)  # bools, which NumPy refuses too, the primitive refuses
+lcm = of_primitive("lcm", Lcm(), 2)
 nextafter = of_primitive("nextafter", NextAfter(), 2, floats)
 
 

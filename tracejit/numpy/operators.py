@@ -6,6 +6,7 @@ from tracejit.ir.extents import NUMBERS
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import assign, setitem
 from tracejit.numpy.axes import number_of_extents
+from tracejit.numpy.complex_parts import set_part
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure
 from tracejit.numpy.indexing import getitem, read_view
@@ -35,6 +36,7 @@ provide(
         setitem=setitem,
         assign=assign,
         set_flat=set_flat,
+        set_part=set_part,
         read_view=read_view,
         view_of=lambda array, index: index.of(array),
         layout=layout_of,

@@ -88,6 +88,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     if aval(n).dtype.kind not in "bi" and not np.can_cast(aval(n).dtype, np.int64):
         raise DtypeError(f"np.ldexp: {aval(n)} is not an exponent", location=user_location())
     x = as_array(x1)
+    if aval(x).dtype.kind == "c":
+        floats(x)
     dtype = floating_dtype(aval(x).dtype)
     if (
         aval(x).weak
@@ -114,13 +116,20 @@ def _power_of_two(n: ArrayLike, dtype: np.dtype[Any]) -> Result:
 
 
 def isposinf(x: ArrayLike, /) -> Result:
-    """Whether x is plus infinity."""
-    return u.equal(x, np.inf)
+    """Whether x is plus infinity.  Raises DtypeError for complex numbers."""
+    return u.equal(_ordered(x), np.inf)
 
 
 def isneginf(x: ArrayLike, /) -> Result:
-    """Whether x is minus infinity."""
-    return u.equal(x, -np.inf)
+    """Whether x is minus infinity.  Raises DtypeError for complex numbers."""
+    return u.equal(_ordered(x), -np.inf)
+
+
+def _ordered(x: ArrayLike) -> ArrayLike:
+    """x, which is not complex."""
+    if aval(as_array(x)).dtype.kind == "c":
+        floats(x)
+    return x
 
 
 def sinc(x: ArrayLike) -> Result:

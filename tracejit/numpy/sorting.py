@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,7 +166,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Result:
         raise reject("np.lexsort: the keys differ in shape")
     if not shape:
         return np.int64(0)
-    k = axis_index(axis, len(shape))
+    k = axis_index(operator.index(axis), len(shape))
     return s.sort([*arrays[::-1], c.iota(shape, k, np.int64)], k, len(arrays))[-1]
 
 

@@ -84,6 +84,8 @@ def take_along_axis(
         x, axis = ravel(x), 0
     have = aval(x).shape
     rank = len(have)
+    if aval(places).dtype.kind not in "iu":
+        raise DtypeError(f"np.take_along_axis: the indices are {aval(places)}, not integers", location=user_location())
     if aval(places).ndim != rank:
         raise reject(f"np.take_along_axis: arrays of rank {rank} and {aval(places).ndim}")
     k = axis_index(axis, rank)
@@ -166,8 +168,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     Raises: UnorderedBins if they do neither; where that depends on values, the program does.
     """
     edges = array_of(bins)
-    if aval(array_of(x)).dtype.kind == "c":
-        raise DtypeError("np.digitize: x may not be complex", location=user_location())
+    if "c" in (aval(array_of(x)).dtype.kind, aval(edges).dtype.kind):
+        raise DtypeError("np.digitize: x and bins may not be complex", location=user_location())
     if aval(edges).ndim != 1:
         raise reject("np.digitize: the bins are a vector")
     n = int(aval(edges).shape[0])

@@ -332,13 +332,13 @@ def greater_and_gap(a: ArrayLike, b: ArrayLike) -> tuple[Result, Result]:
 @composed("deg2rad", "radians")
 def deg2rad(x: ArrayLike) -> Result:
     """Degrees to radians."""
-    return multiply(*promote(x, to=floating_dtype), np.pi / 180)
+    return multiply(*floats(x), np.pi / 180)
 
 
 @composed("rad2deg", "degrees")
 def rad2deg(x: ArrayLike) -> Result:
     """Radians to degrees."""
-    return multiply(*promote(x, to=floating_dtype), 180 / np.pi)
+    return multiply(*floats(x), 180 / np.pi)
 
 
 @composed("divmod")

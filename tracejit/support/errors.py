@@ -111,6 +111,10 @@ class UnorderedBins(UserError, ValueError):
     """Edges of bins that neither rise nor fall."""
 
 
+class ZeroInSequence(UserError, ValueError):
+    """A zero at an end of a sequence with equal quotients."""
+
+
 class NegativeCount(UserError, ValueError):
     """A negative number where numbers from 0 on are counted."""
 

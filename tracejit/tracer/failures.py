@@ -32,6 +32,7 @@ from tracejit.support.errors import (
     TracejitError,
     UnorderedBins,
     UnsupportedError,
+    ZeroInSequence,
 )
 from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
@@ -41,8 +42,8 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
-    "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "Failures", "Raised", "Reason", "Site", "empty_reduction",
-    "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason", "Site",
+    "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -100,6 +101,7 @@ MIXED = Reason(
     "either), and here that makes a difference: NumPy's would wrap around, Python's does not; write int(x[i]) where it "
     "is NumPy's",
 )
+ZERO_IN_SEQUENCE = Reason(ZeroInSequence, "np.geomspace: a geometric sequence has no zero")
 UNORDERED_BINS = Reason(UnorderedBins, "the edges of bins must rise or fall from first to last; sort them")
 NEGATIVE_COUNT = Reason(NegativeCount, "np.bincount: the vector has negative elements, which it does not count")
 BEYOND_MINLENGTH = Reason(

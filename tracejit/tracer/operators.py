@@ -51,6 +51,8 @@ class NumPy:
     """The statement `x[index] = value`."""
     set_flat: Callable[[Any, Any], None]
     """The statement `x.flat = value`."""
+    set_part: Callable[[Any, str, Any], None]
+    """(x, name, value): the statements `x.real = value` and `x.imag = value`."""
     read_view: Callable[[Any, Any], Any]
     """The view of x at an index that is resolved, with its present value."""
     view_of: Callable[[Any, Any], Any]

@@ -85,9 +85,7 @@ class Tracer(Cell):
 
     @real.setter
     def real(self, value: Any) -> None:
-        if self.dtype.kind == "c":
-            value = value + 1j * self.__getattr__("imag")
-        OPERATORS.setitem(self, Ellipsis, value)
+        OPERATORS.set_part(self, "real", value)
 
     @property
     def imag(self) -> Any:
@@ -95,9 +93,7 @@ class Tracer(Cell):
 
     @imag.setter
     def imag(self, value: Any) -> None:
-        if self.dtype.kind != "c":
-            raise TypeError("cannot set the imaginary part of an array of real numbers")
-        OPERATORS.setitem(self, Ellipsis, self.__getattr__("real") + 1j * value)
+        OPERATORS.set_part(self, "imag", value)
 
     @property
     def flat(self) -> Any:

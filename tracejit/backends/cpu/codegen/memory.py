@@ -164,7 +164,8 @@ def _part(b: Buffer, index: Sequence[Operand]) -> int | None:
         return None
     if not isinstance(b.shape[-1], int) or b.shape[-1] != 2:
         return None
-    return 0 if index[-1].value == 0 else 1
+    which = index[-1].value
+    return which if type(which) is int and which in (0, 1) else None  # a symbol's value is not known here
 
 
 def _steps(e: FunctionEmitter, b: Buffer) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tracejit.ir.extents import Dim
-from tracejit.ir.kernel import Block, Const, Kernel, Op, Operand, Statement, accesses_of, walk
+from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Op, Operand, Statement, accesses_of, walk
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.rewrite import map_accesses, map_blocks
 from tracejit.support.nodes import evolve
@@ -70,7 +70,12 @@ def _operands(s: Statement) -> Sequence[Operand]:
     """The operands of a statement among which an offset may be."""
     if isinstance(s, Op):
         return s.args if s.op in ("add", "sub") and s.out.dtype == "i64" else ()
-    return [i for a in accesses_of(s) for i in a.index or ()]
+    return [i for a in accesses_of(s) for i in _free(a.buffer, a.index or ())]
+
+
+def _free(buffer: Buffer, index: Sequence[Operand]) -> Sequence[Operand]:
+    """Those of an index that may be offsets: which part of a complex number is read decides how."""
+    return index[:-1] if buffer.shape and isinstance(buffer.shape[-1], int) and buffer.shape[-1] == 2 else index
 
 
 def _is_offset(x: Operand) -> bool:
@@ -86,8 +91,12 @@ def _statement(s: Statement, replacement: Callable[[Const], Operand]) -> Stateme
     def replaced(operands: Sequence[Operand]) -> tuple[Operand, ...]:
         return tuple([replacement(x) if isinstance(x, Const) and _is_offset(x) else x for x in operands])
 
+    def placed(buffer: Buffer, index: Sequence[Operand]) -> tuple[Operand, ...]:
+        free = _free(buffer, index)
+        return *replaced(free), *index[len(free) :]
+
     if any(map(_is_offset, _operands(s))):
         if isinstance(s, Op):
             return evolve(s, args=replaced(s.args))
-        s = map_accesses(s, lambda buffer, index: (buffer, None if index is None else replaced(index)))
+        s = map_accesses(s, lambda buffer, index: (buffer, None if index is None else placed(buffer, index)))
     return map_blocks(s, lambda block: _replaced(block, replacement))
