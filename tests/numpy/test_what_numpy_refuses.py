@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import UnsupportedError
 
 Z, X, B, I = np.array([1 + 2j, 3 - 4j]), np.array([1.0, 2.0]), np.array([True, False]), np.array([1, 2])
 
@@ -30,7 +31,7 @@ REFUSED = {
 def test_what_numpy_refuses(name):
     function, *arguments = REFUSED[name]
     for call in (function, tj.jit(function)):
-        with pytest.raises((TypeError, ValueError, IndexError, tj.UnsupportedError)):
+        with pytest.raises((TypeError, ValueError, IndexError, UnsupportedError)):
             call(*arguments)
 
 
