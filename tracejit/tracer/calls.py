@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
 from tracejit.support.source import user_location
-from tracejit.tracer.cell import Cell
+from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.interpreter import current_interpreter, watchers
 from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
 from tracejit.tracer.mixed import check_dtypes, computed, has_mixed, mixed_among
@@ -261,14 +261,23 @@ def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: st
     dtype = kwargs.get("dtype")
     if casting == "unsafe":  # which allows any conversion to dtype=
         return [x if dtype is None or not isinstance(x, Cell) else METHODS["astype"](x, dtype) for x in inputs]
-    strong = [x.dtype for x in inputs if isinstance(x, np.ndarray) or (isinstance(x, Cell) and not x.aval.weak)]
-    loop = np.dtype(dtype) if dtype is not None else np.result_type(*strong) if strong else None
-    if any(not np.can_cast(have, loop, casting) for have in strong):  # type: ignore[arg-type]
-        names = ", ".join(map(str, strong))
+    given = [_kind_of(x) for x in inputs]
+    made, free = None if dtype is None else np.dtype(dtype), (None,) * ufunc.nout
+    signature = (*(None,) * ufunc.nin, *(made,) * ufunc.nout)
+    try:
+        ufunc.resolve_dtypes((*given, *free), signature=signature, casting=casting)
+    except TypeError as error:
+        names = ", ".join([str(getattr(x, "dtype", None) or type(x).__name__) for x in inputs])
         raise DtypeError(
             f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location()
-        )
+        ) from error
     return list(inputs)
+
+
+def _kind_of(x: Any) -> Any:
+    """What NumPy chooses a ufunc's loop by: a dtype, or the class of a number of Python's."""
+    have = aval_of_argument(x)
+    return {"i": int, "f": float, "c": complex}.get(have.dtype.kind, have.dtype) if have.weak else have.dtype
 
 
 def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
