@@ -38,11 +38,11 @@ from tracejit.numpy.axes import unsupported
 from tracejit.numpy.index_syntax import Grid, Joined
 from tracejit.numpy.queries import broadcast_shapes, isscalar
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
-from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redirect_members, substitute_for
-from tracejit.tracer.tables import FUNCTIONS
+from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, of_lists, redirect_members, substitute_for
+from tracejit.tracer.tables import FUNCTIONS, UFUNCS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["fromfunction", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
+__all__ = ["fromfunction", "ndenumerate", "new_array", "nditer", "redirect_numpy", "resize", "vectorize"]
 
 _MODULES = (
     conversions, convolution, creation, differences, einstein, evenly_spaced, inserting, joining, linear,
@@ -114,7 +114,8 @@ def _own() -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _fill() -> None:
+def redirect_numpy() -> None:
+    """Fill the table, when all modules of this package have entered their functions."""
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members(
@@ -126,13 +127,10 @@ def _fill() -> None:
         (np.ogrid, Grid(True, np.ogrid)),
     ):  # fmt: skip
         REDIRECTED[id(written)] = Redirected(written, substitute)
-    handed_over = {getattr(np, name, None): function for name, function in own.items() if name not in CREATION}
-    nested = {f: g for f, g in handed_over.items() if f in FUNCTIONS and not isinstance(f, (np.ufunc, type))}
-    nested |= {f: g for f, g in FUNCTIONS.items() if getattr(np.linalg, getattr(f, "__name__", ""), None) is f}
+    made = {getattr(np, name) for name in CREATION}
+    nested = {f: g for f, g in FUNCTIONS.items() if f not in made and (f.__module__ or "").startswith("numpy")}
     redirect_members(nested, only_nested=True)
+    redirect_members({f: of_lists(f) for f in UFUNCS})
     redirect_members(
         {np.resize: resize, np.broadcast_shapes: broadcast_shapes, np.mask_indices: positions.mask_indices}
     )
-
-
-_fill()

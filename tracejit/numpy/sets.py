@@ -44,7 +44,10 @@ _MOST_COLUMNS = 64
 
 def _is_known(*xs: ArrayLike) -> bool:
     """Whether NumPy can be asked: these values depend on no argument, or nothing is traced that could count."""
-    return not may_count() or all(not isinstance(x, Tracer) or x.seen().concrete() is not None for x in xs)
+    if not may_count():
+        return True
+    arrays = [array_of(x) if isinstance(x, (list, tuple)) else x for x in xs]
+    return all(not isinstance(x, Tracer) or x.seen().concrete() is not None for x in arrays)
 
 
 def _differs(x: ArrayLike, y: ArrayLike, equal_nan: bool = False) -> Result:

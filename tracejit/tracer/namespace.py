@@ -26,7 +26,7 @@ from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
 from tracejit.tracer.special_names import is_special
-from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
+from tracejit.tracer.substitutes import BY_CALL, called_here, converter, reads_attribute, refuse_random, substitute_for
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
 
@@ -85,12 +85,12 @@ class Namespace(dict[str, Any]):
         value = self.find(name)
         if value is MISSING:
             raise KeyError(name)
-        if isinstance(value, type):
+        if isinstance(value, BY_CALL):
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
             convert = converter(value)
             if convert is not None and called_here(frame):
                 return convert
-            if is_users_type(value) and reads_attribute(frame, "__dict__"):
+            if isinstance(value, type) and is_users_type(value) and reads_attribute(frame, "__dict__"):
                 return _ClassView(value)
         return value
 
@@ -257,7 +257,7 @@ class ModuleView(ModuleType):
         except AttributeError:
             object.__getattribute__(self, "__substitute__")(real.__dict__, name, MISSING)
             raise
-        if isinstance(value, type):
+        if isinstance(value, BY_CALL):
             convert = converter(value)
             if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
                 return convert

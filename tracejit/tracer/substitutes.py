@@ -34,8 +34,8 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "reads_attribute",
-    "redirect_members", "substitute_for", "type_of",
+    "BY_CALL", "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "of_lists",
+    "reads_attribute", "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -56,6 +56,9 @@ class Redirected:
     substitute: Any
 
 
+BY_CALL = (type, np.ufunc)
+"""What keeps its identity: `x.dtype.type is np.float32`, `np.add.reduce`."""
+
 REDIRECTED: dict[int, Redirected] = {}
 """Identity of an original to it and what stands for it while a function is traced.  Filled by `redirect_members`."""
 
@@ -63,12 +66,12 @@ REDIRECTED: dict[int, Redirected] = {}
 def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: bool = False) -> None:
     """Have traced functions call `members[original]` where they name `original`: a function, or a type that is called.
 
-    A type keeps its identity: only a direct call `np.float32(x)` is redirected.
+    A type or ufunc keeps its identity: only a direct call `np.float32(x)` is redirected.
     only_nested: the original hands traced arguments over by itself, except where they are in lists, as in
     `np.sum([a, b])`.
     """
     for original, function in members.items():
-        if isinstance(original, type):
+        if isinstance(original, BY_CALL):
             substitute = function
         else:
             substitute = _for_nested(original, function) if only_nested else _dispatching(original, function)
@@ -81,13 +84,13 @@ def substitute_for(value: Any) -> Any:
     if found is None and LATE and type(value) is FunctionType and value.__module__.partition(".")[0] in LATE:
         fill_late(value.__module__.partition(".")[0])
         found = REDIRECTED.get(id(value))
-    return value if found is None or isinstance(value, type) else found.substitute
+    return value if found is None or isinstance(value, BY_CALL) else found.substitute
 
 
 def converter(value: Any) -> Callable[..., Any] | None:
-    """What stands for a type in call position, None if nothing does."""
+    """What stands for a type or ufunc in call position, None if nothing does."""
     found = REDIRECTED.get(id(value))
-    return found.substitute if found is not None and isinstance(value, type) else None
+    return found.substitute if found is not None and isinstance(value, BY_CALL) else None
 
 
 def called_here(frame: FrameType | None) -> bool:
@@ -176,6 +179,20 @@ def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
         return handed_out(function, *args, **kwargs) if nested else original(*args, **kwargs)
 
     return functools.update_wrapper(call, original)
+
+
+def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
+    """A ufunc that takes lists with traced arrays in them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = [_array_of(x) if isinstance(x, (list, tuple)) and _holds_tracer(x) else x for x in args]
+        return ufunc(*made, **kwargs)
+
+    return functools.update_wrapper(call, ufunc, ("__name__", "__doc__"))
+
+
+def _array_of(x: Any) -> Any:
+    return substitute_for(np.array)(x)
 
 
 def _holds_tracer(x: Any) -> bool:
