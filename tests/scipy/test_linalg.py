@@ -29,7 +29,6 @@ lu(wide)
 lu(stack)
 lu(tall, permute_l=True)
 lu(stack, permute_l=True)
-lu(tall, p_indices=True)
 lu(wide, p_indices=True)
 lu_factor(tall)
 lu_factor(stack)
@@ -47,7 +46,6 @@ solve(a, columns, assume_a='lower triangular', transposed=True)
 solve(a, columns, assume_a='diagonal')
 solve(a, columns, assume_a='tridiagonal')
 solve(a, v, assume_a='tridiagonal', transposed=True)
-solve(a, v, assume_a='banded')
 solve(a[0, 0], v)
 solve(a[:1, :1], v)
 solve(a, columns[:, :0])
@@ -85,20 +83,15 @@ eigvalsh_tridiagonal(v, v[1:], select='i', select_range=(1, 2))
 eigvalsh_tridiagonal(columns.T, columns.T[:, 1:])
 pinv(tall)
 pinv(wide, return_rank=True)
-pinv(stack, rtol=1e-3)
 pinv(tall[:0])
 pinvh(s + a, lower=False)
 lstsq(tall, np.ones((6, 2)))
-lstsq(wide, np.ones(4))
 lstsq(np.ones((5, 3)), np.arange(5.0))
 lstsq(tall[:0], np.ones(0))
 polar(a)
 polar(tall)
 polar(wide, 'left')
-polar(stack, side='left')
 orthogonal_procrustes(tall, tall[::-1])
-orthogonal_procrustes(stack, 2 * stack)
-subspace_angles(tall[:, :1], tall[:, 1:3])
 subspace_angles(np.ones((4, 2)), tall[:4, :3])
 expm(a)
 expm(stack)
@@ -106,11 +99,7 @@ expm(0.5)
 expm(a[:1, :1])
 expm(a[:0, :0])
 expm_frechet(a, s)
-expm_frechet(stack, s, method='blockEnlarge', compute_expm=False)
-coshm(a)
-sinhm(a)
 tanhm(a)
-cosm(a)
 sinm(stack)
 tanm(a)
 """.strip().splitlines()
@@ -151,7 +140,6 @@ lu_solve((a, np.array([1, 3, 2, 3])), v[:2])
 solve(-s, v, assume_a='pos')
 solve(a * 0, v)
 solve(a * 0, v, assume_a='upper triangular')
-solve(a * 0, v, assume_a='diagonal')
 solve(a * 0, v, assume_a='tridiagonal')
 solve(a, v[:2])
 solve(tall, v)
@@ -168,7 +156,6 @@ qr(v)
 qr_multiply(tall, np.ones(4), 'up')
 svd(a * np.nan)
 svd(v)
-svd(a, lapack_driver='x')
 eigh(s, -s)
 eigh(s, subset_by_index=[1, 8])
 eigh(s, subset_by_value=[20, 10])
@@ -208,17 +195,19 @@ def test_errors_are_scipys(call: str):
     check_call(call)
 
 
-@pytest.mark.parametrize("call", [*CALLS[:4], *CALLS[-8:], *ERRORS[:4], *ERRORS[-4:]])
+@pytest.mark.parametrize("call", [*CALLS[:20:4], *ERRORS[:12:3]])
 def test_names_of_this_package_need_no_compiled_function(call: str):
     check_call(call, eagerly=True)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i2", "i4", "?"])
-@pytest.mark.parametrize("call", ["inv(x)", "solve(x, x)", "lu(x)", "svdvals(x)", "expm(x)", "det(x)", "cholesky(x)"])
-def test_dtypes_are_scipys(call: str, dtype: str):
-    f = eval(f"lambda m, x: m.{call}")
-    x = (np.eye(3) * 2).astype(dtype)
-    agree(outcome(tj.jit(lambda x: f(scipy_linalg, x)), x), outcome(lambda x: f(scipy_linalg, x), x), 1e-5)
+def test_dtypes_are_scipys(dtype: str):
+    def f(x: Any) -> Any:
+        m = scipy_linalg
+        return (*m.lu(x), m.inv(x), m.solve(x, x), m.det(x), m.cholesky(x), m.coshm(x + x), m.solve_toeplitz(x[0], x))
+
+    x = (np.eye(2) * 2).astype(dtype)
+    agree(outcome(tj.jit(f), x), outcome(f, x), 1e-5)
 
 
 @pytest.mark.parametrize("order", ["F", "strided"])
@@ -288,9 +277,9 @@ def test_results_can_be_changed_in_place():
 
 
 def test_a_known_matrix_is_scipys_own_business():
-    """Complex matrices that no argument decides are constants of the program."""
-    f = tj.jit(lambda x: scipy_linalg.inv(np.eye(2) * 2j).imag * x + scipy_linalg.schur(np.eye(2))[0])
-    agree(f(2.0), np.eye(2) * 0.0)
+    """What no argument decides is a constant of the program."""
+    f = tj.jit(lambda x: scipy_linalg.schur(np.eye(2))[0] * x)
+    agree(f(2.0), np.eye(2) * 2.0)
 
 
 def test_what_is_not_supported_is_refused_by_name():

@@ -133,13 +133,13 @@ def back_substituted(rows: ArrayLike, sides: ArrayLike) -> Result:
     k = aval(sides).shape[-1]
     dtype = m.dtype_of(sides)
     none = [0] * len(lead)
-    pivots = slice_array(rows, (0, *none, 0), (n, *lead, 1))
     if width == 1:
-        return div(sides, broadcast_in_dim(pivots, (n, *lead, k), tuple(range(len(lead) + 2))))
-    rest = slice_array(rows, (0, *none, 1), (n, *lead, width - 1))
+        return div(sides, broadcast_in_dim(rows, (n, *lead, k), tuple(range(len(lead) + 2))))
 
     def substitute(known: ArrayLike, x: Any) -> Any:
-        pivot, factors, side = x
+        row, side = x
+        pivot = slice_array(row, (*none, 0), (*lead, 1))
+        factors = slice_array(row, (*none, 1), (*lead, width - 1))
         shape = (*lead, width - 1, k)
         wide = broadcast_in_dim(factors, shape, tuple(range(len(lead) + 1)))
         sums = reduce_sum(mul(wide, known), (len(lead),))
@@ -147,7 +147,7 @@ def back_substituted(rows: ArrayLike, sides: ArrayLike) -> Result:
         kept = slice_array(known, (*none, 0, 0), (*lead, width - 2, k))
         return concatenate([reshape(found, (*lead, 1, k)), kept], len(lead)), found
 
-    return scan(substitute, m.zeros((*lead, width - 1, k), dtype), (pivots, rest, sides), reverse=True)[1]
+    return scan(substitute, m.zeros((*lead, width - 1, k), dtype), (rows, sides), reverse=True)[1]
 
 
 def tridiagonal_solve(

@@ -186,7 +186,8 @@ def lstsq(
     """(x, residuals, rank, singular values): x of least norm with least |a @ x - b|.   a: [m, n], b: [m] or [m, k]
 
     cond: singular values up to it times the greatest count as zeros.  Residuals are the squared lengths of the columns
-    of a @ x - b if rank is n and m > n (an array of one for a vector b), else none.  lapack_driver: "gelsd" or "gelss"; they are computed alike.
+    of a @ x - b if rank is n and m > n (an array of one for a vector b), else none.  lapack_driver: "gelsd" or "gelss";
+    they are computed alike.
 
     Raises: ValueError for what is not finite, when the program has run; ShapeError for shapes that do not fit;
     UnsupportedError for driver "gelsy" and for stacks.
