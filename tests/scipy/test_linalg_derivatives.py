@@ -40,8 +40,6 @@ FUNCTIONS: dict[str, Any] = {
     "polar, wide": lambda m, a: m.polar(a[:3], "left"),
     "orthogonal_procrustes": lambda m, a: m.orthogonal_procrustes(a, a[::-1] + EYE),
     "expm": lambda m, a: m.expm(a),
-    "expm, far": lambda m, a: m.expm(3 * (a - a.T)),
-    "tanhm": lambda m, a: m.tanhm(a / 9),
     "solve_banded": lambda m, a: m.solve_banded((1, 2), a + 4 * (np.arange(4) == 2)[:, None], a[:, :2]),
     "solveh_banded": lambda m, a: m.solveh_banded(np.concatenate([a[:1], a[1:2] ** 2 + 9]), V),
     "cholesky_banded": lambda m, a: m.cholesky_banded(np.concatenate([a[:2] ** 2 + 9, a[:1]])[1:], lower=True),
