@@ -11,6 +11,7 @@ from tracejit.support.collector import kept
 from tracejit.support.config import config
 from tracejit.tracer.interpreter import before_tracing
 from tracejit.tracer.statements.calls import provided_by
+from tracejit.tracer.tables import LATE
 
 if TYPE_CHECKING:
     from tracejit import flatten_util, lax, nn, numpy, ops, random, scipy, tree, tree_util
@@ -65,6 +66,7 @@ _HOME = {
 # NumPy's names fill the tables that traced arrays look operators and functions up in.
 before_tracing(lambda: import_module("tracejit.numpy"))
 provided_by(lambda: import_module("tracejit.api.statements").STATEMENTS)
+LATE["scipy.linalg"] = lambda: import_module("tracejit.scipy.linalg").enter()
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ from tracejit.primitives import (
     integers,
     integrals,
     lu,
+    matrix_exponential,
     qr,
     radix,
     random,
@@ -432,6 +433,8 @@ def _decompositions() -> dict[str, list[Example]]:
     floats = ("f8", "f4")
     square, stack, wide, tall = (Matrix(s, low=-1.0, high=1.0) for s in ((3, 3), (2, 4, 4), (3, 4), (4, 3)))
 
+    small = [Array(s, low=-0.5, high=0.5) for s in ((3, 3), (2, 4, 4))]
+
     def all_of(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
         return [Example(p, (x,), floats, "sum", near=2e-6) for p in primitives for x in operands]
 
@@ -443,6 +446,8 @@ def _decompositions() -> dict[str, list[Example]]:
         ],
         "cholesky": all_of([triangular.Cholesky()], square, stack),
         "lu": all_of([lu.LU()], stack, wide, tall),
+        "expm": all_of([matrix_exponential.Expm()], *small),
+        "expm_frechet": [Example(matrix_exponential.ExpmFrechet(), (x, x), floats, "sum", near=2e-6) for x in small],
         "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
         "eigh": [*all_of([spectral.Eigh()], stack), *all_of([spectral.Eigh(False, False)], square)],
         "svd": [*all_of([spectral.SVD()], stack, wide, tall), *all_of([spectral.SVD(vectors=False)], tall)],

@@ -7,15 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.lax.operands import array, aval, operands
+import numpy as np
+
+from tracejit.api.control import scan
+from tracejit.ir.extents import Extent, is_empty
+from tracejit.lax.banded import tridiagonal_solve
+from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.lax.reflections import householder_product, ormqr
 from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
-from tracejit.primitives.elementwise import add, mul
+from tracejit.primitives.comparison import Eq
+from tracejit.primitives.creation import iota
+from tracejit.primitives.elementwise import add, convert, mul, select
+from tracejit.primitives.reduction import reduce_sum
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"]
+__all__ = [
+    "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd",
+    "symmetric_product", "triangular_solve", "tridiagonal_solve",
+]  # fmt: skip
 
 
 def _symmetric(x: ArrayLike) -> Result:
@@ -96,6 +108,68 @@ def lu(x: ArrayLike) -> tuple[Result, Result, Result]:
     return of_lu.lu(array(x))
 
 
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: Extent) -> Result:
+    """The permutation that the exchanges of `lu` make: row i of the result is row permutation[i].
+    pivots: i32[.., k] -> i32[.., permutation_size]
+
+    Raises: ShapeError for less than k elements, and for no vector.   Source: jax.lax.linalg.lu_pivots_to_permutation.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda p: tj.lax.linalg.lu_pivots_to_permutation(p, 3))(np.array([2, 2, 2], np.int32))
+    array([2, 0, 1], dtype=int32)
+    """
+    x = array(pivots)
+    have = aval(x)
+    if not have.ndim or have.dtype.kind not in "iu" or not permutation_size >= have.shape[-1]:
+        raise reject(f"lu_pivots_to_permutation: {have} are no exchanges of {permutation_size} rows")
+    *lead, k = have.shape
+    rank = len(lead)
+    shape = (*lead, permutation_size)
+    start = iota(shape, rank, np.int32)
+    if is_empty(k):
+        return start
+    places, none = iota(shape, rank, np.int64), m.zeros(shape, np.dtype(np.int32))
+
+    def exchange(order: ArrayLike, step: Any) -> Any:
+        one, other = [p.broadcast_in_dim(i, shape, tuple(range(aval(i).ndim))) for i in step]
+        here, there = bind(Eq(), places, one), bind(Eq(), places, other)
+        first, second = [
+            p.broadcast_in_dim(reduce_sum(select(at, order, none), (rank,)), shape, tuple(range(rank)))
+            for at in (here, there)
+        ]
+        return select(here, second, select(there, first, order)), None
+
+    exchanges = p.transpose(convert(x, np.int64), (rank, *range(rank)))
+    return scan(exchange, start, (iota((k,), 0, np.int64), exchanges))[0]
+
+
+def symmetric_product(
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Result:
+    """alpha * a @ a.T + beta * c, for symmetric c.   a: [.., m, n], c: [.., m, m] -> [.., m, m]
+
+    symmetrize_output: changes nothing, as all elements are computed.   Source: jax.lax.linalg.symmetric_product.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: tj.lax.linalg.symmetric_product(a, np.eye(2), beta=1.0))(np.array([[1.0], [2.0]]))
+    array([[2., 2.],
+           [2., 5.]])
+    """
+    x, y = operands("symmetric_product", a_matrix, c_matrix)
+    triangular.check_matrices("symmetric_product", aval(x), square=False)
+    triangular.check_matrices("symmetric_product", aval(y))
+    if aval(y).shape[:-1] != aval(x).shape[:-1]:
+        raise reject(f"symmetric_product: {aval(y)} is not of the shape of a product of {aval(x)} with its transpose")
+    dtype = m.dtype_of(x)
+    out = mul(m.product(x, m.swapped(x)), dtype.type(alpha))
+    return add(out, mul(y, dtype.type(beta))) if beta else out
+
+
 def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, Result]:
     """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]   Source: jax.lax.linalg.qr.
 
@@ -124,10 +198,20 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True) ->
     return s
 
 
-def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> tuple[Result, Result]:
+def eigh(
+    x: ArrayLike,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> tuple[Result, Result]:
     """(eigenvectors, eigenvalues ascending) of symmetric matrices.   x: [.., n, n]   Source: jax.lax.linalg.eigh.
 
-    Without symmetrize_input one triangle alone is read, the lower one unless lower is false.
+    Without symmetrize_input one triangle alone is read, the lower one unless lower is false.  sort_eigenvalues: they
+    are in order in any case.  subset_by_index: (first, end) of those that are given; all are computed.
+
+    Raises: ShapeError for a subset that there is not.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda x: tj.lax.linalg.eigh(x)[1])(np.array([[5.0, 0.0], [0.0, 1.0]]))
@@ -135,4 +219,19 @@ def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> 
     """
     y = array(x)
     w, v = spectral.eigh(_symmetric(y) if symmetrize_input else y, lower)
-    return v, w
+    if subset_by_index is None:
+        return v, w
+    first, end = subset_by_index
+    *lead, n, _ = aval(v).shape
+    if not 0 <= first <= end or not n >= end:
+        raise reject(f"eigh: subset_by_index={subset_by_index} is not within {n} eigenvalues")
+    none = [0] * len(lead)
+    return p.slice_array(v, (*none, 0, first), (*lead, n, end - first)), p.slice_array(
+        w, (*none, first), (*lead, end - first)
+    )
+
+
+def __getattr__(name: str) -> Any:
+    from tracejit.support.not_here import reason_for  # for speed of import
+
+    raise AttributeError(reason_for(name, __name__))

@@ -147,7 +147,7 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.tables import LATE
 
-LATE["scipy"] = lambda: import_module("tracejit.numpy.special").enter()
+LATE["scipy.special"] = lambda: import_module("tracejit.numpy.special").enter()
 
 
 def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:

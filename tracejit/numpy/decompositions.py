@@ -37,8 +37,9 @@ from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "cholesky", "cond_of_singular_values", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr",
-    "singular_values", "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve", "unchecked_inverse",
+    "cholesky", "cond_of_singular_values", "det", "eigh", "eigvalsh", "fails_where", "inv", "lstsq",
+    "matrix_rank", "pinv", "qr", "singular_values", "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
+    "unchecked_inverse",
 ]  # fmt: skip
 
 SINGULAR = Reason(LinearAlgebraError, "Singular matrix")
@@ -53,18 +54,19 @@ def _fails(message: str) -> LinearAlgebraError:
     return LinearAlgebraError(message, location=user_location())
 
 
-def _check(wrong: ArrayLike, reason: Reason) -> None:
-    """The program fails if an element of `wrong` holds.
+def fails_where(wrong: ArrayLike, reason: Reason, number: ArrayLike = None) -> None:
+    """The program fails if an element of `wrong` holds.   number: what the text names (see `check_none`).
 
     Raises: TracerError within a `try` of the user's: its `except` would not see it.
     """
     if isinstance(wrong, Tracer) and recording() is not None and may_be_caught():
+        name = "LinAlgError" if reason.kind is LinearAlgebraError else "ValueError"
         raise TracerError(
-            f"whether LinAlgError ({reason.text}) is raised is known to the program alone, and a `try` around it may "
+            f"whether {name} ({reason.text}) is raised is known to the program alone, and a `try` around it may "
             "catch it: an exception leaves the compiled function; put the `try` around the call of that",
             location=user_location(),
         )
-    check_none(wrong, reason)
+    check_none(wrong, reason, number)
 
 
 def _matrices(x: ArrayLike, square: bool = False) -> tuple[Result, np.dtype[Any]]:
@@ -128,7 +130,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
     if not _nothing(shape[-1:]):
         lost = r.any(u.isnan(m.diagonal_of(out)), -1)
         finite = r.all(u.isfinite(m.lower_part(x)), (-2, -1))
-        _check(u.logical_and(lost, finite), NOT_DEFINITE)
+        fails_where(u.logical_and(lost, finite), NOT_DEFINITE)
     return to_dtype(m.swapped(out) if upper else out, dtype)
 
 
@@ -136,7 +138,7 @@ def _factored(x: ArrayLike, checked: bool = True) -> tuple[Result, Result]:
     """Factors and permutation.  checked: the program fails where a pivot is zero."""
     factors, _, order = lu_primitive.lu(x)
     if checked and not _nothing(aval(x).shape[-1:]):
-        _check(u.equal(m.diagonal_of(factors), 0.0), SINGULAR)
+        fails_where(u.equal(m.diagonal_of(factors), 0.0), SINGULAR)
     return factors, order
 
 
@@ -366,7 +368,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
     x, dtype = _matrices(a, square=hermitian)
     if hermitian:
         x = m.mirrored(x)
-    _check(r.any(u.isnan(x), (-2, -1)), NO_SVD)
+    fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     parts = spectral.svd(x, full_matrices)
     return _named("svd")(*[to_dtype(y, dtype) for y in parts])
 
@@ -376,7 +378,7 @@ def singular_values(x: ArrayLike, hermitian: bool = False, reason: Reason = NO_S
     y, dtype = _matrices(x, square=hermitian)
     if hermitian:
         y = m.mirrored(y)
-    _check(r.any(u.isnan(y), (-2, -1)), reason)
+    fails_where(r.any(u.isnan(y), (-2, -1)), reason)
     (s,) = bind(spectral.SVD(False, False), y)
     return to_dtype(s, dtype)
 
@@ -450,7 +452,7 @@ def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol
         return m.swapped(array_of(a))
     if hermitian:
         x = m.mirrored(x)
-    _check(r.any(u.isnan(x), (-2, -1)), NO_SVD)
+    fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     left, s, right = spectral.svd(x)
     ratio = array_of(rcond)
     if aval(ratio).ndim:
@@ -485,7 +487,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
     rows, columns = aval(x).shape
     if aval(right).shape[0] != rows:
         raise _fails("Incompatible dimensions")
-    _check(r.any(u.isnan(x)), NO_LEAST_SQUARES)
+    fails_where(r.any(u.isnan(x)), NO_LEAST_SQUARES)
     left, s, vt = spectral.svd(x)
     eps = float(np.finfo(np.float64).eps)
     if rcond is None:

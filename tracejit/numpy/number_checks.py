@@ -81,14 +81,17 @@ def check_exponent(x: ArrayLike) -> None:
     _fail(bind(Lt(), x, x.dtype.type(0)), np.int64(-1), NEGATIVE_POWER)
 
 
-def check_none(wrong: ArrayLike, reason: Reason | Raised) -> None:
-    """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known."""
+def check_none(wrong: ArrayLike, reason: Reason | Raised, number: ArrayLike = None) -> None:
+    """The program fails for this reason if an element of `wrong` holds.  Raises: its error where that is known.
+
+    number: an i64 of rank 0 that the text names, of a `wrong` of rank 0.
+    """
     if isinstance(wrong, Tracer):
         if not any(isinstance(n, int) and n == 0 for n in wrong.shape):
             some = reduce_max(wrong, tuple(range(wrong.ndim))) if wrong.shape else wrong
-            _fail(some, np.int64(-1), reason)
+            _fail(some, np.int64(-1) if number is None else number, reason)
     elif np.any(wrong):
-        raise reason.error()
+        raise reason.error(number=int(number)) if number is not None and isinstance(reason, Reason) else reason.error()
 
 
 def check_growth(name: str, x: ArrayLike, y: ArrayLike) -> None:

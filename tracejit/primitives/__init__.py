@@ -23,6 +23,7 @@ from tracejit.primitives import (
     integers as integers,
     integrals as integrals,
     lu as lu,
+    matrix_exponential as matrix_exponential,
     qr as qr,
     radix as radix,
     random as random,

@@ -16,6 +16,7 @@ from tracejit.support.source import Location
 
 __all__ = [
     "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
+    "ForbiddenValue",
     "InternalError", "LaunchError",
     "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart",
     "ScheduleError", "ShapeError",
@@ -133,6 +134,10 @@ class NoWeight(UserError, ZeroDivisionError):
 
 class LinearAlgebraError(UserError, np.linalg.LinAlgError):
     """A matrix that has not what is asked of it: a singular one has no inverse."""
+
+
+class ForbiddenValue(UserError, ValueError):
+    """A value that a function does not take: NaN, an infinity, or a zero by which it divides."""
 
 
 class FailedCheck(UserError):

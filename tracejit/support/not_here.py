@@ -33,6 +33,19 @@ NOT_HERE: dict[str, str] = {
     "platform_dependent": "a program is one for all backends; choose the function by what backend= is given to jit",
     "custom_linear_solve": "solve the system in a function with tj.custom_jvp or tj.custom_vjp",
     "custom_root": "find the root in a function with tj.custom_jvp, whose rule solves the linear equation",
+    **dict.fromkeys(
+        ("eig", "schur", "rsf2csf", "sqrtm", "funm"),
+        "what it gives of real matrices may be complex; use tj.scipy.linalg.eigh for symmetric ones, or call SciPy's "
+        "before or after the compiled function",
+    ),
+    **dict.fromkeys(
+        ("hessenberg", "tridiagonal"),
+        "there is no such decomposition here; use tj.scipy.linalg.qr, eigh or lu, or call SciPy's outside",
+    ),
+    "solve_sylvester": "write the equation as a linear system, np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T) times "
+    "x.ravel(), for small matrices, or call SciPy's before or after the compiled function",
+    "cholesky_update": "use tj.lax.linalg.cholesky of the changed matrix, r.T @ r + np.outer(w, w)",
+    "qdwh": "use tj.scipy.linalg.polar",
     "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",
 }  # fmt: skip
 """Of the package and of `lax`: the name, and what to do instead."""

@@ -36,7 +36,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     if method == "__call__":
         function = UFUNCS.get(ufunc)
         if function is None:
-            fill_late("scipy")
+            fill_late("scipy.special")
             function = UFUNCS.get(f"scipy.special.{ufunc.__name__}")
     else:
         function = UFUNCS.get((ufunc, method))

@@ -53,14 +53,17 @@ _MOST_SITES = (1 << (62 - INDEX_BITS)) - 1
 
 @frozen(eq=False)
 class Reason:
-    """Why a program fails where neither an index nor a dtype is to blame."""
+    """Why a program fails where neither an index nor a dtype is to blame.
+
+    text: what the error says, with `{}` where it names the number that the failure carries.
+    """
 
     kind: type[TracejitError]
     text: str
 
-    def error(self, location: Location | None = None) -> TracejitError:
+    def error(self, location: Location | None = None, number: int = -1) -> TracejitError:
         """The error at a line of the user's, the current one if none is given."""
-        return self.kind(self.text, location=location or user_location())
+        return self.kind(self.text.replace("{}", str(number)), location=location or user_location())
 
 
 @frozen(eq=False)
@@ -246,8 +249,10 @@ def failure_error(failure: int, sites: Sequence[Site], dims: Mapping[str, int]) 
     index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
     site = sites[number - 1]
     about = site.about
-    if isinstance(about, (Reason, Raised)):
+    if isinstance(about, Raised):
         return about.error(site.location)
+    if isinstance(about, Reason):
+        return about.error(site.location, index)
     if isinstance(about, np.dtype):
         limits = np.iinfo(about)
         # one of more bits than are kept

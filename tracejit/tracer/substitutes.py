@@ -59,6 +59,9 @@ class Redirected:
 BY_CALL = (type, np.ufunc)
 """What keeps its identity: `x.dtype.type is np.float32`, `np.add.reduce`."""
 
+_LATE_ONES = ("scipy.linalg", "scipy.special")
+"""Whose functions are entered when one is met."""
+
 REDIRECTED: dict[int, Redirected] = {}
 """Identity of an original to it and what stands for it while a function is traced.  Filled by `redirect_members`."""
 
@@ -81,8 +84,8 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
 def substitute_for(value: Any) -> Any:
     """What stands for `value` in a traced function; types only where they are called (see `called_here`)."""
     found = REDIRECTED.get(id(value))
-    if found is None and LATE and type(value) is FunctionType and value.__module__.partition(".")[0] in LATE:
-        fill_late(value.__module__.partition(".")[0])
+    if found is None and LATE and type(value) is FunctionType and value.__module__.startswith(_LATE_ONES):
+        fill_late(".".join(value.__module__.split(".")[:2]))
         found = REDIRECTED.get(id(value))
     return value if found is None or isinstance(value, BY_CALL) else found.substitute
 

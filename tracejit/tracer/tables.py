@@ -26,7 +26,8 @@ OUT_CASTING: dict[Any, str] = {}
 "equiv": not at all."""
 
 LATE: dict[str, Callable[[], Any]] = {}
-"""By package, here SciPy: what enters its functions in these tables, once, when one is met that is not there."""
+"""By package, as `scipy.special`: what enters its functions in these tables, once, when one is met that is not
+there."""
 
 
 def fill_late(package: str) -> None:

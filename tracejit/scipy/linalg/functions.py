@@ -1,0 +1,178 @@
+"""Functions of matrices: the exponential and what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.ir.extents import is_one
+from tracejit.numpy import joining, ufuncs as u
+from tracejit.numpy.axes import reject
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, shape as p
+from tracejit.scipy.linalg.operands import FLOAT64, fails, inexact_dtype, is_empty, is_square, real, together
+from tracejit.scipy.linalg.systems import solve
+from tracejit.support.typing import ArrayLike, Result
+
+__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "tanhm", "tanm"]
+
+
+def _squares(name: str, x: ArrayLike) -> Result:
+    """Raises: LinearAlgebraError unless x is square matrices."""
+    y = real(name, x, False)
+    if aval(y).ndim < 2:
+        raise fails("The input array must be at least two-dimensional")
+    if not is_square(y):
+        raise fails("Last 2 dimensions of the array must be square")
+    return to_dtype(y, inexact_dtype(y))
+
+
+def _exponential(x: ArrayLike) -> Result:
+    return u.exp(x) if is_one(aval(x).shape[-1]) else of_exp.expm(x)
+
+
+def expm(A: ArrayLike) -> Result:
+    """The exponentials of square matrices, by scaling and squaring.   A: [.., n, n]; a number gives one of one element
+
+    NaN where an element is infinite or NaN.  All derivatives are there, by Fréchet's derivative.
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.expm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.expm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float64)
+    """
+    x = real("expm", A, False)
+    if aval(x).ndim < 2 and all(is_one(n) for n in aval(x).shape):
+        return u.exp(p.reshape(to_dtype(x, FLOAT64), (1, 1)))
+    return _exponential(_squares("expm", x))
+
+
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
+) -> Any:
+    """(expm(A), its derivative in the direction E), or without compute_expm the derivative alone, in float64.
+    A, E: [.., n, n]
+
+    method: "SPS" or "blockEnlarge", which are computed alike.
+
+    Raises: ValueError for what is not finite, when the program has run; ShapeError for other shapes and methods.
+    Source: SciPy's scipy.linalg.expm_frechet.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.expm_frechet(np.zeros((2, 2)), np.array([[1.0, 2.0], [3.0, 4.0]]), compute_expm=False)
+    Array([[1., 2.],
+           [3., 4.]], dtype=float64)
+    """
+    x, direction = real("expm_frechet", A, check_finite), real("expm_frechet", E, check_finite)
+    for name, y in (("A", x), ("E", direction)):
+        if not is_square(y):
+            raise reject(f"expected {name} to be a square matrix")
+    if aval(x).shape[-2:] != aval(direction).shape[-2:]:
+        raise reject("expected A and E to be the same shape")
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise reject(f"Unknown implementation {method}")
+    x, direction = together((to_dtype(x, FLOAT64), 2), (to_dtype(direction, FLOAT64), 2))
+    slope = of_exp.expm_frechet(x, direction)
+    return (of_exp.expm(x), slope) if compute_expm else slope
+
+
+def coshm(A: ArrayLike) -> Result:
+    """The hyperbolic cosines of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.coshm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.coshm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float64)
+    """
+    x = _squares("coshm", A)
+    return u.multiply(u.add(_exponential(x), _exponential(u.negative(x))), aval(x).dtype.type(0.5))
+
+
+def sinhm(A: ArrayLike) -> Result:
+    """The hyperbolic sines of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.sinhm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.sinhm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[0., 1.],
+           [0., 0.]], dtype=float64)
+    """
+    x = _squares("sinhm", A)
+    return u.multiply(u.subtract(_exponential(x), _exponential(u.negative(x))), aval(x).dtype.type(0.5))
+
+
+def tanhm(A: ArrayLike) -> Result:
+    """The hyperbolic tangents of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.tanhm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.tanhm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[0., 1.],
+           [0., 0.]], dtype=float64)
+    """
+    x = _squares("tanhm", A)
+    return x if is_empty(x) else solve(coshm(x), sinhm(x), check_finite=False)
+
+
+def _turned(name: str, A: ArrayLike) -> tuple[Result, Result]:
+    """The cosine and sine of square matrices: parts of the exponential of [[0, -A], [A, 0]]."""
+    x = _squares(name, A)
+    none = m.zeros(aval(x).shape, aval(x).dtype)
+    rank = aval(x).ndim
+    n = aval(x).shape[-1]
+    rows = [joining.concatenate(r, -1) for r in ((none, u.negative(x)), (x, none))]
+    both = of_exp.expm(joining.concatenate(rows, -2))
+    left = joining.part(both, rank - 1, 0, n)
+    return joining.part(left, rank - 2, 0, n), joining.part(left, rank - 2, n, n)
+
+
+def cosm(A: ArrayLike) -> Result:
+    """The cosines of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.cosm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.cosm(np.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float64)
+    """
+    return _turned("cosm", A)[0]
+
+
+def sinm(A: ArrayLike) -> Result:
+    """The sines of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.sinm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.sinm(np.zeros((2, 2)))
+    Array([[0., 0.],
+           [0., 0.]], dtype=float64)
+    """
+    return _turned("sinm", A)[1]
+
+
+def tanm(A: ArrayLike) -> Result:
+    """The tangents of square matrices.   A: [.., n, n]
+
+    Raises: LinAlgError for other shapes.
+    Source: SciPy's scipy.linalg.tanm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.tanm(np.zeros((2, 2)))
+    Array([[0., 0.],
+           [0., 0.]], dtype=float64)
+    """
+    cosine, sine = _turned("tanm", A)
+    return cosine if is_empty(cosine) else solve(cosine, sine, check_finite=False)

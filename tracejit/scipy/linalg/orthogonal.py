@@ -1,0 +1,184 @@
+"""Decompositions by orthogonal matrices: QR and the polar one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.api.custom import custom_jvp
+from tracejit.ir.extents import same_extent
+from tracejit.numpy import linear, reductions as r, ufuncs as u
+from tracejit.numpy.axes import reject
+from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.primitives import (
+    lu as of_lu,
+    matrix_loops as m,
+    qr as of_qr,
+    shape as p,
+    spectral,
+)
+from tracejit.scipy.linalg.operands import (
+    column,
+    floats,
+    lapack_dtype,
+    real,
+    refuse_options,
+    together,
+)
+from tracejit.scipy.linalg.singular_values import matrix
+from tracejit.support.typing import ArrayLike, Result
+
+__all__ = ["orthogonal_procrustes", "polar", "qr", "qr_multiply"]
+
+
+# -- QR ----------------------------------------------------------------------------------------------------------------
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]
+
+    mode: "full" (Q is square), "economic" (Q has the lesser of m and n columns), or "r" for (R,) alone.
+
+    Raises: UnsupportedError for mode "raw", pivoting, and for derivatives of mode "full" where m > n; ValueError for
+    what is not finite, when the program has run; ShapeError for another mode or rank.
+    Source: SciPy's scipy.linalg.qr.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")[1]
+    Array([[-5.]], dtype=float64)
+    """
+    if mode not in ("full", "qr", "r", "economic", "raw"):
+        raise reject("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
+    refuse_options("qr", pivoting=(pivoting, "leave it out, or use svd"))
+    if mode == "raw":
+        refuse_options("qr", mode=(mode, "use 'full', 'economic' or 'r'"))
+    x = floats(real("qr", a, check_finite))
+    if aval(x).ndim < 2:
+        raise reject("expected a 2-D array")
+    if mode != "r":
+        return of_qr.qr(x, mode != "economic")
+    rest = of_qr.qr(x)[1]
+    *lead, rows, columns = aval(x).shape
+    if of_lu.is_wide(rows, columns) or same_extent(rows, columns):
+        return (rest,)
+    none = [0] * len(lead)
+    return (p.pad(rest, aval(x).dtype.type(0), [*none, 0, 0], [*none, rows - columns, 0]),)
+
+
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Result, Result]:
+    """(c @ Q, R), or (Q @ c, R) with mode "left", for the economic Q, R of a.   a: [.., m, n], c: matrices or a vector
+
+    Raises: UnsupportedError for pivoting, ShapeError for another mode and shapes that do not fit.
+    Source: SciPy's scipy.linalg.qr_multiply.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.qr_multiply(np.array([[3.0], [4.0]]), np.array([5.0, 10.0]))[0]
+    Array([-11.], dtype=float64)
+    """
+    if mode not in ("left", "right"):
+        raise reject(f"Mode argument can only be 'left' or 'right' but not '{mode}'")
+    refuse_options("qr_multiply", pivoting=(pivoting, "leave it out, or use svd"))
+    x, y = real("qr_multiply", a, False), real("qr_multiply", c, False)
+    dtype = lapack_dtype(x, y)
+    q, right = of_qr.qr(to_dtype(x, dtype))
+    y = to_dtype(y, dtype)
+    n = aval(q).shape[-1 if mode == "left" else -2]
+    if aval(y).shape[-1 if mode == "right" or aval(y).ndim == 1 else -2] != n:
+        raise reject(f"Array shapes are not compatible for Q @ c operation: {aval(q).shape} vs {aval(y).shape}")
+    return (linear.matmul(q, y) if mode == "left" else linear.matmul(y, q)), right
+
+
+# -- the polar decomposition -------------------------------------------------------------------------------------------
+@custom_jvp
+def _direction(a: ArrayLike) -> Result:
+    """The nearest matrices with orthonormal columns to matrices that are not wide.   a: [.., m, n]"""
+    left, _, right = spectral.svd(a)
+    return linear.matmul(left, right)
+
+
+@_direction.defjvp
+def _of_direction(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Result, Result]:
+    """dU = U X + (1 - U U^T) da P^-1 with X P + P X = U^T da - da^T U, which has an answer for equal singular values
+    too, and not where two of them are zero.
+
+    Source: the product rule on a = U P.
+    """
+    (a,), (t,) = primals, tangents
+    left, s, right = spectral.svd(a)
+    out = linear.matmul(left, right)
+    v = m.swapped(right)
+    inner = linear.matmul(m.swapped(out), t)
+    uneven = linear.matmul(right, linear.matmul(u.subtract(inner, m.swapped(inner)), v))
+    sums = u.add(column(s), p.reshape(s, (*aval(s).shape[:-1], 1, aval(s).shape[-1])))
+    x = linear.matmul(v, linear.matmul(u.divide(uneven, sums), right))
+    change = linear.matmul(out, x)
+    rows, columns = aval(a).shape[-2:]
+    if not same_extent(rows, columns):
+        outside = u.subtract(t, linear.matmul(out, inner))
+        along = m.scaled_columns(linear.matmul(outside, v), u.divide(1, s))
+        change = u.add(change, linear.matmul(along, right))
+    return out, change
+
+
+def _unitary(x: ArrayLike) -> Result:
+    rows, columns = aval(x).shape[-2:]
+    return m.swapped(_direction(m.swapped(x))) if of_lu.is_wide(rows, columns) else _direction(x)
+
+
+def polar(a: ArrayLike, side: str = "right") -> tuple[Result, Result]:
+    """(U, P) with a == U @ P, or P @ U with side "left": U with orthonormal columns (rows, of wide matrices), P
+    symmetric and positive semidefinite.   a: [.., m, n]
+
+    There is a derivative for full rank, of equal singular values too.
+
+    Raises: ValueError for what is not finite, when the program has run; ShapeError for another side or rank.
+    Source: SciPy's scipy.linalg.polar.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.polar(np.array([[0.0, -2.0], [3.0, 0.0]]))[1].round(12)
+    Array([[3., 0.],
+           [0., 2.]], dtype=float64)
+    """
+    if side not in ("right", "left"):
+        raise reject("`side` must be either 'right' or 'left'")
+    x = matrix("polar", a, True, "`a` must be a 2-D array.")
+    turned = _unitary(x)
+    p_ = linear.matmul(m.swapped(turned), x) if side == "right" else linear.matmul(x, m.swapped(turned))
+    return turned, u.multiply(u.add(p_, m.swapped(p_)), aval(x).dtype.type(0.5))
+
+
+def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True) -> tuple[Result, Result]:
+    """(R, scale): the orthogonal R with least |A @ R - B|, and the sum of the singular values of A.T @ B.
+    A, B: [.., m, n] -> [.., n, n], [..]
+
+    Raises: ValueError for what is not finite, when the program has run; ShapeError for other shapes.
+    Source: SciPy's scipy.linalg.orthogonal_procrustes.
+
+    >>> import numpy as np, tracejit as tj
+    >>> r, scale = tj.scipy.linalg.orthogonal_procrustes(np.eye(2), np.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> r.round(12) + 0.0, float(scale.round(12))
+    (Array([[0., 1.],
+           [1., 0.]], dtype=float64), 5.0)
+    """
+    first, second = real("orthogonal_procrustes", A, check_finite), real("orthogonal_procrustes", B, check_finite)
+    if aval(first).ndim < 2:
+        raise reject(f"expected ndim to be 2, but observed {aval(first).ndim}")
+    if aval(first).shape[-2:] != aval(second).shape[-2:]:
+        raise reject(f"the shapes of A and B differ ({aval(first).shape} vs {aval(second).shape})")
+    dtype = lapack_dtype(first, second)
+    first, second = together((to_dtype(first, dtype), 2), (to_dtype(second, dtype), 2))
+    product = linear.matmul(m.swapped(first), second)
+    turned = _direction(product)
+    return turned, r.sum(u.multiply(turned, product), (-2, -1))
