@@ -31,7 +31,7 @@ KINDS = ("fft", "ifft", "rfft", "irfft")
 GREATEST_PRIME = 13
 """Lengths with greater prime factors are transformed by way of a convolution (Bluestein)."""
 RADICES = {2: 2.2, 3: 2.4, 4: 2.5, 5: 3.0, 6: 3.1, 7: 3.7, 8: 3.0, 9: 3.7, 10: 3.7, 11: 5.5, 12: 3.9, 13: 6.4,
-           16: 4.0}  # fmt: skip
+           16: 4.3}  # fmt: skip
 """What a pass of a radix costs an element: loads and stores, and arithmetic that grows as its logarithm."""
 
 
@@ -55,7 +55,9 @@ class Plan:
 
 @functools.cache
 def _radices(n: int) -> tuple[float, tuple[int, ...]] | None:
-    """The cheapest radices whose product is n, powers of two first, so that the passes behind have whole vectors."""
+    """(cost, the cheapest radices whose product is n); 8 and then other powers of two come first, so that the passes
+    behind them have whole vectors, and their 16 complex parts fit into registers where elements are exchanged.
+    """
     if n == 1:
         return 0.0, ()
     best: tuple[float, tuple[int, ...]] | None = None
@@ -65,7 +67,7 @@ def _radices(n: int) -> tuple[float, tuple[int, ...]] | None:
             best = rest[0] + cost, (*rest[1], r)
     if best is None:
         return None
-    return best[0], tuple(sorted(best[1], key=lambda r: (r & -r, r), reverse=True))
+    return best[0], tuple(sorted(best[1], key=lambda r: (r == 8, r & -r, r), reverse=True))
 
 
 def next_smooth(target: int) -> int:

@@ -145,7 +145,7 @@ PREFIX_RULES: tuple[GroupRule[Prefix], ...] = (
     GroupRule(
         "in order",
         lambda q: q.holds(Scan, Update, Scatter, FanOut),
-        "the kernel scans, updates, scatters or stores several elements at a time",
+        "the kernel scans, updates or scatters",
     ),
     GroupRule("other loops", lambda q: not q.has_outer_loops(), "the loops of the kernel that reads it are others"),
     GroupRule("repeated", lambda q: q.repeated(), "the kernel that reads it computes elements more than once"),
