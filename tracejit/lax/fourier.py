@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir.extents import same_extent
 from tracejit.lax.operands import array, aval, reject
 from tracejit.primitives.fourier import fft as transformed
-from tracejit.support.dtypes import complex_dtype, short_name
+from tracejit.support.dtypes import complex_dtype, real_dtype, short_name
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -61,7 +61,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: int | Sequence[int])
     if kind is FftType.RFFT and dtype.kind == "c":
         raise DtypeError(f"[fft] RFFT takes real numbers, not {short_name(dtype)}", location=user_location())
     wide = complex_dtype(dtype if dtype.kind in "fc" else np.dtype(np.float64))
-    y = OPERATORS.to_dtype(y, np.empty(0, wide).real.dtype if kind is FftType.RFFT else wide)
+    y = OPERATORS.to_dtype(y, real_dtype(wide) if kind is FftType.RFFT else wide)
     have = aval(y)
     first = have.ndim - len(lengths)
     given = [n // 2 + 1 if kind is FftType.IRFFT and d == len(lengths) - 1 else n for d, n in enumerate(lengths)]

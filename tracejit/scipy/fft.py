@@ -206,7 +206,7 @@ def _cosine_over(
         places = list(range(rank if s is None else rank - len(s), rank)) if s is not None else list(range(rank))
     else:
         places = [axis_index(a, rank) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
-    sizes = [None] * len(places) if s is None else list(s)
+    sizes: list[Any] = [None] * len(places) if s is None else list(s)
     if len(sizes) != len(places) or len(set(places)) != len(places):
         raise reject(f"{name}: s={s} and axes={axes} do not fit each other")
     for n, k in zip(sizes, places, strict=True):
