@@ -30,6 +30,7 @@ from tracejit.support.nodes import frozen
 __all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_stores", "guarded", "poison"]
 
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
+ROWS = (2, 4, 8, 16, 32, 64)  # elements of rows that are stored together, one a lane
 GUARD = 64
 """Bytes before and after memory that are watched where `config.poison` is on."""
 
@@ -397,22 +398,17 @@ def emit_store(e: FunctionEmitter, s: Store) -> None:
 
 
 def emit_stores(e: FunctionEmitter, stores: Sequence[Store]) -> int:
-    """Write the first of several stores to one buffer as one where these store every element of a part of it; how many
-    these are.  Each alone would be scattered.
+    """Write the first of several stores to one buffer as one; how many these are.
+
+    Each is the element of a row of so many, and each lane has a row, one behind the other (parts of complex numbers are
+    rows of two): alone they would be scattered, so elements are exchanged between vectors.
     """
-    if len(stores) < 2:
-        return 0
-    return _emit_rows(e, stores) or (2 if _emit_parts(e, *stores[:2]) else 0)
-
-
-def _emit_rows(e: FunctionEmitter, stores: Sequence[Store]) -> int:
-    """Stores of rows, one for each lane, which lie one behind the other: by exchanging elements between vectors."""
     b = stores[0].buffer
-    if e.width < 2 or b.layout != "C" or b.dtype not in ("f32", "f64"):
+    if len(stores) < 2 or e.width < 2 or b.layout != "C" or b.dtype not in ("f32", "f64"):
         return 0
     first = _place(e, b, stores[0].index, any_step=True)
     count = first.step
-    if not first.varying or count not in (4, 8, 16, 32, 64) or count > len(stores):
+    if not first.varying or count not in ROWS or count > len(stores):
         return 0
     stores = stores[:count]
     for n, s in enumerate(stores):
@@ -450,36 +446,6 @@ def _interleaved(e: FunctionEmitter, vectors: Sequence[str], memory: str) -> lis
             order = ", ".join(f"i32 {half * n // 2 + i // 2 + (n if i % 2 else 0)}" for i in range(n))
             found.append(e.line(f"shufflevector {t} {a}, {t} {b}, <{n} x i32> <{order}>"))
     return found
-
-
-def _emit_parts(e: FunctionEmitter, s: Store, after: Store) -> bool:
-    """Write two stores as one where they are of both parts of complex numbers, side by side in lanes; whether they are.
-
-    Two of every other element each would be scattered.
-    """
-    b = s.buffer
-    alike = after.buffer is b and after.index[:-1] == s.index[:-1]
-    if not alike or _part(b, s.index) != 0 or _part(b, after.index) != 1:
-        return False
-    place = _place(e, b, s.index, by_parts=True)
-    if not place.varying or place.step != 2:
-        return False
-    words = [e.word(s.value), e.word(after.value)]
-    n, memory, size = e.width, llvm_type(b.dtype, 1), BITS[b.dtype] // 8
-    t, axes = f"<{2 * n} x {memory}>", union([place, *words, *([e.mask] if e.mask is not None else [])])
-    order = ", ".join(f"i32 {k // 2 + (n if k % 2 else 0)}" for k in range(2 * n))
-    for key in copies(axes, e.counts):
-        pointer = place.pointers[project(key, axes, place.axes)]
-        real, imaginary = (e.vector(w, project(key, axes, w.axes)) for w in words)
-        both = e.line(f"shufflevector <{n} x {memory}> {real}, <{n} x {memory}> {imaginary}, <{2 * n} x i32> <{order}>")
-        if e.mask is None:
-            e.put(f"store {t} {both}, ptr {pointer}, align {size}")
-            continue
-        twice = _twice(e, _flag(e, e.mask, project(key, axes, e.mask.axes), True))
-        symbol = f"@llvm.masked.store.v{2 * n}{_suffix(memory)}.p0"
-        e.declare(symbol, f"declare void {symbol}({t}, ptr, i32, <{2 * n} x i1>)")
-        e.put(f"call void {symbol}({t} {both}, ptr {pointer}, i32 {size}, <{2 * n} x i1> {twice})")
-    return True
 
 
 def emit_atomic(e: FunctionEmitter, s: Atomic) -> None:
